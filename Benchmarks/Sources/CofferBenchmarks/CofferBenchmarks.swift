@@ -1,0 +1,81 @@
+import CBenchmarkSodium
+import Coffer
+import Glibc
+
+@main struct CofferBenchmarks {
+  struct Key: VaultCredentialSource {
+    let name = "a fixed key"
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+      .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
+    }
+  }
+
+  static func main() throws {
+    guard sodium_init() >= 0 else { fatalError("libsodium") }
+    let directory = CommandLine.arguments.dropFirst().first ?? "."
+    let path = "\(directory)/benchmark"
+    print("| work | Coffer | against | ratio | budget | |")
+    print("|---|---|---|---|---|---|")
+    for count in [10, 100_000] {
+      for suffix in ["vault", "raw"] { unlink("\(path).\(suffix)") }
+      try VaultBackend.create(
+        at: "\(path).vault", credential: .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+      let vault = VaultBackend(path: "\(path).vault", credentials: [Key()])
+      try fill(vault, count)
+      try lookups(vault, count)
+      try stores(vault, count, raw: RawCommit(path: "\(path).raw"))
+    }
+  }
+
+  static func name(_ index: Int) throws -> SecretIdentifier {
+    try SecretIdentifier(service: "benchmark", account: "account \(index)")
+  }
+
+  static func fill(_ vault: VaultBackend, _ count: Int) throws {
+    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let took = try time {
+      try vault.transaction { transaction throws(SecretError) in
+        for index in 0..<count {
+          try transaction.store(
+            value, for: SecretIdentifier(service: "benchmark", account: "account \(index)"), metadata: nil)
+        }
+      }
+    }
+    var raw = RawSodium(size: 64)
+    let seals = time { for _ in 0..<count { raw.seal() } }
+    report("\(count) secrets in one transaction / seal of as many values", took, over: seals, budget: 2)
+    let listed = try time { _ = try vault.items(inService: nil) }
+    print("| list \(count) | \(listed) s | | | | |")
+  }
+
+  static func lookups(_ vault: VaultBackend, _ count: Int) throws {
+    var raw = RawSodium(size: 64)
+    var index = 0
+    let (one, other) = try compare(rounds: 101) {
+      for _ in 0..<100 {
+        index = (index + 7919) % count
+        guard try vault.lookup(name(index)) != nil else { fatalError("missing") }
+      }
+    } _: {
+      for _ in 0..<100 { raw.open() }
+    }
+    report("warm lookup among \(count) / libsodium's open", one / 100, over: other / 100, budget: 3)
+  }
+
+  static func stores(_ vault: VaultBackend, _ count: Int, raw: RawCommit) throws {
+    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let frame = [UInt8](repeating: 6, count: 300)
+    var index = 0
+    var ours = 0.0
+    var theirs = 0.0
+    let rounds = 3000
+    for _ in 0..<rounds {
+      index = (index + 7919) % max(count, 10)
+      ours += try time { try vault.store(value, for: name(index)) }
+      theirs += time { raw.commit(frame) }
+    }
+    report(
+      "durable store among \(count), compaction included / raw I/O", ours / Double(rounds),
+      over: theirs / Double(rounds), budget: 1.25)
+  }
+}

@@ -1,0 +1,40 @@
+import Glibc
+
+/// Seconds on a clock that never goes back.
+func seconds() -> Double {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// Runs `one` and `other` by turns, so that both meet the same noise, and gives the median seconds of each.
+func compare(
+  rounds: Int, _ one: () throws -> Void, _ other: () throws -> Void
+) rethrows -> (one: Double, other: Double) {
+  var ones: [Double] = []
+  var others: [Double] = []
+  for _ in 0..<rounds {
+    ones.append(try time(one))
+    others.append(try time(other))
+  }
+  return (median(ones), median(others))
+}
+
+func time(_ body: () throws -> Void) rethrows -> Double {
+  let start = seconds()
+  try body()
+  return seconds() - start
+}
+
+func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+/// Prints one line of the table: what was measured, both times, and how their ratio stands to the budget.
+func report(_ work: String, _ one: Double, over other: Double, budget: Double) {
+  func microseconds(_ value: Double) -> String {
+    let tenths = Int((value * 1e7).rounded())
+    return "\(tenths / 10).\(tenths % 10) µs"
+  }
+  let ratio = (one / other * 100).rounded() / 100
+  let verdict = ratio <= budget ? "within" : "OVER"
+  print("| \(work) | \(microseconds(one)) | \(microseconds(other)) | \(ratio) | \(budget) | \(verdict) |")
+}

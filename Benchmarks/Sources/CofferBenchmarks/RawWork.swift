@@ -1,0 +1,54 @@
+import CBenchmarkSodium
+import Glibc
+
+/// The work below the vault, with nothing of it: what a figure is measured against.
+struct RawSodium {
+  private var key = [UInt8](repeating: 1, count: 32)
+  private var nonce = [UInt8](repeating: 2, count: 24)
+  private var plaintext: [UInt8]
+  private var sealed: [UInt8]
+
+  init(size: Int) {
+    plaintext = [UInt8](repeating: 3, count: size)
+    sealed = [UInt8](repeating: 0, count: size + 16)
+    seal()
+  }
+
+  mutating func seal() {
+    crypto_aead_xchacha20poly1305_ietf_encrypt(
+      &sealed, nil, plaintext, UInt64(plaintext.count), nil, 0, nil, nonce, key)
+  }
+
+  mutating func open() {
+    crypto_aead_xchacha20poly1305_ietf_decrypt(
+      &plaintext, nil, nil, sealed, UInt64(sealed.count), nil, 0, nonce, key)
+  }
+}
+
+/// One durable change as the system sees it: append and barrier, a page and barrier.
+final class RawCommit {
+  private let file: Int32
+  private var end: Int
+  private let start: Int
+  private let page = [UInt8](repeating: 5, count: 4096)
+  private var slot = 0
+
+  init(path: String, size: Int = 12_288) {
+    file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
+    let bytes = [UInt8](repeating: 1, count: 1 << 20)
+    end = 0
+    while end < size { end += pwrite(file, bytes, min(bytes.count, size - end), end) }
+    start = end
+    fsync(file)
+  }
+
+  deinit { close(file) }
+
+  func commit(_ frame: [UInt8]) {
+    end += pwrite(file, frame, frame.count, end)
+    fdatasync(file)
+    slot = 1 - slot
+    pwrite(file, page, page.count, 4096 * (1 + slot))
+    fdatasync(file)
+  }
+}

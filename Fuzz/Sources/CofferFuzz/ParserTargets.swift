@@ -1,0 +1,157 @@
+import CofferCore
+import CofferVault
+import Foundation
+
+@testable import Coffer
+
+/// The parsers alone. A strict parser knows every byte it accepts: what is parsed encodes to the same bytes.
+enum ParserTargets {
+  /// Runs `body`, which may throw nothing but `.tampered` and the codes given.
+  private static func parse(
+    _ allowed: [SecretError.Code] = [],
+    _ body: () throws(SecretError) -> Void
+  ) {
+    do throws(SecretError) { try body() } catch {
+      require(error.code == .tampered || allowed.contains(error.code), "an error of code \(error.code)")
+      require(!error.description.isEmpty, "an error says what happened")
+    }
+  }
+
+  static func header(_ input: [UInt8]) {
+    parse([.notAVault, .unsupportedVersion]) { () throws(SecretError) in
+      let length = try Header.length(ofHeaderBeginning: input)
+      require(Header.paddedLength(length) <= Layout.maximumHeaderLength, "the length is bounded")
+      // The padding is added, so that the fuzzer need not find it.
+      let padding = Header.paddedLength(length) - input.count
+      let bytes = input + (0..<max(0, padding)).map { _ in 0 as UInt8 }
+      let header = try Header(parsing: bytes)
+      require(header.bytes == bytes, "a header encodes to what it was parsed from")
+    }
+  }
+
+  static func keySlot(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      let slot = try KeySlot(parsing: input, from: 0, to: nil)
+      require(input.starts(with: slot.bytes), "a slot is a part of what it was parsed from")
+      if slot.isKnown {
+        let again = try KeySlot(
+          slotHeader: KeySlot.slotHeader(
+            id: slot.id, parameters: slot.parameters, salt: slot.salt, created: slot.created,
+            label: slot.label),
+          commitment: slot.commitment, wrappedKey: slot.wrappedKey)
+        require(again.bytes == slot.bytes, "a slot encodes to what it was parsed from")
+      }
+    }
+  }
+
+  static func commitState(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      let bytes = Array(input.prefix(CommitState.length))
+      let whole = bytes + [UInt8](repeating: 0, count: CommitState.length - bytes.count)
+      let state = try CommitState(parsing: whole, headerLength: Layout.pageSize)
+      require(state.bytes == whole, "a state encodes to what it was parsed from")
+    }
+  }
+
+  static func frameHeader(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      let header = try FrameHeader(parsing: input, from: 0)
+      require(input.starts(with: header.bytes), "a frame header encodes to what it was parsed from")
+      require(header.frameLength > Layout.frameHeaderLength, "a frame is longer than its header")
+    }
+  }
+
+  /// An absurd record may hold dates that a `Date` rounds, and names that a dictionary takes for one.
+  static func checkEncoding(of record: ItemRecord) {
+    parse { () throws(SecretError) in
+      let item = try record.item()
+      let bytes = ItemRecord.encode(
+        id: record.id, sequence: record.sequence, valueTag: record.valueTag, item: item)
+      require(bytes.count <= record.bytes.count, "an item encodes to no more than it was parsed from")
+      var reader = ByteReader(bytes, part: "a record")
+      let again = try ItemRecord(parsing: &reader)
+      try reader.expectEnd()
+      let itemAgain = try again.item()
+      require(itemAgain.identifier == item.identifier, "a name comes back")
+      require(itemAgain.metadata.label == item.metadata.label, "a label comes back")
+      require(itemAgain.metadata.attributes == item.metadata.attributes, "attributes come back")
+    }
+  }
+
+  static func itemRecord(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      var reader = ByteReader(input, part: "a record")
+      let record = try ItemRecord(parsing: &reader)
+      require(record.bytes == Array(input[..<reader.position]), "a record keeps its bytes")
+      require(
+        record.encoded(id: record.id, valueTag: record.valueTag) == record.bytes,
+        "a record encodes to what it was parsed from")
+      checkEncoding(of: record)
+    }
+  }
+
+  static func removeRecord(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      var reader = ByteReader(input, part: "a record")
+      let record = try RemoveRecord(parsing: &reader)
+      require(
+        RemoveRecord.encode(id: record.id, identifier: record.identifier) == input,
+        "a remove encodes to what it was parsed from")
+    }
+  }
+
+  static func block(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      // Where the block stands, how many items the root says and which comes first: taken from the input,
+      // so that the fuzzer gets past them.
+      guard input.count > 24 else { return }
+      let place = BaseIndex.Block(
+        firstID: input.withUnsafeBytes { Bytes16($0, at: 2) },
+        offset: 12_288 + Int(input[1]) * 32, length: input.count, itemCount: Int(input[0]), tag: .zero)
+      let bytes = Array(input[2...])
+      let items = try StoredItem.parse(bytes, block: place, start: 12_288, maximumSequence: 1 << 40)
+      var again: [UInt8] = []
+      for item in items {
+        StoredItem.append(
+          record: item.record.bytes, valueOffset: item.valueOffset, valueLength: item.valueLength, to: &again)
+      }
+      require(again == bytes, "a block encodes to what it was parsed from")
+    }
+  }
+
+  static func root(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      guard input.count > 4 else { return }
+      // Where the root stands: after its last block, if it has any.
+      let bytes = Array(input[4...])
+      let place = input.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+      let index = try BaseIndex(parsing: bytes, start: 12_288, rootOffset: Int(place))
+      require(index.bytes == bytes, "a root encodes to what it was parsed from")
+      for (number, block) in index.blocks.enumerated() {
+        require(index.block(for: block.firstID) == number, "a block is found by its first id")
+      }
+    }
+  }
+
+  static func keyText(_ input: [UInt8]) {
+    parse([.invalidKey]) { () throws(SecretError) in
+      let key = try VaultKey.parse(SecretBytes(copying: input))
+      require(key.count == VaultKey.length, "a key has its length")
+      let text = VaultKey.text(of: key).withBytes { $0.withUnsafeBytes { Array($0) } }
+      require(input == text || input == text + [0x0A], "a key is written as it was read")
+    }
+  }
+
+  static func configuration(_ input: [UInt8]) {
+    let text = String(decoding: input, as: UTF8.self)
+    parse([.configuration]) { () throws(SecretError) in
+      var file = try ConfigurationFile(parsing: text, path: "/config")
+      let again = try ConfigurationFile(parsing: file.text, path: "/config")
+      require(again.backend == file.backend && again.keyFiles == file.keyFiles, "the text says the same")
+      file.set("backend", "vault")
+      let changed = try ConfigurationFile(parsing: file.text, path: "/config")
+      require(changed.backend == .vault, "what is set is read back")
+      require(changed.keyFiles == file.keyFiles, "nothing else is changed")
+    }
+  }
+}

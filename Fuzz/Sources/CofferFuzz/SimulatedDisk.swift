@@ -1,0 +1,1 @@
+../../../Tests/CofferVaultTests/Simulation/SimulatedDisk.swift

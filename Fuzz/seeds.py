@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Writes what each fuzzer begins with: the parts of every vault in Tests/Vectors, decrypted.
+
+    seeds.py DIRECTORY      one directory in it for each target
+"""
+
+import hashlib
+import json
+import struct
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VECTORS = ROOT / "Tests" / "Vectors"
+sys.path.insert(0, str(VECTORS))
+
+import vault_format as f  # noqa: E402
+import vault_reader as r  # noqa: E402
+
+# A seed above this costs the fuzzer more than it finds.
+LARGEST = 4096
+# Seeds for each target.
+MOST = 60
+
+(PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, FRAME_EDIT,
+ HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA) = range(14)
+
+
+def part(kind, body=b""):
+    return struct.pack("<BH", kind, len(body)) + body
+
+
+def parts_of(file, credential):
+    """The plaintext of each seal of a vault, with what it is, in the order in which a reader meets them."""
+    found = []
+    original = f.open_seal
+
+    def recording(key, associated, sealed, what):
+        plaintext = original(key, associated, sealed, what)
+        found.append((what, plaintext))
+        return plaintext
+
+    f.open_seal = recording
+    try:
+        vault = r.read_vault(file, credential)
+    finally:
+        f.open_seal = original
+    return vault, found
+
+
+def seeds():
+    """Pairs of a target and an input."""
+    yield from written_by_hand()
+    yield from taken_from_vectors()
+
+
+def written_by_hand():
+    yield "sealed-vault", b""
+    record = bytes(40) + bytes(16) + b"\x00" + b"\x01\x00s" + b"\x01\x00%d" + b"\x00"
+    names = [record.replace(b"%d", b"%d" % digit) for digit in range(8)]
+    base = b"".join(part(ITEM, b"\x03abc" + name) for name in names[:4])
+    second = b"".join(part(ITEM, b"\x00" + name) for name in names[4:])
+    yield "sealed-vault", base + part(END_OF_BLOCK) + second
+    yield "sealed-vault", base + part(REMOVE, bytes(16) + b"\x01\x00s\x01\x000") + part(PUT, b"\x02xy" + names[1])
+    for kind, body in [
+        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x48\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (BLOCK_EDIT, b"\x10\x00\x05"),
+        (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])), (PADDED_VALUE, b"\x80" + bytes(31)),
+    ]:
+        yield "sealed-vault", part(kind, body) + base + part(END_OF_BLOCK)
+    yield "sealed-vault", part(FRAME_EDIT, b"\x04\x00\x02") + part(PUT, b"\x02xy" + names[1])
+    yield "sealed-vault", part(PADDED_METADATA, (names[1] + b"\x80").ljust(96, b"\0")) + part(PUT, b"\x02xy" + names[1])
+    for vector in json.loads((VECTORS / "key_text.json").read_text("ascii")):
+        yield "key-text", vector["text"].encode()
+    identifier = "0123456789abcdef0123456789abcdef"
+    for text in [
+        "", "backend = vault\n", "backend=keyring", "# a comment\n\n  backend = vault  \n",
+        f"key-file.{identifier} = /home/a/key\n", f"backend = vault\nkey-file.{identifier} = /k\n", "backend = x\n",
+        "backend = vault\r\n", "key-file. = /k\n", "x\n",
+    ]:
+        yield "configuration", text.encode()
+
+
+def taken_from_vectors():
+    credentials = {}
+    for vector in json.loads((VECTORS / "vectors.json").read_text("ascii")):
+        if vector["expect"]["outcome"] == "ok" and not vector.get("edits"):
+            credentials[vector["vault"]] = vector["credential"]
+    for name in sorted(credentials):
+        if name == "default-cost.vault":
+            continue
+        file = (VECTORS / name).read_bytes()
+        given = credentials[name]
+        if "key_text" in given:
+            credential = r.Key(f.parse_key_text(given["key_text"].encode()))
+        else:
+            credential = r.Passphrase(given["passphrase"].encode())
+        vault, found = parts_of(file, credential)
+        header = vault.header
+        yield "header", header.raw[: header.length]
+        position = 64
+        for slot in header.slots:
+            length = int.from_bytes(header.raw[position + 2 : position + 4], "little")
+            yield "key-slot", header.raw[position : position + length]
+            position += length
+        state = vault.state
+        offset = state.base_end
+        while offset < state.end:
+            yield "frame-header", file[offset : offset + 24]
+            offset += int.from_bytes(file[offset : offset + 4], "little")
+        composed = b""
+        for what, plaintext in found:
+            if what == "a commit slot":
+                yield "commit-state", plaintext[:96]
+            elif what == "the root":
+                yield "root", struct.pack("<I", state.root_offset) + plaintext
+            elif what == "a block":
+                yield "block", block(plaintext)
+            elif what == "a frame's metadata":
+                data = f.unpad(plaintext, what)
+                is_put = looks_like_put(data)
+                yield ("item-record" if is_put else "remove-record"), data
+                body = b"\x05value" + data if is_put else data
+                one = part(PUT if is_put else REMOVE, body)
+                yield "sealed-vault", one
+                yield "sealed-vault", part(ITEM, body) + one if is_put else one
+                composed = (composed + one)[:2000]
+        yield "sealed-vault", composed
+
+
+def block(plaintext):
+    """What the target takes: the number of items, where the block ends its values, and its bytes."""
+    cursor = f.Cursor(plaintext, "a block")
+    count, first = 0, None
+    size = 0
+    rebuilt = b""
+    while cursor.position < len(plaintext) and count < 4:
+        start = cursor.position
+        skip_item(cursor)
+        record = plaintext[start : cursor.position]
+        _, length = f.VALUE_PLACE.unpack(cursor.take(f.VALUE_PLACE.size))
+        if length != 72:
+            break
+        rebuilt += record + f.VALUE_PLACE.pack(12288 + size, 72)
+        size += 72
+        count += 1
+    # The block's place is given in units of 32 bytes: it fits where the number of items is a multiple of 4.
+    return bytes([count, size // 32]) + rebuilt
+
+
+def skip_item(cursor):
+    cursor.take(56)
+    flags = cursor.take(1)[0]
+    for _ in range(2 + (flags & 1)):
+        cursor.take(int.from_bytes(cursor.take(2), "little"))
+    if flags & 2:
+        cursor.take(8)
+    for _ in range(2 * cursor.take(1)[0]):
+        cursor.take(int.from_bytes(cursor.take(2), "little"))
+
+
+def looks_like_put(data):
+    try:
+        cursor = f.Cursor(data, "")
+        skip_item(cursor)
+        return cursor.position == len(data)
+    except f.Refused:
+        return False
+
+
+def main():
+    directory = Path(sys.argv[1])
+    written = {}
+    for target, data in seeds():
+        folder = directory / target
+        folder.mkdir(parents=True, exist_ok=True)
+        if len(data) <= LARGEST and written.get(target, 0) < MOST:
+            path = folder / hashlib.blake2b(data, digest_size=10).hexdigest()
+            if not path.exists():
+                path.write_bytes(data)
+                written[target] = written.get(target, 0) + 1
+    print(", ".join(f"{target}: {count}" for target, count in sorted(written.items())))
+
+
+if __name__ == "__main__":
+    main()

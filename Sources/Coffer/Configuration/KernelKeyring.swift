@@ -1,0 +1,112 @@
+internal import CLinux
+package import CofferCore
+internal import CofferVault
+internal import Glibc
+
+/// Master keys of opened vaults in the user's keyring of the Linux kernel, each for a while: in memory that is
+/// not swapped, gone when its time is over or at a restart. Every process of the user can read them.
+package struct KernelKeyring: Sendable {
+  package init() {}
+
+  // keyctl(2), and the keyrings of keyrings(7).
+  private enum Operation {
+    static let revoke: Int32 = 3
+    static let setPermissions: Int32 = 5
+    static let link: Int32 = 8
+    static let unlink: Int32 = 9
+    static let search: Int32 = 10
+    static let read: Int32 = 11
+    static let setTimeout: Int32 = 15
+  }
+  private static let processKeyring: Int32 = -2
+  private static let userKeyring: Int32 = -4
+  /// Everything to who possesses the key; viewing, reading, revoking and finding to the user; nothing to others.
+  private static let permissions: UInt = 0x3F0F_0000
+
+  private static func description(_ vaultID: String) -> String { "coffer:\(vaultID)" }
+
+  private static func call(_ operation: Int32, _ first: Int32, _ second: UInt = 0, _ third: UInt = 0) -> Int {
+    coffer_keyctl(operation, UInt(bitPattern: Int(first)), second, third, 0)
+  }
+
+  /// Keeps `master` for so many seconds, in the place of what was kept. Throws `.unavailable` where the
+  /// system has no such keyring or does not let this process use it.
+  package func keep(
+    _ master: borrowing SecretBytes,
+    forVault vaultID: String,
+    seconds: Int
+  ) throws(SecretError) {
+    // First where only this process sees it: it is never in the user's keyring without its deadline.
+    let key = master.withBytes { bytes in
+      bytes.withUnsafeBytes { bytes in
+        coffer_add_key(
+          "user", Self.description(vaultID), bytes.baseAddress, bytes.count, Self.processKeyring)
+      }
+    }
+    guard key >= 0,
+      Self.call(Operation.setTimeout, key, UInt(seconds)) >= 0,
+      Self.call(Operation.setPermissions, key, Self.permissions) >= 0,
+      Self.call(Operation.link, key, UInt(bitPattern: Int(Self.userKeyring))) >= 0
+    else { throw Self.failure(errno) }
+    _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.processKeyring)))
+  }
+
+  /// The key that is kept, or `nil` where none is, where its time is over, and where there is no such keyring.
+  package func masterKey(forVault vaultID: String) throws(SecretError) -> SecretBytes? {
+    guard let key = try find(vaultID) else { return nil }
+    var length = 0
+    let held = SecretBytes(count: 64) { block in
+      length = coffer_keyctl(
+        Operation.read, UInt(bitPattern: Int(key)), UInt(bitPattern: block.baseAddress), UInt(block.count), 0)
+    }
+    // Only a master key is 32 bytes long: anything else was put there by somebody else.
+    guard length == 32 else { return nil }
+    return held.prefix(length)
+  }
+
+  /// Takes the key away. Returns `false` where none was kept.
+  @discardableResult
+  package func forget(vault vaultID: String) throws(SecretError) -> Bool {
+    guard let key = try find(vaultID) else { return false }
+    guard Self.call(Operation.revoke, key) >= 0 else { throw Self.failure(errno) }
+    _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.userKeyring)))
+    return true
+  }
+
+  /// Throws as ``keep(_:forVault:seconds:)`` would.
+  package func requireAvailable() throws(SecretError) {
+    _ = try find("none", isStrict: true)
+  }
+
+  private func find(_ vaultID: String, isStrict: Bool = false) throws(SecretError) -> Int32? {
+    let key = "user".withCString { type in
+      Self.description(vaultID).withCString { description in
+        Self.call(
+          Operation.search, Self.userKeyring, UInt(bitPattern: type), UInt(bitPattern: description))
+      }
+    }
+    if key >= 0 { return Int32(truncatingIfNeeded: key) }
+    let code = errno
+    // A container's filter may answer anything; what cannot be looked at there, nobody has put there.
+    if isStrict && ![ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(code) { throw Self.failure(code) }
+    return nil
+  }
+
+  private static func failure(_ code: Int32) -> SecretError {
+    SecretError(
+      .unavailable,
+      "The kernel's keyring cannot be used here: \(String(cString: strerror(code))).",
+      advice:
+        "Containers often forbid it; give the vault a key file instead, with `secret key add --key-file`."
+    )
+  }
+}
+
+/// The master key that `secret unlock` left in the kernel.
+struct KernelKeyringSource: MasterKeySource {
+  let name = "the kernel keyring"
+
+  func masterKey(for vault: VaultDescription) throws(SecretError) -> SecretBytes? {
+    try KernelKeyring().masterKey(forVault: vault.id)
+  }
+}

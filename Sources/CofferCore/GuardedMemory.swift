@@ -1,0 +1,79 @@
+internal import CSodium
+internal import Glibc
+
+/// Where secret bytes live: pages that are locked into memory, left out of core dumps and set between
+/// guard pages, all by libsodium.
+///
+/// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about
+/// 65,000 in all (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore cut from 64 KiB slabs, and
+/// only larger ones get an allocation of their own. Locking is best effort, as it is in libsodium: beyond
+/// `RLIMIT_MEMLOCK` a page may be swapped. Where guarded memory cannot be had at all, the block comes from
+/// the heap and is still wiped. Thread-safe.
+enum GuardedMemory {
+  /// Where a block came from, and so how it goes back.
+  enum Origin {
+    case slab(sizeClass: Int)
+    case guarded
+    case heap
+  }
+
+  private static let slabSize = 65_536
+  private static let blockSizes = [64, 256, 1024, 4096]
+
+  /// The free blocks, a list for each of ``blockSizes``. A slab is kept once it is made.
+  ///
+  /// Behind a pthread mutex, because the thread sanitizer does not know the one of Synchronization.
+  private final class FreeBlocks: @unchecked Sendable {  // used only under the mutex
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private var lists: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
+
+    init() { pthread_mutex_init(mutex, nil) }
+
+    func withLock<R>(_ body: (inout [[UnsafeMutableRawPointer]]) -> R) -> R {
+      pthread_mutex_lock(mutex)
+      defer { pthread_mutex_unlock(mutex) }
+      return body(&lists)
+    }
+  }
+  private static let free = FreeBlocks()
+
+  /// libsodium must be initialised before any other call of it, from whichever thread comes first.
+  static let isReady: Bool = {
+    guard sodium_init() >= 0 else { fatalError("libsodium could not be initialised: no randomness?") }
+    return true
+  }()
+
+  /// A block of at least `count` bytes, with whatever content.
+  static func allocate(_ count: Int) -> (UnsafeMutableRawPointer, Origin) {
+    _ = isReady
+    guard let sizeClass = blockSizes.firstIndex(where: { $0 >= count }) else {
+      if let block = sodium_malloc(count) { return (block, .guarded) }
+      return (heapBlock(count), .heap)
+    }
+    let block: UnsafeMutableRawPointer? = free.withLock { lists in
+      if lists[sizeClass].isEmpty, let slab = sodium_malloc(slabSize) {
+        for offset in stride(from: 0, to: slabSize, by: blockSizes[sizeClass]) {
+          lists[sizeClass].append(slab + offset)
+        }
+      }
+      return lists[sizeClass].popLast()
+    }
+    if let block { return (block, .slab(sizeClass: sizeClass)) }
+    return (heapBlock(count), .heap)
+  }
+
+  /// Wipes the block's `count` bytes and gives it back.
+  static func deallocate(_ block: UnsafeMutableRawPointer, count: Int, origin: Origin) {
+    sodium_memzero(block, count)
+    switch origin {
+    case .slab(let sizeClass): free.withLock { $0[sizeClass].append(block) }
+    case .guarded: sodium_free(block)
+    case .heap: Glibc.free(block)
+    }
+  }
+
+  private static func heapBlock(_ count: Int) -> UnsafeMutableRawPointer {
+    guard let block = malloc(max(count, 1)) else { fatalError("out of memory") }
+    return block
+  }
+}

@@ -1,0 +1,41 @@
+internal import CSodium
+
+/// Stands for a secret's bytes where only whether they changed matters: a keyed BLAKE2b-256 hash, from which
+/// nobody without the key can tell anything, not even by trying likely secrets.
+package struct SecretFingerprint: Hashable, Sendable {
+  private let hash: [UInt8]
+
+  fileprivate init(_ hash: [UInt8]) { self.hash = hash }
+}
+
+extension SecretBytes {
+  /// `count` random bytes.
+  package static func random(count: Int) -> SecretBytes {
+    SecretBytes(count: count) { bytes in
+      if let start = bytes.baseAddress { randombytes_buf(start, bytes.count) }
+    }
+  }
+
+  /// The fingerprint under `key`, of 32 bytes. Equal bytes have equal fingerprints under one key.
+  package borrowing func fingerprint(under key: borrowing SecretBytes) -> SecretFingerprint {
+    var hash = [UInt8](repeating: 0, count: 32)
+    withBytes { bytes in
+      bytes.withUnsafeBufferPointer { bytes in
+        key.withBytes { key in
+          key.withUnsafeBufferPointer { key in
+            let result = crypto_generichash(
+              &hash,
+              hash.count,
+              bytes.baseAddress,
+              UInt64(bytes.count),
+              key.baseAddress,
+              key.count
+            )
+            precondition(result == 0, "a fingerprint's key is 16 to 64 bytes long")
+          }
+        }
+      }
+    }
+    return SecretFingerprint(hash)
+  }
+}

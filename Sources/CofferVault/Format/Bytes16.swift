@@ -1,0 +1,52 @@
+/// Sixteen bytes that are compared and never computed with: an id or an authentication tag.
+///
+/// Ordered as bytes are, first byte first.
+package struct Bytes16: Hashable, Comparable, Sendable {
+  private var high: UInt64
+  private var low: UInt64
+
+  package static let zero = Bytes16(high: 0, low: 0)
+
+  private init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// The 16 bytes of `bytes` from `offset` on, which the caller has checked to be there.
+  package init(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) {
+    high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
+  }
+
+  /// What ``hex`` gave. `nil`: it is anything else.
+  package init?(hex text: some StringProtocol) {
+    guard text.utf8.count == 32,
+      text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
+      let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.dropFirst(16), radix: 16)
+    else { return nil }
+    self.init(high: high, low: low)
+  }
+
+  /// The last 16 bytes of a seal: its tag.
+  package init(tagOf sealed: [UInt8]) {
+    self = sealed.withUnsafeBytes { Bytes16($0, at: $0.count - 16) }
+  }
+
+  package static func < (left: Self, right: Self) -> Bool {
+    left.high == right.high ? left.low < right.low : left.high < right.high
+  }
+
+  package func append(to bytes: inout [UInt8]) {
+    withUnsafeBytes(of: high.bigEndian) { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: low.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  /// 32 lower-case hexadecimal digits.
+  package var hex: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    let digits = Array("0123456789abcdef".utf8)
+    let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -1,0 +1,226 @@
+internal import CLinux
+internal import Glibc
+
+/// The real disk.
+package struct LinuxFileSystem: FileSystem {
+  package init() {}
+
+  package func locate(_ path: String) throws(FileSystemError) -> Location {
+    // The file itself may be a link, or not be there; its directory must be.
+    if let resolved = try resolve(path) {
+      return try location(of: resolved)
+    }
+    let (parent, name) = Self.split(path)
+    guard !name.isEmpty, name != ".", name != "..", let directory = try resolve(parent) else {
+      throw FileSystemError(ENOENT)
+    }
+    return Location(directory: try LinuxDirectory(path: directory), name: name, path: "\(directory)/\(name)")
+  }
+
+  private func location(of path: String) throws(FileSystemError) -> Location {
+    let (parent, name) = Self.split(path)
+    guard !name.isEmpty else { throw FileSystemError(EISDIR) }
+    return Location(directory: try LinuxDirectory(path: parent), name: name, path: path)
+  }
+
+  private func resolve(_ path: String) throws(FileSystemError) -> String? {
+    guard let resolved = realpath(path, nil) else {
+      if errno == ENOENT { return nil }
+      throw FileSystemError(errno)
+    }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  private static func split(_ path: String) -> (parent: String, name: String) {
+    guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+    let parent = path[..<slash]
+    return (parent.isEmpty ? "/" : String(parent), String(path[path.index(after: slash)...]))
+  }
+}
+
+/// Throws what `errno` says where a system call gave −1.
+private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
+  if result == -1 { throw FileSystemError(errno) }
+  return result
+}
+
+/// Closes its descriptor when it goes.
+private final class Descriptor: Sendable {
+  let number: Int32
+
+  /// Takes over a descriptor that a system call has just opened, or throws what `errno` says.
+  ///
+  /// In a program whose standard streams are closed it would be one of those three, and whatever is printed
+  /// would go into the vault. It is moved above them.
+  init(opened result: Int32) throws(FileSystemError) {
+    let opened = try check(result)
+    if opened > STDERR_FILENO {
+      number = opened
+      return
+    }
+    let moved = fcntl(opened, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+    let failure = errno
+    close(opened)
+    if moved == -1 { throw FileSystemError(failure) }
+    number = moved
+  }
+
+  deinit { close(number) }
+}
+
+private struct LinuxDirectory: Directory {
+  private let descriptor: Descriptor
+
+  init(path: String) throws(FileSystemError) {
+    descriptor = try Descriptor(opened: coffer_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+  }
+
+  func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+    // O_NONBLOCK: a FIFO in the vault's place must not hold the caller up. Regular files ignore it.
+    let flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+    return try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
+  }
+
+  func create(_ name: String) throws(FileSystemError) -> any File {
+    let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+    let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0o600)))
+    // The umask may have taken bits away, and a directory's default ACL may have added some.
+    try file.setMode(0o600)
+    return file
+  }
+
+  func status(of name: String) throws(FileSystemError) -> FileStatus {
+    var status = stat()
+    _ = try check(fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW))
+    return FileStatus(status)
+  }
+
+  func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+    if replacing {
+      _ = try check(renameat(descriptor.number, name, descriptor.number, newName))
+      return
+    }
+    if coffer_rename_exclusively(descriptor.number, name, newName) == 0 { return }
+    // Some file systems know no flags. A link fails where the name is taken, too.
+    guard errno == EINVAL || errno == ENOSYS else { throw FileSystemError(errno) }
+    _ = try check(linkat(descriptor.number, name, descriptor.number, newName, 0))
+    try remove(name)
+  }
+
+  func remove(_ name: String) throws(FileSystemError) {
+    _ = try check(unlinkat(descriptor.number, name, 0))
+  }
+
+  func synchronize() throws(FileSystemError) {
+    _ = try check(fsync(descriptor.number))
+  }
+
+  func watch() throws(FileSystemError) -> any DirectoryWatch {
+    try Inotify(directory: descriptor)
+  }
+}
+
+private final class LinuxFile: File {
+  private let descriptor: Descriptor
+  init(_ descriptor: Descriptor) { self.descriptor = descriptor }
+
+  func setMode(_ mode: mode_t) throws(FileSystemError) {
+    _ = try check(fchmod(descriptor.number, mode))
+  }
+
+  func status() throws(FileSystemError) -> FileStatus {
+    var status = stat()
+    _ = try check(fstat(descriptor.number, &status))
+    return FileStatus(status)
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+    try check(pread(descriptor.number, buffer.baseAddress, buffer.count, offset))
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+    try check(pwrite(descriptor.number, bytes.baseAddress, bytes.count, offset))
+  }
+
+  func truncate(to size: Int) throws(FileSystemError) {
+    _ = try check(ftruncate(descriptor.number, size))
+  }
+
+  func synchronizeData() throws(FileSystemError) {
+    _ = try check(fdatasync(descriptor.number))
+  }
+
+  func synchronize() throws(FileSystemError) {
+    _ = try check(fsync(descriptor.number))
+  }
+
+  func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool {
+    if flock(descriptor.number, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 { return true }
+    if errno == EWOULDBLOCK { return false }
+    throw FileSystemError(errno)
+  }
+
+  func unlock() throws(FileSystemError) {
+    _ = try check(flock(descriptor.number, LOCK_UN))
+  }
+}
+
+/// Watches a directory and not the file: a rewrite puts another file in the vault's place.
+private final class Inotify: DirectoryWatch {
+  private let events: Descriptor
+
+  init(directory: Descriptor) throws(FileSystemError) {
+    events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
+    let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
+    // Through the descriptor, so that it is the directory that was opened and no other.
+    let path = "/proc/self/fd/\(directory.number)"
+    _ = try check(inotify_add_watch(events.number, path, UInt32(mask)))
+  }
+
+  func wait(for name: String, seconds: Double) throws(FileSystemError) -> Bool {
+    var waited = pollfd(fd: events.number, events: Int16(POLLIN), revents: 0)
+    guard try check(poll(&waited, 1, Int32(seconds * 1000))) > 0 else { return false }
+    var buffer = [UInt8](repeating: 0, count: 16_384)
+    let count = Glibc.read(events.number, &buffer, buffer.count)
+    if count == -1 {
+      if errno == EAGAIN { return false }
+      throw FileSystemError(errno)
+    }
+    return buffer.withUnsafeBytes {
+      Self.events(in: UnsafeRawBufferPointer(rebasing: $0[..<count]), name: name)
+    }
+  }
+
+  /// Whether any event is about `name`, or says that events were lost.
+  private static func events(in buffer: UnsafeRawBufferPointer, name: String) -> Bool {
+    let headerLength = MemoryLayout<inotify_event>.size
+    var offset = 0
+    while offset + headerLength <= buffer.count {
+      let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+      let start = offset + headerLength
+      let end = min(start + Int(event.len), buffer.count)
+      // The name is filled up with NULs.
+      if event.mask & UInt32(IN_Q_OVERFLOW) != 0
+        || buffer[start..<end].prefix(while: { $0 != 0 }).elementsEqual(name.utf8)
+      {
+        return true
+      }
+      offset = end
+    }
+    return false
+  }
+}
+
+extension FileStatus {
+  fileprivate init(_ status: stat) {
+    self.init(
+      device: UInt64(status.st_dev),
+      inode: UInt64(status.st_ino),
+      size: Int(status.st_size),
+      isRegular: status.st_mode & S_IFMT == S_IFREG,
+      mode: status.st_mode & 0o7777,
+      owner: status.st_uid
+    )
+  }
+}

@@ -1,0 +1,40 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct InfoCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "info",
+    abstract: "Print what is known of a secret beside its value."
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
+
+  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  var name: String
+
+  func run() throws {
+    let identifier = try global.identifier(name)
+    let store = try global.store()
+    guard let item = try store.item(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+    let output = Output.standard
+    if format.json { return try output.json(ItemDescription(item)) }
+
+    // Spelt out on a pipe, too: a label must not be able to forge a line.
+    func line(_ title: String, _ text: String?) throws(SecretError) {
+      if let text { try output.write("\(title): \(text.printable)\n") }
+    }
+    try line("name", item.identifier.account)
+    try line("service", item.identifier.service)
+    try line("label", item.metadata.label)
+    try line("created", item.metadata.created?.ISO8601Format())
+    try line("modified", item.metadata.modified?.ISO8601Format())
+    if let expires = item.metadata.expires {
+      try line("expires", expires.ISO8601Format() + (expires <= Date() ? " (expired)" : ""))
+    }
+    for (name, value) in item.metadata.attributes.sorted(by: { $0.key < $1.key }) {
+      try line("attribute \(name.printable)", value)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+internal import Coffer
+internal import Glibc
+
+/// One variable of a command's environment and the secret it gets.
+struct EnvironmentAssignment {
+  let variable: String
+  let identifier: SecretIdentifier
+
+  init(variable: String, identifier: SecretIdentifier) {
+    self.variable = variable
+    self.identifier = identifier
+  }
+
+  /// `VAR=NAME`, where NAME may be a reference, as `option` has it.
+  init(_ text: String, of option: String = "--set", _ options: GlobalOptions) throws {
+    guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
+      throw Failure.usage("“\(text)” has no equals sign. Write \(option) VAR=NAME.")
+    }
+    variable = String(text[..<equals])
+    let name = String(text[text.utf8.index(after: equals)...])
+    guard Self.isVariableName(variable) else {
+      throw Failure.usage(
+        "“\(variable)” cannot name a variable. Use letters, digits and underscores, and no digit first."
+      )
+    }
+    identifier = try SecretReference(name)?.identifier ?? options.identifier(name)
+  }
+
+  /// A secret under its own name: in upper case, with underscores for what a variable's name cannot hold.
+  /// `prefix` comes before it.
+  init(item: SecretItem, prefix: String = "") throws(Failure) {
+    identifier = item.identifier
+    variable =
+      prefix
+      + String(
+        decoding: item.identifier.account.utf8.map { byte in
+          switch byte {
+          case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 32
+          case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
+          default: UInt8(ascii: "_")
+          }
+        },
+        as: UTF8.self
+      )
+    guard Self.isVariableName(variable) else {
+      throw .usage(
+        "The secret “\(item.identifier.account)” has a name that makes no variable's. Use --set VAR=NAME."
+      )
+    }
+  }
+
+  static func isVariableName(_ text: String) -> Bool {
+    guard let first = text.utf8.first, !(0x30...0x39).contains(first) else { return false }
+    return text.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"): true
+      default: false
+      }
+    }
+  }
+
+  /// Throws where two secrets would go to one variable.
+  static func checkDistinct(_ assignments: [EnvironmentAssignment]) throws(Failure) {
+    var seen: [String: SecretIdentifier] = [:]
+    for assignment in assignments {
+      if let other = seen.updateValue(assignment.identifier, forKey: assignment.variable) {
+        throw .usage(
+          """
+          The variable \(assignment.variable) would get both “\(other.account)” and \
+          “\(assignment.identifier.account)”. Choose with --set.
+          """
+        )
+      }
+    }
+  }
+}

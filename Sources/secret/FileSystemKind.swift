@@ -1,0 +1,24 @@
+internal import CLinux
+
+/// What kind of file system a path is on, by the numbers of linux/magic.h.
+enum FileSystemKind: Equatable {
+  case memory, network(String), overlay, other
+
+  /// `nil` where the path cannot be looked at.
+  init?(of path: String) {
+    let type = coffer_file_system_type(path)
+    if type == -1 { return nil }
+    self =
+      switch UInt32(truncatingIfNeeded: type) {
+      case 0x0102_1994, 0x8584_58F6: .memory  // tmpfs, ramfs
+      case 0x6969: .network("NFS")
+      case 0xFF53_4D42, 0xFE53_4D42, 0x517B: .network("SMB")
+      case 0x00C3_6400: .network("Ceph")
+      case 0x0102_1997: .network("9P")
+      case 0x6573_5546: .network("FUSE")
+      case 0x5346_414F: .network("AFS")
+      case 0x794C_7630: .overlay
+      default: .other
+      }
+  }
+}

@@ -1,0 +1,23 @@
+internal import Coffer
+internal import FoundationEssentials
+
+/// What `list` and `info` print of a secret. What is not known is left out.
+struct ItemDescription: Encodable {
+  let service: String
+  let account: String
+  let label: String?
+  let created: Date?
+  let modified: Date?
+  let expires: Date?
+  let attributes: [String: String]
+
+  init(_ item: SecretItem) {
+    service = item.identifier.service
+    account = item.identifier.account
+    label = item.metadata.label
+    created = item.metadata.created
+    modified = item.metadata.modified
+    expires = item.metadata.expires
+    attributes = item.metadata.attributes
+  }
+}

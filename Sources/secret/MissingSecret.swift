@@ -1,0 +1,65 @@
+internal import Coffer
+
+/// What to say where there is no such secret.
+enum MissingSecret {
+  /// The failure for `identifier`. Suggests a name that may have been meant, where `backend` is a vault: that
+  /// is open by now, whereas a keyring might ask someone for more.
+  static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
+    var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
+    if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
+      message += " " + suggestion
+    }
+    return Failure(.noSuchSecret, message)
+  }
+
+  private static func suggestion(
+    for identifier: SecretIdentifier,
+    in backend: any SecretBackend
+  ) -> String? {
+    let items: [SecretItem]
+    do throws(SecretError) {
+      items = try backend.items(inService: nil)
+    } catch {
+      return nil  // the answer is already known, and this was only help
+    }
+    let names = items.filter { $0.identifier.service == identifier.service }.map(\.identifier.account)
+    if let near = nearest(to: identifier.account, among: names) { return "Did you mean “\(near)”?" }
+    if let other = items.first(where: { $0.identifier.account == identifier.account }) {
+      return "There is one in the service “\(other.identifier.service)”: add --service."
+    }
+    return nil
+  }
+
+  /// The name that differs least, if it differs little: at most two edits, and a third of the length.
+  static func nearest(to name: String, among names: [String]) -> String? {
+    let wanted = Array(name.lowercased().unicodeScalars)
+    let most = min(2, wanted.count / 3)
+    var best: (distance: Int, name: String)?
+    for candidate in names {
+      let scalars = Array(candidate.lowercased().unicodeScalars)
+      guard abs(scalars.count - wanted.count) <= most else { continue }
+      let distance = editDistance(wanted, scalars)
+      if distance <= most && distance < best?.distance ?? .max { best = (distance, candidate) }
+    }
+    return best?.name
+  }
+
+  /// Insertions, deletions, replacements and swaps of neighbours that make one of the other.
+  private static func editDistance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
+    var beforePrevious: [Int] = []
+    var previous = Array(0...right.count)
+    for row in left.indices {
+      var current = [row + 1]
+      for column in right.indices {
+        let same = left[row] == right[column]
+        var cost = min(previous[column] + (same ? 0 : 1), previous[column + 1] + 1, current[column] + 1)
+        if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
+          cost = min(cost, beforePrevious[column - 1] + 1)
+        }
+        current.append(cost)
+      }
+      (beforePrevious, previous) = (previous, current)
+    }
+    return previous[right.count]
+  }
+}

@@ -1,0 +1,23 @@
+internal import Coffer
+internal import Synchronization
+
+/// A credential source that remembers whether it was the one to give something.
+struct RecordedSource: VaultCredentialSource {
+  /// The name of the source that gave a credential last. Thread-safe.
+  final class Record: Sendable {
+    private let state = Mutex<String?>(nil)
+    var name: String? { state.withLock { $0 } }
+    fileprivate func set(_ name: String) { state.withLock { $0 = name } }
+  }
+
+  let source: any VaultCredentialSource
+  let record: Record
+
+  var name: String { source.name }
+
+  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+    guard let credential = try source.credential(for: vault) else { return nil }
+    record.set(source.name)
+    return credential
+  }
+}

@@ -1,0 +1,66 @@
+internal import Coffer
+
+/// `secret://SERVICE/ACCOUNT`, percent-encoded: a secret's full name, for `run` and templates.
+struct SecretReference {
+  static let scheme = "secret://"
+  let identifier: SecretIdentifier
+
+  /// The reference that `text` is, or `nil` where it does not begin as one. Throws where it does and is none.
+  init?(_ text: String) throws {
+    guard text.utf8.starts(with: Self.scheme.utf8) else { return nil }
+    let parts = text.utf8.dropFirst(Self.scheme.utf8.count)
+      .split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let service = Self.decoded(parts[0]), let account = Self.decoded(parts[1]) else {
+      throw Failure.usage(
+        "“\(text)” is no reference. Write \(Self.scheme)SERVICE/ACCOUNT, with %2F for a slash and %25 for a per cent sign."
+      )
+    }
+    identifier = try SecretIdentifier(service: service, account: account)
+  }
+
+  /// The reference to a secret, which reads back as the same identifier.
+  static func text(of identifier: SecretIdentifier) -> String {
+    "\(scheme)\(encoded(identifier.service))/\(encoded(identifier.account))"
+  }
+
+  private static func encoded(_ text: String) -> String {
+    var result = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default: result += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return result
+  }
+
+  /// Percent-decoding, strict: two hexadecimal digits behind each sign, no bare slash, and UTF-8 in the end.
+  private static func decoded(_ text: Substring.UTF8View) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text[...]
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "%"):
+        guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+          return nil
+        }
+        bytes.append(high << 4 | low)
+      case UInt8(ascii: "/"): return nil
+      default: bytes.append(byte)
+      }
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x41 + 10
+    case 0x61...0x66: byte - 0x61 + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,42 @@
+internal import FoundationEssentials
+
+/// Times as people write them for `--expires`: a moment, a day, or a span from now.
+enum TimeText {
+  static let forms = "2027-01-31, 2027-01-31T12:00:00Z, or a span from now such as 30m, 12h, 90d, 8w"
+
+  /// The moment that `text` means, or `nil` where it means none. A day means its first moment in UTC.
+  static func moment(_ text: String, now: Date) -> Date? {
+    if let seconds = span(text) { return now.addingTimeInterval(Double(seconds)) }
+    let shape = String(decoding: text.utf8.map { (0x30...0x39).contains($0) ? 0x30 : $0 }, as: UTF8.self)
+    switch shape {
+    case "0000-00-00": return day(text)
+    case "0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00", "0000-00-00T00:00:00-00:00":
+      let time = text.dropFirst(11).prefix(8).split(separator: ":").compactMap { Int($0) }
+      guard day(String(text.prefix(10))) != nil, time[0] < 24, time[1] < 60, time[2] < 60 else { return nil }
+      return date(text, .iso8601)
+    default: return nil
+    }
+  }
+
+  /// The first moment of a day of the calendar. The system's parser takes 30 February for 2 March.
+  private static func day(_ text: String) -> Date? {
+    let style = Date.ISO8601FormatStyle.iso8601.year().month().day()
+    guard let day = date(text, style), day.formatted(style) == text else { return nil }
+    return day
+  }
+
+  private static func date(_ text: String, _ style: Date.ISO8601FormatStyle) -> Date? {
+    do { return try Date(text, strategy: style) } catch { return nil }
+  }
+
+  /// `30m` and the like in seconds; at most a hundred years.
+  static func span(_ text: String) -> Int? {
+    let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+    guard let last = text.last, let unit = units[last] else { return nil }
+    let digits = text.dropLast()
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits)
+    else { return nil }
+    let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
+    return overflow || seconds == 0 || seconds > 36_525 * 86_400 ? nil : seconds
+  }
+}

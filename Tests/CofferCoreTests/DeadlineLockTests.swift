@@ -1,0 +1,73 @@
+import CofferCore
+import Dispatch
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct DeadlineLockTests {
+  private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? {
+    do throws(SecretError) {
+      try body()
+      return nil
+    } catch {
+      return error.code
+    }
+  }
+
+  @Test func oneThreadAtATime() throws {
+    let lock = DeadlineLock()
+    let isInside = Atomic(false)
+    DispatchQueue.concurrentPerform(iterations: 64) { _ in
+      for _ in 0..<200 {
+        let failure = code { () throws(SecretError) in
+          try lock.withLock(seconds: 60) {
+            let wasInside = isInside.exchange(true, ordering: .acquiringAndReleasing)
+            #expect(!wasInside)
+            isInside.store(false, ordering: .releasing)
+          }
+        }
+        #expect(failure == nil)
+      }
+    }
+  }
+
+  @Test func aThreadThatHasItIsToldSo() throws {
+    let lock = DeadlineLock()
+    try lock.withLock(seconds: 60) { () throws(SecretError) in
+      #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == .conflict)
+      // Not released by the attempt.
+      #expect(code { () throws(SecretError) in try lock.withLock(seconds: 0) {} } == .conflict)
+    }
+    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+  }
+
+  @Test(arguments: [0, 0.01, 0.25])
+  func waitingEnds(seconds: Double) throws {
+    let lock = DeadlineLock()
+    let (held, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    DispatchQueue(label: "holder").async {
+      let failure = code { () throws(SecretError) in
+        try lock.withLock(seconds: 60) {
+          held.signal()
+          release.wait()
+        }
+      }
+      #expect(failure == nil)
+    }
+    held.wait()
+    let start = ContinuousClock.now
+    #expect(code { () throws(SecretError) in try lock.withLock(seconds: seconds) {} } == .timedOut)
+    #expect(ContinuousClock.now - start >= .seconds(seconds * 0.9))
+    release.signal()
+    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+  }
+
+  @Test func anErrorReleasesIt() {
+    let lock = DeadlineLock()
+    #expect(
+      code { () throws(SecretError) in
+        try lock.withLock(seconds: 1) { () throws(SecretError) in throw SecretError(.io, "x") }
+      } == .io
+    )
+    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+  }
+}

@@ -1,0 +1,57 @@
+import CofferCore
+import Testing
+
+@Suite struct SecretErrorTests {
+  @Test func describesWhatHappenedAndWhatToDo() throws {
+    let error = SecretError(.locked, "The vault is locked.", advice: "Give its key.")
+    #expect("\(error)" == "The vault is locked. Give its key.")
+    #expect("\(SecretError(.io, "The disk is full."))" == "The disk is full.")
+    #expect("\(SecretError.Code.wrongKey)" == "wrongKey")
+  }
+
+  @Test func theFirstIdentifierStays() throws {
+    let (one, two) = (
+      try SecretIdentifier(service: "s", account: "1"), try SecretIdentifier(service: "s", account: "2")
+    )
+    let error = SecretError(.io, "x").about(one)
+    #expect(error.identifier == one)
+    #expect(error.about(two).identifier == one)
+    #expect(error.code == .io && error.reason == "x" && error.advice == nil)
+  }
+
+  @Test func codesAreToldApartByName() {
+    #expect(SecretError.Code("locked") == .locked)
+    #expect(SecretError.Code("another") != .locked)
+  }
+
+  @Test func errorsOfTheCoreGiveAwayNoValue() throws {
+    let canary = "canary-5up3r-s3cr3t"
+    let backend = MemoryBackend()
+    let identifier = try SecretIdentifier(service: "s", account: "a")
+    var errors: [SecretError] = []
+    func note(_ body: () throws(SecretError) -> Void) {
+      do throws(SecretError) { try body() } catch { errors.append(error) }
+    }
+    let large = Array(canary.utf8) + [UInt8](repeating: 65, count: MemoryBackend.maximumSecretSize)
+    note { () throws(SecretError) in try backend.store(SecretBytes(copying: large), for: identifier) }
+    note { () throws(SecretError) in _ = try SecretBytes(copying: Array(canary.utf8) + [0xFF]).string() }
+    // Metadata is no secret, but an error is not where it belongs either.
+    let long = canary + String(repeating: "x", count: 1024)
+    for metadata in [
+      SecretMetadata(label: long), SecretMetadata(attributes: [long: ""]),
+      SecretMetadata(attributes: ["a": long]),
+    ] {
+      note { () throws(SecretError) in
+        try backend.store(SecretBytes(copying: canary), for: identifier, metadata: metadata)
+      }
+    }
+    note { () throws(SecretError) in _ = try SecretIdentifier(service: long, account: "a") }
+    note { () throws(SecretError) in _ = try SecretIdentifier(service: "a", account: canary + "\0") }
+    #expect(errors.count == 7)
+    for error in errors {
+      var text = "\(error) \(String(reflecting: error))"
+      dump(error, to: &text)
+      #expect(!text.contains(canary))
+    }
+  }
+}

@@ -1,0 +1,142 @@
+"""A Secret Service with one locked collection and one item, "s3cret", for svc/alice.
+
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never
+
+silent                 owns the name, and answers nothing
+silent-after-session   opens a session, and answers nothing more
+dismiss                the prompt is dismissed at once
+answer SECONDS         the prompt is answered after so long
+never                  the prompt waits until it is dismissed by the caller
+"""
+
+import signal
+import sys
+
+import dbus
+import dbus.mainloop.glib
+import dbus.service
+from gi.repository import GLib
+
+log, mode = sys.argv[1], sys.argv[2]
+ROOT = "/org/freedesktop/secrets"
+COLLECTION = ROOT + "/collection/scripted"
+ITEM = COLLECTION + "/1"
+PROMPT = ROOT + "/prompt/p1"
+SECRET = "org.freedesktop.Secret."
+locked = True
+
+
+def note(text):
+    with open(log, "a") as file:
+        file.write(text + "\n")
+
+
+class Base(dbus.service.Object):
+    def properties(self, interface):
+        raise NotImplementedError
+
+    @dbus.service.method(dbus.PROPERTIES_IFACE, in_signature="ss", out_signature="v")
+    def Get(self, interface, name):
+        return self.properties(interface)[name]
+
+    @dbus.service.method(dbus.PROPERTIES_IFACE, in_signature="s", out_signature="a{sv}")
+    def GetAll(self, interface):
+        return self.properties(interface)
+
+
+class Service(Base):
+    def properties(self, interface):
+        return {"Collections": dbus.Array([dbus.ObjectPath(COLLECTION)], signature="o")}
+
+    @dbus.service.method(SECRET + "Service", in_signature="sv", out_signature="vo")
+    def OpenSession(self, algorithm, argument):
+        if algorithm != "plain":
+            raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.NotSupported")
+        return dbus.String("", variant_level=1), dbus.ObjectPath(ROOT + "/session/s1")
+
+    @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao")
+    def SearchItems(self, attributes):
+        if mode == "silent-after-session":
+            signal.pause()
+        found = [dbus.ObjectPath(ITEM)] if attributes.get("service") in (None, "svc") else []
+        none = dbus.Array([], signature="o")
+        found = dbus.Array(found, signature="o")
+        return (none, found) if locked else (found, none)
+
+    @dbus.service.method(SECRET + "Service", in_signature="ao", out_signature="aoo")
+    def Unlock(self, objects):
+        note("Unlock")
+        if locked:
+            return dbus.Array([], signature="o"), dbus.ObjectPath(PROMPT)
+        return objects, dbus.ObjectPath("/")
+
+    @dbus.service.method(SECRET + "Service", in_signature="s", out_signature="o")
+    def ReadAlias(self, name):
+        return dbus.ObjectPath(COLLECTION)
+
+
+class Collection(Base):
+    def properties(self, interface):
+        return {"Locked": dbus.Boolean(locked), "Label": "Scripted", "Items": dbus.Array([dbus.ObjectPath(ITEM)], signature="o")}
+
+
+class Item(Base):
+    value = dbus.ByteArray(b"s3cret")
+
+    def properties(self, interface):
+        attributes = dbus.Dictionary({"service": "svc", "username": "alice"}, signature="ss")
+        return {"Attributes": attributes, "Label": "l", "Locked": dbus.Boolean(locked), "Created": dbus.UInt64(1), "Modified": dbus.UInt64(1)}
+
+    @dbus.service.method(SECRET + "Item", in_signature="o", out_signature="(oayays)", byte_arrays=True)
+    def GetSecret(self, session):
+        if locked:
+            raise dbus.DBusException("locked", name="org.freedesktop.Secret.Error.IsLocked")
+        return dbus.Struct((session, dbus.ByteArray(b""), Item.value, "text/plain"), signature="oayays")
+
+    @dbus.service.method(SECRET + "Item", in_signature="(oayays)", byte_arrays=True)
+    def SetSecret(self, secret):
+        note("SetSecret")
+        Item.value = secret[2]
+
+    @dbus.service.method(SECRET + "Item", out_signature="o")
+    def Delete(self):
+        note("Delete")
+        return dbus.ObjectPath("/")
+
+
+class Prompt(dbus.service.Object):
+    @dbus.service.signal(SECRET + "Prompt", signature="bv")
+    def Completed(self, dismissed, result):
+        pass
+
+    def complete(self, dismissed):
+        global locked
+        locked = dismissed
+        paths = [] if dismissed else [dbus.ObjectPath(ITEM)]
+        self.Completed(dismissed, dbus.Array(paths, signature="o", variant_level=1))
+        return False
+
+    @dbus.service.method(SECRET + "Prompt", in_signature="s")
+    def Prompt(self, window):
+        note("Prompt")
+        if mode == "dismiss":
+            GLib.idle_add(self.complete, True)
+        elif mode == "answer":
+            GLib.timeout_add(int(float(sys.argv[3]) * 1000), self.complete, False)
+
+    @dbus.service.method(SECRET + "Prompt")
+    def Dismiss(self):
+        note("Dismiss")
+        self.complete(True)
+
+
+dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
+bus = dbus.SessionBus()
+if mode == "silent":
+    name = dbus.service.BusName("org.freedesktop.secrets", bus)
+    signal.pause()
+open(log, "a").close()
+objects = [Service(bus, ROOT), Collection(bus, COLLECTION), Item(bus, ITEM), Prompt(bus, PROMPT)]
+name = dbus.service.BusName("org.freedesktop.secrets", bus)
+loop = GLib.MainLoop()
+loop.run()

@@ -1,0 +1,137 @@
+import CofferCore
+import CofferVault
+import Foundation
+import Testing
+
+/// Each implementation reads what the other wrote. The Python one was written from the specification alone.
+@Suite struct InteroperabilityTests {
+  private let directory: TemporaryDirectory
+  private let path: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    path = directory.file("v")
+    var text = VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 7, count: 32))).array()
+    text.append(0x0A)
+    try Data(text).write(to: URL(filePath: directory.file("key")))
+  }
+
+  private var swift: VaultBackend { VaultBackend(path: path, credentials: [FixedCredential.key]) }
+
+  private func dump() throws -> [String: Any] {
+    let output = try Python.run(["dump", path, "--key-text-file", directory.file("key")])
+    return try #require(try JSONSerialization.jsonObject(with: output) as? [String: Any])
+  }
+
+  private func values(_ dump: [String: Any]) throws -> [String: String] {
+    let items = try #require(dump["items"] as? [[String: Any]])
+    return Dictionary(
+      uniqueKeysWithValues: try items.map {
+        (try #require($0["account"] as? String), try #require($0["value"] as? String))
+      })
+  }
+
+  @Test func pythonReadsWhatSwiftWrote() throws {
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    var expected: [String: String] = [:]
+    for count in [0, 1, 31, 32, 33, 1000, 70_000] {
+      let value = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+      try swift.store(
+        SecretBytes(copying: value), for: identifier("\(count)"),
+        metadata: SecretMetadata(label: "of \(count)", attributes: ["count": "\(count)"]))
+      expected["\(count)"] = value.map { String(format: "%02x", $0) }.joined()
+    }
+    #expect(try values(dump()) == expected)
+    // The same from a base, with a tail on top.
+    try swift.compact()
+    try swift.set("0", [1])
+    try swift.remove(identifier("33"))
+    expected["0"] = "01"
+    expected["33"] = nil
+    let dumped = try dump()
+    #expect(try values(dumped) == expected)
+    #expect(try swift.verify().checkpoint == dumped["checkpoint"] as? String)
+  }
+
+  @Test func pythonReadsABaseOfManyBlocks() throws {
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    try swift.transaction { transaction throws(SecretError) in
+      for index in 0..<2000 {
+        try transaction.store(
+          SecretBytes(copying: "\(index)"), for: SecretIdentifier(service: "s", account: "\(index)"),
+          metadata: nil)
+      }
+    }
+    #expect(try values(dump()).count == 2000)
+  }
+
+  @Test func pythonReadsARekeyedVault() throws {
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    try swift.set("a", [1, 2])
+    try swift.rekey()
+    #expect(try values(dump()) == ["a": "0102"])
+  }
+
+  @Test func swiftReadsAndGoesOnWithWhatPythonWrote() throws {
+    let key = String(repeating: "07", count: 32)
+    let specification: [String: Any] = [
+      "seed": "interoperability",
+      "slots": [["type": "key", "key": key]],
+      "base": ["items": [["service": "test", "account": "base", "value_text": "from the base"]]],
+      "tail": [[["put": ["service": "test", "account": "tail", "value_text": "from the tail"]]]],
+    ]
+    try JSONSerialization.data(withJSONObject: specification).write(to: URL(filePath: directory.file("s")))
+    _ = try Python.run(["write", directory.file("s"), path])
+    #expect(try swift.get("base") == Array("from the base".utf8))
+    #expect(try swift.get("tail") == Array("from the tail".utf8))
+    let longLived = swift
+    #expect(try longLived.verify().secretCount == 2)
+
+    let changes: [String: Any] = [
+      "changes": [
+        ["put": ["service": "test", "account": "later", "value_text": "appended"]],
+        ["remove": ["service": "test", "account": "base"]],
+      ]
+    ]
+    try JSONSerialization.data(withJSONObject: changes).write(to: URL(filePath: directory.file("c")))
+    _ = try Python.run(["append", path, directory.file("c"), "--key-text-file", directory.file("key")])
+    #expect(try longLived.get("later") == Array("appended".utf8))
+    #expect(try longLived.get("base") == nil)
+
+    try longLived.set("swift", [9])
+    _ = try Python.run(["append", path, directory.file("c"), "--key-text-file", directory.file("key")])
+    try longLived.set("swift", [10])
+    #expect(try values(dump()).keys.sorted() == ["later", "swift", "tail"])
+    #expect(try longLived.verify().secretCount == 3)
+  }
+}
+
+/// The Python implementation's command line.
+enum Python {
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  static func run(_ arguments: [String]) throws -> Data {
+    let process = Process()
+    // Debian's own, whose packages `Scripts/setup` installs.
+    process.executableURL = URL(filePath: "/usr/bin/python3")
+    process.arguments =
+      [VectorTests.directory.appending(path: "coffer_vault.py").path()] + arguments
+    let output = Pipe()
+    let errors = Pipe()
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    let complaint = try errors.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      let said = String(decoding: data + complaint, as: UTF8.self)
+      throw Failure(
+        description: said.contains("No module named 'nacl'")
+          ? "These tests need python3 with PyNaCl: run Scripts/setup tests." : said)
+    }
+    return data
+  }
+}

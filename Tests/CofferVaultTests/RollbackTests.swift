@@ -1,0 +1,140 @@
+import CofferCore
+import CofferVault
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// An old copy of a vault is authentic. The watermark, a checkpoint and a process's memory tell it from the new.
+@Suite struct RollbackTests {
+  private let vault: TestVault
+  private let states: TemporaryDirectory
+
+  init() throws {
+    vault = try TestVault()
+    states = try TemporaryDirectory()
+  }
+
+  /// A backend as a new process would have it.
+  private func fresh(withWatermark: Bool = true) -> VaultBackend {
+    var options = VaultOptions.cheap
+    if withWatermark { options.watermarkDirectory = states.path }
+    return vault.open(options: options)
+  }
+
+  private func restore(_ bytes: [UInt8]) throws {
+    try Data(bytes).write(to: URL(filePath: vault.path))
+    #expect(chmod(vault.path, 0o600) == 0)
+  }
+
+  private func code(_ body: () throws -> Void) -> SecretError.Code? {
+    do {
+      try body()
+      return nil
+    } catch { return (error as? SecretError)?.code }
+  }
+
+  @Test func anOlderCopyIsNoticedByALaterRun() throws {
+    try fresh().set("a", [1])
+    let old = try vault.bytes
+    try fresh().set("a", [2])
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+    #expect(code { try fresh().set("b", [1]) } == .rolledBack)
+    #expect(code { _ = try fresh().verify() } == .rolledBack)
+    // Who keeps no watermark cannot know.
+    #expect(try fresh(withWatermark: false).get("a") == [1])
+  }
+
+  @Test func aReaderRemembersToo() throws {
+    try fresh(withWatermark: false).set("a", [1])
+    let old = try vault.bytes
+    try fresh(withWatermark: false).set("a", [2])
+    #expect(try fresh().get("a") == [2])
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  @Test func aForkIsNoticed() throws {
+    try fresh().set("a", [1])
+    let common = try vault.bytes
+    try fresh().set("a", [2])
+    try restore(common)
+    try fresh(withWatermark: false).set("a", [3])
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  @Test func aCopyFromBeforeARekeyIsNoticed() throws {
+    try fresh().set("a", [1])
+    let old = try vault.bytes
+    try fresh().rekey()
+    #expect(try fresh().get("a") == [1])
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  @Test func aVaultRekeyedElsewhereIsNoRollback() throws {
+    try fresh().set("a", [1])
+    try fresh(withWatermark: false).rekey()
+    #expect(try fresh().get("a") == [1])
+    #expect(try fresh().get("a") == [1])
+  }
+
+  @Test func aRestoredBackupCanBeAccepted() throws {
+    try fresh().set("a", [1])
+    let old = try vault.bytes
+    try fresh().set("a", [2])
+    try restore(old)
+    let accepted = try fresh().acceptRollback()
+    #expect(try fresh().verify().checkpoint == accepted)
+    #expect(try fresh().get("a") == [1])
+    try fresh().set("a", [3])
+    #expect(try fresh().get("a") == [3])
+  }
+
+  @Test func aWatermarkThatCannotBeKeptIsNoHindrance() throws {
+    var options = VaultOptions.cheap
+    options.watermarkDirectory = states.file("not there")
+    try vault.open(options: options).set("a", [1])
+    #expect(try vault.open(options: options).get("a") == [1])
+    // And one that is no watermark is none.
+    #expect(try fresh().get("a") == [1])
+    let names = try FileManager.default.contentsOfDirectory(atPath: states.path)
+    #expect(names.count == 1)
+    for name in names { try Data("garbage".utf8).write(to: URL(filePath: states.file(name))) }
+    #expect(try fresh().get("a") == [1])
+  }
+
+  @Test func aBackupElsewhereCanBeLookedInto() throws {
+    try fresh().set("a", [1])
+    let copy = vault.directory.file("backup.vault")
+    try Data(vault.bytes).write(to: URL(filePath: copy))
+    #expect(chmod(copy, 0o600) == 0)
+    try fresh().set("a", [2])
+    var options = VaultOptions.cheap
+    options.watermarkDirectory = states.path
+    let backup = VaultBackend(path: copy, credentials: [FixedCredential.key], options: options)
+    #expect(try backup.get("a") == [1])
+    #expect(try fresh().get("a") == [2])
+  }
+
+  @Test func aCheckpointCanBePinned() throws {
+    try fresh().set("a", [1])
+    let first = try fresh().verify()
+    let old = try vault.bytes
+    try first.requireAtLeast(first.checkpoint)
+    try fresh().set("a", [2])
+    let second = try fresh().verify()
+    try second.requireAtLeast(first.checkpoint)
+    #expect(code { try first.requireAtLeast(second.checkpoint) } == .rolledBack)
+    // The same number of changes, and others.
+    try restore(old)
+    try fresh(withWatermark: false).set("a", [3])
+    let forked = try fresh(withWatermark: false).verify()
+    #expect(code { try forked.requireAtLeast(second.checkpoint) } == .rolledBack)
+    for text in [
+      "", "3", "3-", "x-\(String(repeating: "0", count: 32))", "-1-\(String(repeating: "0", count: 32))",
+    ] {
+      #expect(code { try second.requireAtLeast(text) } == .configuration)
+    }
+  }
+}

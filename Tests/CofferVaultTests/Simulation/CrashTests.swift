@@ -1,0 +1,48 @@
+import CofferVault
+import FoundationEssentials
+import Testing
+
+/// Power losses at every point of a vault's life. `COFFER_CRASH_HISTORIES` sets how many histories are
+/// tried, and `COFFER_CRASH_SEED` where they begin; both are printed.
+@Suite struct CrashTests {
+  static let histories = environmentNumber("COFFER_CRASH_HISTORIES") ?? 300
+  static let seed = environmentNumber("COFFER_CRASH_SEED") ?? 1
+
+  @Test func nothingAcknowledgedIsLostAndNothingElseIsKeptInPart() throws {
+    var losses = 0
+    for index in 0..<Self.histories {
+      var history = CrashHistory(seed: UInt64(Self.seed + index))
+      losses += try history.run(steps: 12)
+    }
+    print("crash histories: \(Self.histories) from seed \(Self.seed), with \(losses) power losses")
+  }
+
+  /// The simulation must notice what it is there to notice.
+  @Test(arguments: [SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier])
+  func aMissingBarrierIsNoticed(_ omission: SimulatedDisk.Omission) throws {
+    #expect(firstFailure { CrashHistory(seed: $0, omission: omission) } != nil)
+  }
+
+  @Test func aFixedNonceIsNoticed() throws {
+    #expect(firstFailure { CrashHistory(seed: $0, hasFixedNonces: true) } != nil)
+  }
+
+  private func firstFailure(_ make: (UInt64) -> CrashHistory) -> String? {
+    for seed in 0..<3000 as Range<UInt64> {
+      var history = make(seed)
+      do { _ = try history.run(steps: 12) } catch {
+        print("noticed: \(error)")
+        return "\(error)"
+      }
+    }
+    return nil
+  }
+}
+
+/// Whether everything is to be tried that there is time for only now and then.
+let isExhaustive = environmentNumber("COFFER_EXHAUSTIVE") == 1
+
+/// A number given from outside to make a test longer.
+func environmentNumber(_ name: String) -> Int? {
+  ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
+}

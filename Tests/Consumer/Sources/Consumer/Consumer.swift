@@ -1,0 +1,56 @@
+import Coffer
+import Observation
+
+struct Session: Codable, Sendable, Equatable {
+  var user: String
+  var scopes: [String]
+}
+
+@Observable
+final class Account {
+  @ObservationIgnored
+  @SecurelyStoredValue<String>(key: "token", service: "consumer") var token
+  @ObservationIgnored
+  @SecurelyStoredValue<Session>(key: "session", service: "consumer") var session
+  @ObservationIgnored
+  @SecurelyStoredValue<Bool>(key: "is-trusted", service: "consumer") var isTrusted
+  @ObservationIgnored
+  @SecurelyStoredValue<[Int]>(key: "history", service: "consumer") var history
+}
+
+/// `store` keeps four values, `read` prints them in a later process, `watch` prints what `values` yields and
+/// when Observation fires, until the token is `done`.
+@main struct Consumer {
+  static func main() async throws {
+    let account = Account()
+    switch CommandLine.arguments.dropFirst().first {
+    case "store":
+      try account.$token.set("tøken")
+      try account.$session.set(Session(user: "ann", scopes: ["read", "write"]))
+      try account.$isTrusted.toggle()
+      try account.$history.set([1, 2])
+      try account.$history.append(3)
+      print("stored")
+    case "read":
+      guard account.session == Session(user: "ann", scopes: ["read", "write"]) else {
+        fatalError("session: \(String(describing: account.$session.lastError))")
+      }
+      print(account.token ?? "none", account.isTrusted == true, account.history ?? [])
+    case "watch":
+      func observe() {
+        withObservationTracking {
+          _ = account.token
+        } onChange: {
+          print("observed")
+        }
+      }
+      observe()
+      for await token in account.$token.values {
+        print("value: \(token ?? "none")")
+        if token == "done" { break }
+      }
+    default:
+      fatalError("store, read or watch")
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import Foundation
+import Testing
+
+/// What a person on a terminal sees, and what the terminal is like afterwards.
+@Suite struct PromptTests {
+  private let sandbox: Sandbox
+
+  init() throws {
+    sandbox = try Sandbox()
+  }
+
+  private func initialize() throws {
+    #expect(try sandbox.shell("secret init").status == 0)
+  }
+
+  private func value(_ name: String) throws -> String {
+    try sandbox.shell("secret get \(name)").outputText
+  }
+
+  @Test func aValueIsAskedForTwiceAndNotShown() throws {
+    try initialize()
+    let terminal = try Pseudoterminal("secret set a", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    #expect(!terminal.echoes)
+    terminal.type("hunter2\n")
+    try terminal.wait(for: "The same again: ")
+    #expect(!terminal.echoes)
+    terminal.type("hunter2\n")
+    #expect(try terminal.end() == 0)
+    #expect(terminal.echoes)
+    #expect(!terminal.seen.contains("hunter2"))
+    #expect(try value("a") == "hunter2")
+  }
+
+  @Test func twoDifferentEntriesStoreNothing() throws {
+    try initialize()
+    let terminal = try Pseudoterminal("secret set a", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    terminal.type("hunter2\n")
+    try terminal.wait(for: "The same again: ")
+    terminal.type("hunter3\n")
+    #expect(try terminal.end() == 64)
+    #expect(terminal.seen.contains("The two entries differ, and nothing was stored."))
+    #expect(!terminal.seen.contains("hunter"))
+    #expect(try sandbox.shell("secret get a").status == 1)
+  }
+
+  @Test func nothingEnteredStoresNothing() throws {
+    try initialize()
+    let empty = try Pseudoterminal("secret set a", in: sandbox)
+    try empty.wait(for: "Value of a: ")
+    empty.type("\n")
+    #expect(try empty.end() == 77)
+    let ended = try Pseudoterminal("secret set a", in: sandbox)
+    try ended.wait(for: "Value of a: ")
+    ended.type("\u{4}")
+    #expect(try ended.end() == 77)
+    #expect(ended.echoes)
+    #expect(try sandbox.shell("secret get a").status == 1)
+  }
+
+  @Test(arguments: [(SIGINT, "\u{3}"), (SIGQUIT, "\u{1C}"), (SIGTERM, ""), (SIGHUP, "")])
+  func aSignalEndsItAndEchoIsBack(_ signal: Int32, _ key: String) throws {
+    try initialize()
+    let terminal = try Pseudoterminal("exec secret set a", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    #expect(!terminal.echoes)
+    terminal.type("half")
+    if key.isEmpty { kill(terminal.process, signal) } else { terminal.type(key) }
+    #expect(try terminal.end() == -signal)
+    #expect(terminal.echoes)
+    #expect(!terminal.seen.contains("half"))
+  }
+
+  @Test func stoppedItGivesTheTerminalBackAndAsksAgain() throws {
+    try initialize()
+    // A process alone in its session is not stopped by the terminal: the shell must stay, as a parent.
+    let terminal = try Pseudoterminal("set -m; secret set a; echo stopped; fg; true", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    #expect(!terminal.echoes)
+    terminal.type("half\u{1A}")
+    try terminal.wait(for: "stopped")
+    try terminal.wait(for: "Value of a: ")
+    #expect(!terminal.echoes)
+    terminal.type("hunter2\n")
+    try terminal.wait(for: "The same again: ")
+    terminal.type("hunter2\n")
+    #expect(try terminal.end() == 0)
+    #expect(terminal.echoes)
+    #expect(try value("a") == "hunter2")
+  }
+
+  @Test func aLineThatTheTerminalCutsIsRefused() throws {
+    try initialize()
+    let terminal = try Pseudoterminal("secret set a", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    terminal.type(String(repeating: "x", count: 5000) + "\n")
+    #expect(try terminal.end() == 64)
+    #expect(terminal.seen.contains("this one was cut off"))
+    #expect(try sandbox.shell("secret get a").status == 1)
+  }
+
+  @Test func theLongestLineIsTakenWhole() throws {
+    try initialize()
+    let text = String(repeating: "x", count: 4094)
+    let terminal = try Pseudoterminal("secret set a", in: sandbox)
+    try terminal.wait(for: "Value of a: ")
+    terminal.type(text + "\n")
+    try terminal.wait(for: "The same again: ")
+    terminal.type(text + "\n")
+    #expect(try terminal.end() == 0)
+    #expect(try value("a") == text)
+  }
+
+  @Test func thePromptIsOnTheTerminalAndThePipesAreFree() throws {
+    try passphraseVault()
+    let terminal = try Pseudoterminal(
+      "printf piped | secret set a >out 2>err; secret get a > value", in: sandbox)
+    for _ in 1...2 {
+      try terminal.wait(for: "Passphrase for \(sandbox.directory)/home/data/coffer/default.vault: ")
+      #expect(!terminal.echoes)
+      terminal.type("correct horse\n")
+    }
+    #expect(try terminal.end() == 0)
+    #expect(try sandbox.shell("cat value out err").outputText == "piped")
+    #expect(!terminal.seen.contains("horse"))
+  }
+
+  @Test func aWrongPassphraseIsItsOwnFailure() throws {
+    try passphraseVault()
+    let terminal = try Pseudoterminal("secret get a", in: sandbox)
+    try terminal.wait(for: "Passphrase for ")
+    terminal.type("wrong\n")
+    #expect(try terminal.end() == 77)
+    #expect(!terminal.seen.contains("wrong\n"))
+  }
+
+  @Test func nobodyIsAskedWhereTheVaultHasNoPassphrase() throws {
+    try initialize()
+    #expect(try sandbox.shell("rm ../home/config/coffer/config").status == 0)
+    let terminal = try Pseudoterminal("secret get a", in: sandbox)
+    #expect(try terminal.end() == 77)
+    #expect(!terminal.seen.contains("Passphrase"))
+  }
+
+  @Test func nobodyIsAskedWhereThatIsForbidden() throws {
+    try passphraseVault()
+    for command in ["secret get a", "secret set a", "secret init --vault V --passphrase"] {
+      let terminal = try Pseudoterminal("COFFER_NO_PROMPT=1 \(command)", in: sandbox)
+      #expect(try terminal.end() != 0)
+      #expect(!terminal.seen.contains(": \r\n"), "\(terminal.seen)")
+      #expect(terminal.seen.hasPrefix("secret: "))
+    }
+  }
+
+  private func passphraseVault() throws {
+    let terminal = try Pseudoterminal("secret init --passphrase", in: sandbox)
+    try terminal.wait(for: "New passphrase for ")
+    #expect(!terminal.echoes)
+    terminal.type("correct horse\n")
+    try terminal.wait(for: "The same again: ")
+    terminal.type("correct horse\n")
+    #expect(try terminal.end() == 0)
+  }
+
+  @Test func aTerminalGetsALineFeedAndNothingItMightObey() throws {
+    try initialize()
+    #expect(
+      try sandbox.shell("printf hunter2 | secret set plain; printf 'a\\033[31m' | secret set colour").status
+        == 0)
+    #expect(
+      try sandbox.shell("printf '\\377' | secret set binary; printf 'x\\n\\n' | secret set ended").status == 0
+    )
+    func seen(_ command: String) throws -> (String, Int32) {
+      let terminal = try Pseudoterminal(command, in: sandbox)
+      let status = try terminal.end()
+      return (terminal.seen, status)
+    }
+    #expect(try seen("secret get plain") == ("hunter2\r\n", 0))
+    #expect(try seen("secret get -n plain") == ("hunter2", 0))
+    #expect(try seen("secret get ended") == ("x\r\n\r\n", 0))
+    #expect(try seen("secret get --force colour") == ("a\u{1B}[31m\r\n", 0))
+    for name in ["colour", "binary"] {
+      let (text, status) = try seen("secret get \(name)")
+      #expect(status == 64)
+      #expect(text.contains("The value has bytes that a terminal might obey."))
+      #expect(!text.contains("\u{1B}"))
+    }
+    #expect(try sandbox.shell("printf x | secret set \"$(printf 'n\\033[31m')\"").status == 0)
+    #expect(try seen("secret list n") == ("n\\u{1B}[31m\r\n", 0))
+  }
+
+  @Test func nobodyIsAskedForAValueThatCannotBeStored() throws {
+    let terminal = try Pseudoterminal("secret --vault nosuch set a", in: sandbox)
+    #expect(try terminal.end() == 66)
+    #expect(!terminal.seen.contains("Value"))
+  }
+
+  @Test(arguments: ["\u{3}", "\u{1C}"]) func anInterruptedTourLeavesNothing(_ key: String) throws {
+    let terminal = try Pseudoterminal("exec secret demo", in: sandbox)
+    try terminal.wait(for: "$ secret get github-token")
+    terminal.type(key)
+    #expect(try terminal.end() == (key == "\u{3}" ? -SIGINT : -SIGQUIT))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.directory + "/tmp").isEmpty)
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+/// A command on a terminal of its own, and a person's hands and eyes on it.
+final class Pseudoterminal {
+  private let controller: Int32
+  private let spawning: Spawning
+  var process: pid_t { spawning.process }
+  /// Everything that was shown.
+  private(set) var seen = ""
+
+  /// Runs a shell command with the terminal as its controlling terminal and standard streams.
+  init(_ command: String, in sandbox: Sandbox) throws {
+    var (controller, terminal): (Int32, Int32) = (-1, -1)
+    try #require(openpty(&controller, &terminal, nil, nil, nil) == 0)
+    self.controller = controller
+    defer { close(terminal) }
+    for end in [controller, terminal] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let name = try #require(ttyname(terminal).map { String(cString: $0) })
+
+    spawning = try Spawning(command, .terminal(name), in: sandbox)
+  }
+
+  deinit {
+    kill(-spawning.process, SIGKILL)
+    close(controller)
+  }
+
+  var echoes: Bool {
+    var settings = termios()
+    tcgetattr(controller, &settings)
+    return settings.c_lflag & tcflag_t(ECHO) != 0
+  }
+
+  func resize(rows: UInt16, columns: UInt16) {
+    var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+    _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+  }
+
+  func type(_ text: String) {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(controller, $0.baseAddress, $0.count) }
+      if count <= 0 { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Reads until `text` was shown after what an earlier wait was for.
+  func wait(for text: String) throws {
+    let start = waited
+    try #require(
+      pump { self.seen[start...].contains(text) }, "“\(text)” was not shown, but: \(seen)")
+    waited = seen[start...].range(of: text)?.upperBound ?? seen.endIndex
+  }
+  private var waitedCount = 0
+  private var waited: String.Index {
+    get { seen.utf8.index(seen.startIndex, offsetBy: waitedCount) }
+    set { waitedCount = seen.utf8.distance(from: seen.startIndex, to: newValue) }
+  }
+
+  /// Waits for the command's end, and returns its status: the exit status, or minus the signal that ended it.
+  func end() throws -> Int32 {
+    var status: Int32?
+    let ended = pump {
+      status = spawning.status()
+      return status != nil
+    }
+    try #require(ended, "the command did not end; it showed: \(seen)")
+    _ = pump(seconds: 0.2) { false }  // what is left to read
+    return status ?? -1
+  }
+
+  /// Reads until `condition` holds; gives up after a minute, which is a hang.
+  private func pump(seconds: Double = 60, until condition: () -> Bool) -> Bool {
+    let end = ContinuousClock.now + .seconds(seconds)
+    while !condition() {
+      if ContinuousClock.now > end { return false }
+      var ready = pollfd(fd: controller, events: Int16(POLLIN), revents: 0)
+      guard poll(&ready, 1, 20) > 0 else { continue }
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = read(controller, &buffer, buffer.count)
+      if count > 0 {
+        seen += String(decoding: buffer[..<count], as: UTF8.self)
+      } else {
+        usleep(10_000)  // the other side is closed: EIO until someone opens it again
+      }
+    }
+    return true
+  }
+}

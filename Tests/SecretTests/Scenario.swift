@@ -1,0 +1,83 @@
+import Foundation
+
+/// A script of commands and what each must do.
+///
+/// ```
+/// # A comment.
+/// $ secret get NAME         a command for the shell; further lines of it begin with two blanks
+/// < a line of its standard input
+/// > a line of its standard output
+/// ! a line of its standard error
+/// ? 64                      its exit status, where it is not 0
+/// ```
+///
+/// Output that is not mentioned must be empty. In expected lines `*` stands for any characters, `{dir}` for the
+/// private directory, a final `\` for a missing line feed, and a line `...` for any number of lines.
+struct Scenario {
+  struct Step {
+    let line: Int
+    var command: String
+    var input: [String] = []
+    var output: [String] = []
+    var errors: [String] = []
+    var status: Int32 = 0
+  }
+  struct Malformed: Error {
+    let line: Int
+  }
+
+  private(set) var steps: [Step] = []
+
+  init(parsing text: String) throws {
+    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+      let content = String(line.dropFirst(2))
+      switch line.prefix(2) {
+      case "$ ": steps.append(Step(line: index + 1, command: content))
+      case _ where line.isEmpty || line.hasPrefix("#"): continue
+      case _ where steps.isEmpty: throw Malformed(line: index + 1)
+      case "  ": steps[steps.count - 1].command += "\n" + content
+      case "< ", "<": steps[steps.count - 1].input.append(content)
+      case "> ", ">": steps[steps.count - 1].output.append(content)
+      case "! ", "!": steps[steps.count - 1].errors.append(content)
+      case "? ":
+        guard let status = Int32(content) else { throw Malformed(line: index + 1) }
+        steps[steps.count - 1].status = status
+      default: throw Malformed(line: index + 1)
+      }
+    }
+  }
+
+  /// The bytes that lines stand for.
+  static func text(_ lines: [String]) -> String {
+    let joined = lines.map { $0 + "\n" }.joined()
+    return joined.hasSuffix("\\\n") ? String(joined.dropLast(2)) : joined
+  }
+
+  static func matches(_ actual: String, _ expected: [String], directory: String) -> Bool {
+    let wanted = text(expected).replacingOccurrences(of: "{dir}", with: directory)
+    // By scalars: CR and LF in a row would be one character.
+    func lines(_ text: String) -> [Substring] {
+      text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
+    }
+    return matches(lines(actual)[...], lines(wanted)[...])
+  }
+
+  private static func matches(_ actual: ArraySlice<Substring>, _ expected: ArraySlice<Substring>) -> Bool {
+    guard let pattern = expected.first else { return actual.isEmpty }
+    if pattern == "..." {
+      return (actual.startIndex...actual.endIndex).contains {
+        matches(actual[$0...], expected.dropFirst())
+      }
+    }
+    guard let line = actual.first, glob(Array(line.utf8)[...], Array(pattern.utf8)[...]) else { return false }
+    return matches(actual.dropFirst(), expected.dropFirst())
+  }
+
+  private static func glob(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+    guard let first = pattern.first else { return text.isEmpty }
+    if first == UInt8(ascii: "*") {
+      return (text.startIndex...text.endIndex).contains { glob(text[$0...], pattern.dropFirst()) }
+    }
+    return text.first == first && glob(text.dropFirst(), pattern.dropFirst())
+  }
+}

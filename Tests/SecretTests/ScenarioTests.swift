@@ -1,0 +1,41 @@
+import Foundation
+import Testing
+
+/// Every file in `Scenarios`, each in a private directory of its own, against the built program.
+@Suite struct ScenarioTests {
+  private static let directory = (#filePath as NSString).deletingLastPathComponent + "/Scenarios"
+
+  static func names() throws -> [String] {
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".txt") }
+    #if Keyring
+      return names.sorted()
+    #else
+      // These say what a keyring that is built in says.
+      let needKeyring: Set = ["backend-keyring.txt", "doctor.txt", "key-change.txt"]
+      return names.filter { !needKeyring.contains($0) }.sorted()
+    #endif
+  }
+
+  @Test(arguments: try names()) func scenario(_ name: String) throws {
+    let text = try String(contentsOfFile: "\(Self.directory)/\(name)", encoding: .utf8)
+    let sandbox = try Sandbox()
+    for step in try Scenario(parsing: text).steps {
+      let result = try sandbox.shell(step.command, input: Data(Scenario.text(step.input).utf8))
+      let place: Comment = "\(name):\(step.line): \(step.command)\n\(result.outputText)\n\(result.errorText)"
+      #expect(result.status == step.status, place)
+      #expect(Scenario.matches(result.outputText, step.output, directory: sandbox.directory), place)
+      #expect(Scenario.matches(result.errorText, step.errors, directory: sandbox.directory), place)
+    }
+  }
+
+  @Test func aMismatchIsSeen() {
+    #expect(Scenario.matches("a\nb\n", ["a", "b"], directory: ""))
+    #expect(Scenario.matches("a\nb\nc\n", ["...", "c"], directory: ""))
+    #expect(Scenario.matches("abc", ["a*\\"], directory: ""))
+    #expect(!Scenario.matches("a\nb\n", ["a"], directory: ""))
+    #expect(!Scenario.matches("a\n", ["a\\"], directory: ""))
+    #expect(!Scenario.matches("x", [], directory: ""))
+    #expect(!Scenario.matches("", ["x"], directory: ""))
+    #expect(!Scenario.matches("ab\n", ["a*c"], directory: ""))
+  }
+}

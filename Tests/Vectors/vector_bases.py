@@ -1,0 +1,261 @@
+"""The descriptions of the vaults that the vectors are made of, by name; and what opens each."""
+
+import hashlib
+import struct
+
+CI_KEY = hashlib.blake2b(b"the key of the vectors", digest_size=32).digest()
+OTHER_KEY = hashlib.blake2b(b"a key that opens nothing", digest_size=32).digest()
+PASSPHRASE = "correct horse battery staple"
+NOW = 1_735_689_600_000  # 2025-01-01T00:00:00Z
+
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+def noise(length, name):
+    return hashlib.shake_256(name.encode("utf-8")).digest(length)
+
+
+def key_slot(label="ci", key=CI_KEY):
+    return {"type": "key", "key": key.hex(), "label": label, "created": NOW}
+
+
+def passphrase_slot(passphrase=PASSPHRASE, label="laptop", passes=1, memory_kib=8):
+    return {
+        "type": "passphrase",
+        "passphrase_text": passphrase,
+        "label": label,
+        "created": NOW,
+        "passes": passes,
+        "memory_kib": memory_kib,
+    }
+
+
+def unknown_slot(kind, version, body):
+    return {"type": "raw", "bytes": (struct.pack("<BBH", kind, version, 4 + len(body)) + body).hex()}
+
+
+def item(account, value, service="com.example.app", **more):
+    value = value if isinstance(value, bytes) else value.encode("utf-8")
+    return {"service": service, "account": account, "created": NOW, "modified": NOW, "value": value.hex(), **more}
+
+
+def put(account, value, **more):
+    return {"put": item(account, value, **more)}
+
+
+def remove(account, service="com.example.app"):
+    return {"remove": {"service": service, "account": account}}
+
+
+def vault(name, items=(), tail=(), slots=None, base=None, **more):
+    return {
+        "seed": f"coffer vectors 1: {name}",
+        "slots": slots or [key_slot()],
+        "base": {"items": list(items), **(base or {})},
+        "tail": list(tail),
+        **more,
+    }
+
+
+def small():
+    """Two slots of keys, two blocks of two, and four frames in three commits; commit slot 1 is the current one."""
+    items = [
+        item("database", "postgres://localhost"),
+        item("github", "ghp_0123456789", label="GitHub", attributes={"scope": "repo", "user": "octocat"}),
+        item("old", "to be removed"),
+        item("smtp", "to be replaced"),
+    ]
+    tail = [
+        [put("deploy", "first frame!", label="Deploy key", attributes={"a": "1", "b": "2"})],
+        [put("smtp", "new password"), remove("old")],
+        [put("session", "last frame !", expires=NOW + 86_400_000)],
+    ]
+    return vault("small", items, tail, [key_slot(), passphrase_slot()], {"items_per_block": 2, "sequence": 10})
+
+
+def values():
+    lengths = (0, 1, 30, 31, 32, 33, 63, 64, 65, 16_384)
+    items = [item(f"{length} bytes", noise(length, f"value {length}")) for length in lengths]
+    items += [
+        item("one 80", b"\x80"),
+        item("ends as padding does", b"secret\x80" + bytes(5)),
+        item("only NUL", bytes(31)),
+        item("one LF", b"\n"),
+        item("ends in LF", b"line\n"),
+        item("ends in CRLF", b"line\r\n"),
+        item("every byte", bytes(range(256))),
+        item("not UTF-8", b"\xff\xfe\x00\xc0"),
+        item("UTF-8", "pässwörd\u2028"),
+    ]
+    half = len(items) // 2
+    return vault("values", items[:half], [[{"put": one} for one in items[half:]]])
+
+
+IDENTIFIERS = [
+    ("com.example.app", NFC),
+    ("com.example.app", NFD),
+    (NFC, "account"),
+    (NFD, "account"),
+    ("s", "a"),
+    ("s" * 1024, "a" * 1024),
+    ("ab", "c"),
+    ("a", "bc"),
+    ("abc", " "),
+    (" ", "abc"),
+    ("Case", "case"),
+    ("case", "Case"),
+    ("slashes", "/a//b/"),
+    ("dots", "../.."),
+    ("\ufeffBOM", "\ufeff"),
+    ("emoji", "👩‍👩‍👧‍👦"),
+    ("emoji", "👩👩👧👦"),
+    ("日本語", "パスワード"),
+    ("control", "\x01\x1b[31m\x7f"),
+    ("LF", "a\nb"),
+    ("noncharacter", "\uffff"),
+    ("supplementary", "\U00010000"),
+    ("last", "\U0010ffff"),
+    ("é" * 512, "𝄞" * 256),
+    ("ligature", "ﬁ"),
+    ("ligature", "fi"),
+    ("Å", "\u212b"),
+    ("Å", "\u00c5"),
+]
+
+
+def identifiers():
+    items = [item(account, f"value {n}", service=service) for n, (service, account) in enumerate(IDENTIFIERS)]
+    tail = [[{"put": one} for one in items[1::4]], [{"put": one} for one in items[3::4]]]
+    return vault("identifiers", items[::2], tail)
+
+
+def metadata():
+    many = {f"name {n:02}": f"value {n}" for n in range(32)}
+    largest = {f"{n:02}".ljust(128, "n"): "v" * 1024 for n in range(32)}
+    items = [
+        item("no label", "1"),
+        item("empty label", "2", label=""),
+        item("longest label", "3", label="é" * 512),
+        item("expired", "4", expires=0),
+        item("expired long ago", "5", expires=-1),
+        item("expires", "6", expires=NOW),
+        item("many attributes", "7", attributes=many),
+        item("largest", "8", label="l" * 1024, expires=NOW, attributes=largest),
+        item("empty attribute", "9", attributes={"n": ""}),
+        item("byte order", "10", attributes={"\uff5e": "first", "\U00010000": "second"}),
+        item("modified before created", "11", modified=NOW - 1),
+        item("one millisecond", "12", modified=1),
+        item("label and expiry", "13", label="both", expires=NOW + 1),
+    ]
+    return vault("metadata", items[::2], [[{"put": one}] for one in items[1::2]])
+
+
+def times():
+    least, most = -(1 << 63), (1 << 63) - 1
+    items = [
+        item("least", "1", created=least, modified=least, expires=least),
+        item("most", "2", created=most, modified=most, expires=most),
+        item("before 1970", "3", created=-1, modified=-1),
+        item("year 10000", "4", created=253_402_300_800_000, modified=253_402_300_800_000),
+    ]
+    slots = [key_slot() | {"created": least}, key_slot("most", OTHER_KEY) | {"created": most}]
+    return vault("times", items[:2], [[{"put": one} for one in items[2:]]], slots)
+
+
+def five_passphrases():
+    """Six passphrase slots, and a key slot between them: four are tried."""
+    slots = [passphrase_slot(f"passphrase {n}", f"slot {n}") for n in range(1, 7)]
+    slots[2]["passphrase_text"] = "a\0b"
+    slots[3]["passphrase_text"] = NFC
+    slots.insert(1, key_slot())
+    return vault("passphrases", [item("one", "1")], slots=slots)
+
+
+def all_slots():
+    """Sixteen slots, some of them unknown; the header takes two pages, and the last key slot opens it."""
+    slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(11)]
+    slots += [
+        unknown_slot(3, 1, noise(100, "X25519")),
+        unknown_slot(1, 2, b""),
+        unknown_slot(2, 0, noise(5, "short")),
+        unknown_slot(255, 255, noise(5000, "long")),
+        key_slot("l" * 64),
+    ]
+    return vault("sixteen-slots", [item("one", "1")], slots=slots)
+
+
+def largest_header():
+    """A header of exactly 65,536 bytes."""
+    slots = [key_slot()]
+    slots.append(unknown_slot(9, 9, bytes(65_536 - 128 - 4 - (4 + 16 + 8 + 1 + 2 + 16 + 32 + 24 + 48))))
+    return vault("largest-header", slots=slots)
+
+
+def many():
+    """Several blocks by the rule for writers."""
+    items = [item(f"account {n:03}", f"value {n}", label="x" * 100 if n % 3 == 0 else None) for n in range(320)]
+    for one in items:
+        if one["label"] is None:
+            del one["label"]
+    tail = [[put("account 007", "replaced"), remove("account 100"), put("new", "added")]]
+    return vault("many", items, tail)
+
+
+def one_block():
+    """A block longer than writers make them: a reader takes it."""
+    items = [item(f"account {n:02}", f"value {n}", label="x" * 1024) for n in range(20)]
+    return vault("one-block", items, base={"items_per_block": 1000})
+
+
+def largest_block():
+    """A block of exactly 1 MiB, all of whose items were removed since: so there is little to expect."""
+    items, room = [], 1 << 20
+    while room:
+        bare = item(f"{len(items):02}", "v", service="s")
+        room -= 16 + 8 + 16 + 8 + 8 + 1 + 3 + 4 + 1 + 12  # an item with these names and no attributes
+        attributes = {}
+        while room and len(attributes) < 32:
+            size = min(room, 1024 + 6)
+            size -= 6 if 0 < room - size < 6 else 0  # leave room for one more, or for none
+            attributes[f"{len(attributes):02}"] = "v" * (size - 6)
+            room -= size
+        items.append(bare | {"attributes": attributes})
+    tail = [[remove(one["account"], "s") for one in items]]
+    return vault("largest-block", items, tail, base={"items_per_block": 1000})
+
+
+def tail_only():
+    """Frames over an empty base, commit slot 0 the current one; a secret put, replaced, removed and put again."""
+    tail = [
+        [put("one", "first"), put("one", "second"), put("two", "2")],
+        [remove("one"), put("three", "3"), put("one", "again"), remove("three"), put("three", "anew")],
+    ]
+    return vault("tail-only", [], tail, base={"sequence": 1})
+
+
+def emptied():
+    """Nothing is left: an empty base, and what was put was removed."""
+    return vault("emptied", [], [[put("one", "1")], [remove("one")]], base={"sequence": 1})
+
+
+CI = {"key_text": CI_KEY}
+BASES = {
+    "created": (vault("created", base={"sequence": 1}), CI),
+    "small": (small(), CI),
+    "values": (values(), CI),
+    "identifiers": (identifiers(), CI),
+    "metadata": (metadata(), CI),
+    "times": (times(), CI),
+    "passphrases": (five_passphrases(), {"passphrase": "passphrase 1"}),
+    "default-cost": (
+        vault("default-cost", [item("one", "1")], slots=[passphrase_slot(passes=3, memory_kib=65_536)]),
+        {"passphrase": PASSPHRASE},
+    ),
+    "sixteen-slots": (all_slots(), CI),
+    "largest-header": (largest_header(), CI),
+    "many": (many(), CI),
+    "one-block": (one_block(), CI),
+    "largest-block": (largest_block(), CI),
+    "tail-only": (tail_only(), CI),
+    "emptied": (emptied(), CI),
+}

@@ -1,0 +1,440 @@
+"""The base: blocks, values and their places, the root."""
+
+import struct
+
+import vault_format as f
+from vector_bases import item
+from vector_suite import TAMPERED, constant, each, flip, following, number, patch, plus
+
+# Offsets in the root's index.
+SEQUENCE, ITEMS, BLOCKS, RESERVED, ENTRIES = 0, 8, 16, 20, 24
+FIRST_ID, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 28, 32  # in the entry of a block
+
+
+def add(suite):
+    damaged(suite)
+    roots(suite)
+    blocks(suite)
+    items(suite)
+    gaps(suite)
+    order(suite)
+
+
+def damaged(suite):
+    for part in ("block 0", "block 1", "root"):
+        for offset, what in (
+            (0, "nonce"),
+            (24, "first byte"),
+            (-17, "last byte"),
+            (-16, "tag"),
+            (-1, "end of the tag"),
+        ):
+            suite.flipped(
+                f"{part.replace(' ', '-')}-damaged-{what.replace(' ', '-')}",
+                f"damage without a key: the {what} of the {part}",
+                "small",
+                TAMPERED,
+                part,
+                offset,
+            )
+    for offset, what in ((0, "nonce"), (24, "first byte"), (-17, "last byte"), (-16, "tag"), (-1, "end of the tag")):
+        suite.flipped(
+            f"base-value-damaged-{what.replace(' ', '-')}",
+            f"damage without a key: the {what} of a value in the base",
+            "values",
+            TAMPERED,
+            "block 0 value 0",
+            offset,
+        )
+    suite.flipped(
+        "base-large-value-damaged",
+        "damage without a key: the middle of a value of 16 KiB",
+        "values",
+        TAMPERED,
+        "frame 0",
+        8000,
+    )
+    suite.flipped(
+        "base-last-block-damaged", "damage without a key: the last of three blocks", "many", TAMPERED, "block 2", 100
+    )
+    start, end = suite.place("small", "block 0 value 0"), suite.end("small", "block 1")
+    middle = suite.end("small", "block 0")
+    data = suite.made["small"].file
+    if end - middle == middle - start:
+        suite.damage(
+            "blocks-exchanged",
+            "the two blocks, each with its values, in each other's place",
+            "small",
+            TAMPERED,
+            (start, end - start, data[middle:end] + data[start:middle]),
+        )
+    first, second = (suite.made["small"].parts[f"block 0 value {n}"] for n in (0, 1))
+    assert first[1] == second[1]
+    values = data[second[0] : sum(second)] + data[first[0] : sum(first)]
+    suite.damage(
+        "base-values-swapped",
+        "two values of the base in each other's place",
+        "small",
+        TAMPERED,
+        (first[0], len(values), values),
+    )
+
+
+def roots(suite):
+    faults = {
+        "sequence-one-more": ("a sequence that the first frame does not follow", plus(SEQUENCE, "Q", 1)),
+        "sequence-one-less": ("a sequence two before the first frame's", plus(SEQUENCE, "Q", -1)),
+        "sequence-below-items": ("a sequence below that of an item", number(SEQUENCE, "Q", 0)),
+        "items-one-more": ("an item more than there are", plus(ITEMS, "Q", 1)),
+        "items-one-less": ("an item less than there are", plus(ITEMS, "Q", -1)),
+        "items-most": ("the highest number of items", number(ITEMS, "Q", (1 << 64) - 1)),
+        "blocks-one-more": ("a block more than there are", plus(BLOCKS, "I", 1)),
+        "blocks-one-less": ("a block less than there are", plus(BLOCKS, "I", -1)),
+        "blocks-zero": ("no blocks", number(BLOCKS, "I", 0)),
+        "blocks-most": ("the highest number of blocks", number(BLOCKS, "I", 0xFFFFFFFF)),
+        "blocks-wrap": ("a number of blocks whose size wraps around in 32 bits", plus(BLOCKS, "I", 0x10000000)),
+        "reserved": ("the reserved field", number(RESERVED, "I", 1)),
+        "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
+        "something-follows": ("a byte follows", following(b"\0")),
+        "entry-follows": ("48 bytes follow", following(bytes(48))),
+        "cut-short": ("the last byte is missing", lambda value: value[:-1]),
+        "header-alone": ("no entries, and two blocks counted", lambda value: value[:24]),
+        "entries-exchanged": (
+            "the two entries in the other order",
+            lambda value: value[:24] + value[72:120] + value[24:72],
+        ),
+        "entry-twice": ("one block twice", lambda value: value[:72] + value[24:72]),
+    }
+    for index in (0, 1):
+        at = ENTRIES + 48 * index
+        block = f"block-{index}"
+        faults |= {
+            f"{block}-first-id": (f"a first lookup id that is not block {index}'s", flip(at + FIRST_ID)),
+            f"{block}-first-id-last-byte": (
+                f"a first lookup id that is not block {index}'s, in its last byte",
+                flip(at + 15),
+            ),
+            f"{block}-offset-one-more": (f"block {index} a byte later", plus(at + OFFSET, "Q", 1)),
+            f"{block}-offset-one-less": (f"block {index} a byte earlier", plus(at + OFFSET, "Q", -1)),
+            f"{block}-offset-most": (f"the highest offset for block {index}", number(at + OFFSET, "Q", (1 << 64) - 1)),
+            f"{block}-offset-wraps": (
+                f"an offset and a length of block {index} that wrap around to its end",
+                each(
+                    number(at + OFFSET, "Q", (1 << 64) - 4096),
+                    number(at + LENGTH, "I", suite.end("small", f"block {index}") + 4096),
+                ),
+            ),
+            f"{block}-length-one-more": (f"block {index} a byte longer", plus(at + LENGTH, "I", 1)),
+            f"{block}-length-one-less": (f"block {index} a byte shorter", plus(at + LENGTH, "I", -1)),
+            f"{block}-length-zero": (f"a length of 0 for block {index}", number(at + LENGTH, "I", 0)),
+            f"{block}-length-39": (f"a length too short for a seal for block {index}", number(at + LENGTH, "I", 39)),
+            f"{block}-length-1-mib": (f"a length of 1 MiB for block {index}", number(at + LENGTH, "I", (1 << 20) + 40)),
+            f"{block}-length-above-1-mib": (
+                f"a length of more than 1 MiB for block {index}",
+                number(at + LENGTH, "I", (1 << 20) + 41),
+            ),
+            f"{block}-length-most": (f"the highest length for block {index}", number(at + LENGTH, "I", 0xFFFFFFFF)),
+            f"{block}-count-one-more": (
+                f"an item more in block {index}",
+                each(plus(at + COUNT, "I", 1), plus(ITEMS, "Q", 1)),
+            ),
+            f"{block}-count-one-less": (
+                f"an item less in block {index}",
+                each(plus(at + COUNT, "I", -1), plus(ITEMS, "Q", -1)),
+            ),
+            f"{block}-count-zero": (
+                f"no items in block {index}",
+                each(number(at + COUNT, "I", 0), plus(ITEMS, "Q", -2)),
+            ),
+            f"{block}-count-most": (
+                f"the highest number of items in block {index}",
+                number(at + COUNT, "I", 0xFFFFFFFF),
+            ),
+            f"{block}-tag": (f"a tag that is not block {index}'s", flip(at + TAG)),
+            f"{block}-tag-last-byte": (f"a tag of which the last byte is not block {index}'s", flip(at + TAG + 15)),
+        }
+    faults["counts-moved"] = (
+        "an item more in one block and one less in the other",
+        each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + 48 + COUNT, "I", -1)),
+    )
+    for name, (comment, fault) in faults.items():
+        suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root index": fault})
+    for name, offset in (("label", 0), ("file-id", 11), ("offset", 27)):
+        suite.resealed(
+            f"root-sealed-under-another-{name}",
+            f"the root is sealed under another {name.replace('-', ' ')}",
+            "small",
+            TAMPERED,
+            {"root associated data": flip(offset)},
+        )
+    suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root index": constant(b"")})
+    suite.resealed(
+        "root-created-items",
+        "an item counted, and no block",
+        "created",
+        TAMPERED,
+        {"root index": number(ITEMS, "Q", 1)},
+    )
+    suite.resealed(
+        "root-created-block",
+        "a block counted that is not there",
+        "created",
+        TAMPERED,
+        {"root index": number(BLOCKS, "I", 1)},
+    )
+    suite.resealed(
+        "root-created-empty-block",
+        "an entry for a block of no bytes",
+        "created",
+        TAMPERED,
+        {
+            "root index": each(
+                number(BLOCKS, "I", 1), following(bytes(16) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
+            )
+        },
+    )
+    suite.resealed(
+        "root-newer-than-slot",
+        "the root has a higher sequence than the slots",
+        "created",
+        TAMPERED,
+        {"root index": plus(SEQUENCE, "Q", 1)},
+    )
+
+
+def blocks(suite):
+    for name, offset in (("label", 0), ("file-id", 12), ("offset", 28), ("index", 36)):
+        suite.resealed(
+            f"block-sealed-under-another-{name}",
+            f"a block is sealed under another {name.replace('-', ' ')}",
+            "small",
+            TAMPERED,
+            {"block 1 associated data": flip(offset)},
+        )
+    for index in (0, 1):
+        block = f"block {index}"
+        suite.resealed(
+            f"block-{index}-something-follows",
+            f"a byte after the items of block {index}",
+            "small",
+            TAMPERED,
+            {block: following(b"\0")},
+        )
+        suite.resealed(
+            f"block-{index}-cut-short",
+            f"the last byte of block {index} is missing",
+            "small",
+            TAMPERED,
+            {block: lambda value: value[:-1]},
+        )
+        suite.resealed(
+            f"block-{index}-empty", f"block {index} holds nothing", "small", TAMPERED, {block: constant(b"")}
+        )
+        suite.resealed(
+            f"block-{index}-padded", f"block {index} is padded as values are", "small", TAMPERED, {block: f.pad}
+        )
+
+    made = suite.made["created"]
+    offset = suite.place("created", "root")
+    associated = f.block_associated(made.file_id, offset, 0)
+    empty = f.seal(made.sealer.keys[f.BASE], bytes(24), associated, b"")
+    entry = f.BLOCK_ENTRY.pack(bytes(16), offset, len(empty), 0, f.tag(empty))
+    suite.resealed(
+        "block-without-items",
+        "a sealed block that holds nothing, and an entry that says so",
+        "created",
+        TAMPERED,
+        {"gap before root": constant(empty), "root index": each(number(BLOCKS, "I", 1), following(entry))},
+    )
+    large = suite.made["largest-block"]
+    key, described = large.sealer.keys[f.LOOKUP_IDS], large.description["base"]["items"]
+    last = max(range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"]))
+    suite.resealed(
+        "block-above-1-mib",
+        "a block two bytes longer than 1 MiB: its last item has an empty label",
+        "largest-block",
+        TAMPERED,
+        change=lambda d: d["base"]["items"][last].update(label=""),
+    )
+
+
+def items(suite):
+    """The places of the values, at the end of an item."""
+    places = {
+        "offset-one-more": ("a value a byte later", plus(-12, "Q", 1)),
+        "offset-one-less": ("a value a byte earlier", plus(-12, "Q", -1)),
+        "offset-zero": ("a value at 0", number(-12, "Q", 0)),
+        "offset-most": ("the highest offset", number(-12, "Q", (1 << 64) - 1)),
+        "offset-in-tail": ("a value in the tail", number(-12, "Q", suite.place("small", "frame 3", -72))),
+        "length-one-more": ("a value a byte longer", plus(-4, "I", 1)),
+        "length-one-less": ("a value a byte shorter", plus(-4, "I", -1)),
+        "length-zero": ("a value of no bytes", number(-4, "I", 0)),
+        "length-71": ("a seal of 71 bytes", number(-4, "I", 71)),
+        "length-16-mib": ("the longest seal there may be, and no such value", number(-4, "I", 16_777_288)),
+        "length-above-16-mib": ("a seal longer than may be", number(-4, "I", 16_777_289)),
+        "length-most": ("the highest length", number(-4, "I", 0xFFFFFFFF)),
+        "sequence": ("a sequence under which the value was not sealed", flip(16)),
+        "sequence-above-root": ("a sequence above the root's", number(16, "Q", 11)),
+        "value-tag": ("a value's tag that is not the value's", flip(24)),
+    }
+    for name, (comment, fault) in places.items():
+        suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
+    suite.resealed(
+        "item-newer-than-root",
+        "an item of a sequence above the root's, its value sealed under it",
+        "created",
+        TAMPERED,
+        change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=2)]}),
+    )
+    suite.resealed(
+        "ok-item-as-new-as-root",
+        "an item of the root's own sequence",
+        "created",
+        f.OK,
+        change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=1)]}),
+    )
+    suite.resealed(
+        "ok-items-of-one-sequence",
+        "two items of one sequence",
+        "created",
+        f.OK,
+        change=lambda d: d.update(
+            base={"sequence": 1, "items": [item("one", "1", sequence=1), item("two", "2", sequence=1)]}
+        ),
+        reading="Items of the base need not have different sequences.",
+    )
+    suite.resealed(
+        "ok-item-sequence-zero",
+        "an item of sequence 0",
+        "created",
+        f.OK,
+        change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=0)]}),
+        reading="No lowest sequence is named.",
+    )
+    suite.resealed(
+        "ok-one-item-per-block",
+        "a block for each item: a reader takes short ones",
+        "created",
+        f.OK,
+        change=lambda d: d.update(
+            base={"sequence": 4, "items_per_block": 1, "items": [item(str(n), str(n)) for n in range(3)]}
+        ),
+    )
+    suite.resealed(
+        "item-values-exchanged",
+        "two items that name each other's value by place and tag",
+        "small",
+        TAMPERED,
+        {"block 0 item 0": exchanged(suite, 1), "block 0 item 1": exchanged(suite, 0)},
+    )
+    suite.resealed(
+        "item-values-in-other-order",
+        "values in the other order than their items, all else agreeing",
+        "small",
+        TAMPERED,
+        {"block 0 item 0": placed(suite, 1), "block 0 item 1": placed(suite, 0)},
+        after=lambda made: swapped(made),
+    )
+    old = suite.made["small"]
+    start, length = old.parts["block 0 value 1"]
+    suite.resealed(
+        "item-value-of-another",
+        "an item with another's sealed value, the tag too",
+        "small",
+        TAMPERED,
+        {f"base item {base_index(suite, 0)} sealed value": constant(old.file[start : start + length])},
+    )
+
+
+def base_index(suite, place):
+    """The index in the description of the item that comes in this place in block 0."""
+    made = suite.made["small"]
+    described = made.description["base"]["items"]
+    key = made.sealer.keys[f.LOOKUP_IDS]
+    order = sorted(
+        range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"])
+    )
+    return order[place]
+
+
+def exchanged(suite, other):
+    """Makes an item name the place and the tag of the other value of block 0."""
+    made = suite.made["small"]
+    start, length = made.parts[f"block 0 value {other}"]
+    tag = made.file[start + length - 16 : start + length]
+    return each(patch(24, tag), lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length))
+
+
+def placed(suite, other):
+    start, length = suite.made["small"].parts[f"block 0 value {other}"]
+    return lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length)
+
+
+def swapped(made):
+    (first, length), (second, _) = made.parts["block 0 value 0"], made.parts["block 0 value 1"]
+    file = made.file
+    return file[:first] + file[second : second + length] + file[first : first + length] + file[second + length :]
+
+
+def gaps(suite):
+    """Bytes between the parts, everything else moved along."""
+    for part in ("block 0 value 0", "block 0 value 1", "block 0", "block 1 value 0", "block 1", "root"):
+        suite.resealed(
+            f"gap-before-{part.replace(' ', '-')}",
+            f"a byte before {part}, counted in all offsets",
+            "small",
+            TAMPERED,
+            {f"gap before {part}": constant(b"\0")},
+        )
+    suite.resealed(
+        "gap-before-root-created",
+        "a page of zeros before the root of an empty base",
+        "created",
+        TAMPERED,
+        {"gap before root": constant(bytes(4096))},
+    )
+    suite.resealed(
+        "gap-before-frame",
+        "a byte between the base and the first frame",
+        "small",
+        TAMPERED,
+        {"gap before frame 0": constant(b"\0")},
+    )
+
+
+def order(suite):
+    suite.resealed(
+        "items-descend",
+        "the items of the base in descending order",
+        "small",
+        TAMPERED,
+        {"base items": lambda items: items[::-1]},
+    )
+    suite.resealed(
+        "items-exchanged-in-block",
+        "the two items of the first block in the other order",
+        "small",
+        TAMPERED,
+        {"base items": lambda items: [items[1], items[0], *items[2:]]},
+    )
+    suite.resealed(
+        "items-exchanged-across-blocks",
+        "the last item of one block and the first of the next exchanged",
+        "small",
+        TAMPERED,
+        {"base items": lambda items: [items[0], items[2], items[1], items[3]]},
+    )
+    suite.resealed(
+        "item-twice-in-block",
+        "an item twice in one block",
+        "small",
+        TAMPERED,
+        {"base items": lambda items: [items[0], items[0], items[1], items[2]]},
+    )
+    suite.resealed(
+        "item-twice-across-blocks",
+        "an item at the end of one block and at the beginning of the next",
+        "small",
+        TAMPERED,
+        {"base items": lambda items: [items[0], items[1], items[1], items[2]]},
+    )

@@ -1,0 +1,433 @@
+"""Commit slots, what they point at, and where the file ends."""
+
+import vault_format as f
+from vector_bases import put
+from vector_suite import TAMPERED, constant, each, flip, number, plus
+
+# Offsets in a state.
+SEQUENCE, END, TAIL_TAG, BASE_END, ROOT_OFFSET, ROOT_LENGTH, RESERVED, ROOT_TAG, SECRETS, DEAD = (
+    0,
+    8,
+    16,
+    32,
+    40,
+    48,
+    52,
+    56,
+    72,
+    80,
+)
+CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # of the small vault
+COUNT = "A reader of the whole vault must find as many secrets as the commit slot says."
+OLDER_BASE = "The older slot's base is not looked at: nothing says that both slots name the same one."
+
+
+def add(suite):
+    damaged(suite)
+    states(suite)
+    absurd_states(suite)
+    older_states(suite)
+    bounds(suite)
+    ends(suite)
+
+
+def damaged(suite):
+    for offset, what in (
+        (0, "nonce"),
+        (24, "first byte"),
+        (2000, "middle"),
+        (-17, "last byte"),
+        (-16, "tag"),
+        (-1, "end of the tag"),
+    ):
+        name = what.replace(" ", "-")
+        suite.flipped(
+            f"current-slot-{name}",
+            f"the current slot: {what}; the state before is read",
+            "small",
+            f.RECOVERED,
+            "commit slot 1",
+            offset,
+            transactions=2,
+        )
+        suite.flipped(
+            f"older-slot-{name}",
+            f"the older slot: {what}; the current state is read",
+            "small",
+            f.RECOVERED,
+            "commit slot 0",
+            offset,
+        )
+    for base, index, transactions in (
+        ("tail-only", 0, 1),
+        ("tail-only", 1, 2),
+        ("created", 0, 0),
+        ("created", 1, 0),
+        ("metadata", 0, 5),
+        ("many", 1, 0),
+        ("emptied", 0, 1),
+    ):
+        suite.overwritten(
+            f"{base}-slot-{index}-zeros",
+            f"commit slot {index} of zeros",
+            base,
+            f.RECOVERED,
+            f"commit slot {index}",
+            0,
+            bytes(64),
+            transactions=transactions,
+        )
+    made = suite.made["small"]
+    start, end = suite.place("small", "commit slot 0"), suite.end("small", "commit slot 1")
+    first, second = made.file[start : start + f.PAGE], made.file[start + f.PAGE : end]
+    suite.damage(
+        "both-slots-damaged", "neither slot opens", "small", TAMPERED, (start, 1, b"\x5a"), (start + f.PAGE, 1, b"\x5a")
+    )
+    suite.damage(
+        "both-slots-damaged-created",
+        "neither slot of a new vault opens",
+        "created",
+        TAMPERED,
+        (start, 24, bytes(24)),
+        (start + f.PAGE, 24, bytes(24)),
+    )
+    suite.damage(
+        "slots-swapped", "each slot in the other's place", "small", TAMPERED, (start, 2 * f.PAGE, second + first)
+    )
+    suite.damage(
+        "slot-0-in-both-places",
+        "the older slot's bytes in both places: the state before is read",
+        "small",
+        f.RECOVERED,
+        (start + f.PAGE, f.PAGE, first),
+        transactions=2,
+    )
+    suite.damage(
+        "slot-1-in-both-places",
+        "the current slot's bytes in both places",
+        "small",
+        f.RECOVERED,
+        (start, f.PAGE, second),
+    )
+    suite.damage(
+        "slots-of-another-vault",
+        "both slots of another vault",
+        "created",
+        TAMPERED,
+        (start, 2 * f.PAGE, suite.made["small"].file[start:end]),
+    )
+    torn = second[:512] + first[512:]
+    suite.damage(
+        "slot-torn",
+        "a slot of which one sector of 512 bytes arrived: the state before is read",
+        "small",
+        f.RECOVERED,
+        (start + f.PAGE, f.PAGE, torn),
+        transactions=2,
+    )
+    for what in ("index", "header hash"):
+        offset = {"index": 13, "header hash": 14}[what]
+        name = what.replace(" ", "-")
+        suite.resealed(
+            f"slot-under-another-{name}",
+            f"the current slot is sealed under another {what}",
+            "small",
+            f.RECOVERED,
+            {"commit slot 1 associated data": flip(offset)},
+            transactions=2,
+        )
+
+
+def states(suite):
+    """Lies in the current state, under a valid seal."""
+    beyond = 1 << 63
+    faults = {
+        "sequence-one-more": ("a sequence that no frame has reached", plus(SEQUENCE, "Q", 1)),
+        "sequence-one-less": ("the older slot's sequence with another state", plus(SEQUENCE, "Q", -1)),
+        "sequence-most": ("the highest sequence", number(SEQUENCE, "Q", (1 << 64) - 1)),
+        "end-one-more": ("an end a byte after the last frame, and after the file's", plus(END, "Q", 1)),
+        "end-one-less": ("an end a byte before the last frame's", plus(END, "Q", -1)),
+        "end-zero": ("an end of 0", number(END, "Q", 0)),
+        "end-2-63": ("an end that is negative where it is signed", number(END, "Q", beyond)),
+        "end-most": ("the highest end", number(END, "Q", (1 << 64) - 1)),
+        "end-is-base-end": (
+            "an end before the frames, and the tail tag of the last",
+            number(END, "Q", suite.end("small", "root")),
+        ),
+        "end-before-base-end": ("an end a byte before the base's", number(END, "Q", suite.end("small", "root") - 1)),
+        "end-after-frame-2": (
+            "an end after the frame before the last",
+            number(END, "Q", suite.end("small", "frame 2")),
+        ),
+        "tail-tag": ("a tail tag that is not the last frame's", flip(TAIL_TAG)),
+        "tail-tag-last-byte": ("a tail tag of which the last byte is not the last frame's", flip(TAIL_TAG + 15)),
+        "base-end-one-more": ("a base end a byte later", plus(BASE_END, "Q", 1)),
+        "base-end-one-less": ("a base end a byte earlier", plus(BASE_END, "Q", -1)),
+        "base-and-root-one-longer": ("a root a byte longer", each(plus(BASE_END, "Q", 1), plus(ROOT_LENGTH, "I", 1))),
+        "root-offset-one-more": ("a root a byte later", plus(ROOT_OFFSET, "Q", 1)),
+        "root-one-shorter": (
+            "a root that begins a byte later",
+            each(plus(ROOT_OFFSET, "Q", 1), plus(ROOT_LENGTH, "I", -1)),
+        ),
+        "root-one-earlier": (
+            "a root that begins a byte earlier",
+            each(plus(ROOT_OFFSET, "Q", -1), plus(ROOT_LENGTH, "I", 1)),
+        ),
+        "root-in-slots": (
+            "a root that begins in the commit slots",
+            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("small", "root") - 8192)),
+        ),
+        "root-offset-wraps": (
+            "a root offset that wraps around to the base end",
+            each(
+                number(ROOT_OFFSET, "Q", (1 << 64) - 1000), number(ROOT_LENGTH, "I", suite.end("small", "root") + 1000)
+            ),
+        ),
+        "root-length-zero": (
+            "a root of no bytes",
+            each(number(ROOT_LENGTH, "I", 0), number(ROOT_OFFSET, "Q", suite.end("small", "root"))),
+        ),
+        "root-length-63": (
+            "a root of 63 bytes",
+            each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
+        ),
+        "root-length-64": (
+            "a root of 64 bytes: its tag is right, its seal is not",
+            each(number(ROOT_LENGTH, "I", 64), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 64)),
+        ),
+        "root-length-most": ("the highest root length", number(ROOT_LENGTH, "I", 0xFFFFFFFF)),
+        "reserved": ("the reserved field", number(RESERVED, "I", 1)),
+        "root-tag": ("a root tag that is not the root's", flip(ROOT_TAG)),
+        "root-tag-last-byte": ("a root tag of which the last byte is not the root's", flip(ROOT_TAG + 15)),
+        "reserved-first": ("the first reserved byte at the end", flip(88)),
+        "reserved-middle": ("a reserved byte in the middle", flip(2000, 128)),
+        "reserved-last": ("the last reserved byte", flip(4055)),
+        "zeros": ("nothing but zeros", constant(bytes(4056))),
+    }
+    for name, (comment, fault) in faults.items():
+        suite.resealed(f"state-{name}", comment, "small", TAMPERED, {CURRENT: fault})
+    for name, fault in {
+        "one-more": plus(SECRETS, "Q", 1),
+        "one-less": plus(SECRETS, "Q", -1),
+        "most": number(SECRETS, "Q", (1 << 64) - 1),
+    }.items():
+        suite.resealed(
+            f"state-secrets-{name}",
+            f"the number of secrets: {name.replace('-', ' ')}",
+            "small",
+            TAMPERED,
+            {CURRENT: fault},
+            reading=COUNT,
+        )
+    for name, value in {"one": 1, "most": (1 << 62) - 1}.items():
+        suite.resealed(
+            f"ok-state-dead-bytes-{name}",
+            "dead bytes are an estimate, any will do",
+            "small",
+            f.OK,
+            {CURRENT: number(DEAD, "Q", value)},
+        )
+
+
+def absurd_states(suite):
+    """Numbers no file can have."""
+    for name, place in {"sequence": SEQUENCE, "secrets": SECRETS, "dead-bytes": DEAD}.items():
+        suite.resealed(
+            f"state-{name}-absurd",
+            "a number of 2^62",
+            "small",
+            TAMPERED,
+            {CURRENT: number(place, "Q", 1 << 62)},
+        )
+
+
+def older_states(suite):
+    """The slot that is not the current one: where it opens, it must be right."""
+    for name, (comment, fault) in {
+        "reserved": ("the reserved field of the older slot", number(RESERVED, "I", 1)),
+        "reserved-last": ("the last reserved byte of the older slot", flip(4055)),
+        "end-beyond-file": ("the older slot's end is beyond the file's", number(END, "Q", 1 << 40)),
+        "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 12_288)),
+        "root-in-slots": (
+            "the older slot's root begins in the commit slots",
+            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("small", "root") - 8192)),
+        ),
+        "root-length-63": (
+            "the older slot's root is of 63 bytes",
+            each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
+        ),
+        "root-end": ("the older slot's root does not end at its base's end", plus(ROOT_LENGTH, "I", 1)),
+        "tail-tag-without-frames": (
+            "the older slot has no frames and not the root's tag",
+            number(END, "Q", suite.end("small", "root")),
+        ),
+        "zeros": ("the older slot is of zeros", constant(bytes(4056))),
+        "same-sequence": ("the older slot has the current one's sequence", plus(SEQUENCE, "Q", 1)),
+    }.items():
+        suite.resealed(f"older-state-{name}", comment, "small", TAMPERED, {OLDER: fault})
+    suite.resealed(
+        "older-state-is-newest",
+        "the older slot has a higher sequence: it is the current one, and no frame has it",
+        "small",
+        TAMPERED,
+        {OLDER: plus(SEQUENCE, "Q", 10)},
+    )
+    suite.resealed(
+        "ok-older-state-root-tag",
+        "the older slot names another root, and is not used",
+        "small",
+        f.OK,
+        {OLDER: flip(ROOT_TAG)},
+        reading=OLDER_BASE,
+    )
+    suite.resealed(
+        "ok-older-state-sequence-zero",
+        "the older slot has sequence 0",
+        "small",
+        f.OK,
+        {OLDER: number(SEQUENCE, "Q", 0)},
+        reading="The older slot's sequence need not be that of any frame.",
+    )
+    last = suite.made["small"].states[1].encode()
+    suite.resealed("ok-same-states", "both slots hold the last state", "small", f.OK, {OLDER: constant(last)})
+    suite.resealed(
+        "same-sequence-other-dead-bytes",
+        "both slots hold the last state, but for the dead bytes",
+        "small",
+        TAMPERED,
+        {OLDER: constant(plus(DEAD, "Q", 1)(last))},
+    )
+    suite.resealed(
+        "same-sequence-other-dead-bytes-created",
+        "both states of a new vault differ in the dead bytes",
+        "created",
+        TAMPERED,
+        {OLDER: plus(DEAD, "Q", 1)},
+    )
+    suite.resealed(
+        "older-state-is-newest-and-wrong",
+        "the slot with the higher sequence opens and is wrong: no other is tried",
+        "tail-only",
+        TAMPERED,
+        {OLDER: plus(END, "Q", -1)},
+    )
+
+
+def bounds(suite):
+    """States of a vault without frames."""
+    both = ("commit slot 0 state", "commit slot 1 state")
+    end = suite.end("created", "root")
+    for name, (comment, fault) in {
+        "sequence-one-more": ("a sequence that is not the root's", plus(SEQUENCE, "Q", 1)),
+        "tail-tag-not-the-roots": ("a tail tag that is not the root's", flip(TAIL_TAG)),
+        "both-tags": ("a tail tag and a root tag that are not the root's", each(flip(TAIL_TAG), flip(ROOT_TAG))),
+        "secrets": ("a secret more than there are", plus(SECRETS, "Q", 1)),
+        "reserved": ("a reserved byte", flip(88)),
+        "end-zero": ("an end of 0", number(END, "Q", 0)),
+        "beyond-file": (
+            "everything beyond the file",
+            each(number(END, "Q", end + 64), number(BASE_END, "Q", end + 64), number(ROOT_OFFSET, "Q", end)),
+        ),
+    }.items():
+        more = {"reading": COUNT} if name == "secrets" else {}
+        suite.resealed(
+            f"created-state-{name}",
+            comment + ", in both slots",
+            "created",
+            TAMPERED,
+            {slot: fault for slot in both},
+            **more,
+        )
+
+
+def ends(suite):
+    """Truncations, and what lies beyond the end."""
+    places = {"commit-slot-0": 4096, "commit-slot-1": 8192, "base": 12_288, "root": suite.end("small", "root")}
+    for part in ("block 0 value 0", "block 0", "block 1 value 1", "block 1", "frame 0", "frame 1"):
+        places[part.replace(" ", "-")] = suite.end("small", part)
+    for name, size in places.items():
+        suite.truncated(
+            f"truncated-before-end-of-{name}" if size > 12_288 else f"truncated-before-{name}",
+            f"cut to {size - 1} bytes",
+            "small",
+            TAMPERED,
+            size - 1,
+        )
+        suite.truncated(
+            f"truncated-after-{name}" if size > 12_288 else f"truncated-at-{name}",
+            f"cut to {size} bytes",
+            "small",
+            TAMPERED,
+            size,
+        )
+    end = suite.end("small", "frame 3")
+    older = suite.end("small", "frame 2")
+    for size, comment in (
+        (end - 1, "the last byte is missing"),
+        (end - 16, "the last tag is missing"),
+        (older + 24, "the last frame is cut after its header"),
+        (older, "the last frame is missing, and the slot that names it is there: no crash leaves that"),
+        (older - 1, "the last frame and a byte are missing"),
+    ):
+        suite.truncated(f"truncated-{size}-of-{end}", comment, "small", TAMPERED, size)
+    slot = suite.place("small", "commit slot 1")
+    damaged = (slot, 1, b"\x5a")
+    suite.damage(
+        "crash-before-slot",
+        "the last commit's frame arrived, its slot is torn",
+        "small",
+        f.RECOVERED,
+        damaged,
+        transactions=2,
+    )
+    suite.damage(
+        "crash-before-frame",
+        "the last commit's slot is torn and its frame never arrived",
+        "small",
+        f.RECOVERED,
+        damaged,
+        (older, end - older, b""),
+        transactions=2,
+    )
+    suite.damage(
+        "crash-frame-zeros",
+        "the last commit's slot is torn and its frame is zeros",
+        "small",
+        f.RECOVERED,
+        damaged,
+        (older, end - older, bytes(end - older)),
+        transactions=2,
+    )
+    suite.damage(
+        "crash-and-damage-below",
+        "the last commit's slot is torn, and the frame before it is cut",
+        "small",
+        TAMPERED,
+        damaged,
+        (older - 1, end - older + 1, b""),
+    )
+    frame = suite.made["small"].file[older:end]
+    for name, comment, data in (
+        ("byte", "a byte follows the end", b"\0"),
+        ("page", "a page of zeros follows the end", bytes(4096)),
+        ("junk", "junk follows the end", b"\xff" * 100),
+        ("frame", "the last frame once more after the end", frame),
+        ("half-frame", "half a frame after the end", frame[:50]),
+    ):
+        suite.damage(f"ok-{name}-after-end", comment, "small", f.OK, (end, 0, data))
+    suite.damage(
+        "ok-created-and-junk",
+        "junk after the end of a vault without frames",
+        "created",
+        f.OK,
+        (suite.end("created", "root"), 0, frame),
+    )
+    suite.resealed(
+        "ok-commit-not-acknowledged",
+        "a whole frame follows the end that both slots name",
+        "created",
+        f.OK,
+        {f"commit slot {n} state": constant(suite.made["created"].states[0].encode()) for n in (0, 1)},
+        change=lambda d: d.update(tail=[[put("one", "1")]]),
+        transactions=0,
+    )

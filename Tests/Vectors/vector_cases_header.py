@@ -1,0 +1,235 @@
+"""The header, all but what is in its key slots."""
+
+import struct
+
+import vault_format as f
+from vector_bases import OTHER_KEY, PASSPHRASE, key_slot, noise, unknown_slot
+from vector_suite import TAMPERED, constant, flip, following, number
+
+BY_PASSPHRASE = {"passphrase": PASSPHRASE}
+
+
+def add(suite):
+    fields(suite)
+    structure(suite)
+    authentication(suite)
+
+
+def fields(suite):
+    for index in range(8):
+        suite.damage(
+            f"magic-byte-{index}",
+            f"byte {index} of the magic",
+            "created",
+            f.NOT_A_VAULT,
+            (index, 1, bytes([f.MAGIC[index] ^ 0x20])),
+        )
+    suite.damage("magic-newlines-translated", "CR LF of the magic has become LF", "created", f.NOT_A_VAULT, (4, 1, b""))
+    suite.damage("magic-7-bit", "the first byte has lost its highest bit", "created", f.NOT_A_VAULT, (0, 1, b"\x09"))
+    suite.damage(
+        "magic-byte-order-mark", "a byte order mark comes first", "created", f.NOT_A_VAULT, (0, 0, b"\xef\xbb\xbf")
+    )
+    suite.truncated("truncated-empty", "an empty file", "created", f.NOT_A_VAULT, 0)
+    suite.truncated("truncated-1", "one byte of the magic", "created", f.NOT_A_VAULT, 1)
+    suite.truncated("truncated-7", "seven bytes of the magic", "created", f.NOT_A_VAULT, 7)
+    for size in (8, 12, 16, 24, 28, 60, 63, 64, 65, 68, 100, 200, 4095, 4096):
+        suite.truncated(f"truncated-{size}", f"the first {size} bytes", "created", TAMPERED, size)
+    for major in (0, 2, 256, 0xFFFF):
+        suite.damage(
+            f"major-{major}",
+            f"major version {major}",
+            "created",
+            f.UNSUPPORTED_VERSION,
+            (8, 2, struct.pack("<H", major)),
+        )
+    for bit in (0, 1, 7, 8, 16, 31):
+        suite.damage(
+            f"incompatible-bit-{bit}",
+            f"bit {bit} of the incompatible features",
+            "created",
+            f.UNSUPPORTED_VERSION,
+            (12, 4, struct.pack("<I", 1 << bit)),
+        )
+    suite.damage(
+        "incompatible-all", "every incompatible feature", "created", f.UNSUPPORTED_VERSION, (12, 4, b"\xff" * 4)
+    )
+    suite.damage(
+        "incompatible-and-wrong-key",
+        "an incompatible feature, and a key that opens nothing",
+        "created",
+        f.UNSUPPORTED_VERSION,
+        (12, 1, b"\x01"),
+        credential={"key_text": OTHER_KEY},
+    )
+    suite.damage(
+        "major-2-and-other-layout",
+        "major version 2, and a header length of 0: the version comes first",
+        "created",
+        f.UNSUPPORTED_VERSION,
+        (8, 1, b"\x02"),
+        (24, 4, bytes(4)),
+    )
+    suite.damage("minor-1-unauthenticated", "minor version 1, the MAC as it was", "created", TAMPERED, (10, 1, b"\x01"))
+    suite.damage(
+        "read-only-compatible-unauthenticated",
+        "a read-only-compatible feature, the MAC as it was",
+        "created",
+        TAMPERED,
+        (16, 1, b"\x01"),
+    )
+    suite.damage(
+        "compatible-unauthenticated", "a compatible feature, the MAC as it was", "created", TAMPERED, (20, 1, b"\x01")
+    )
+    for field, most, what in (
+        ("minor", 0xFFFF, "minor version"),
+        ("read_only_compatible", 0xFFFFFFFF, "read-only-compatible features"),
+        ("compatible", 0xFFFFFFFF, "compatible features"),
+    ):
+        for value in (1, most):
+            suite.resealed(
+                f"ok-{field.replace('_', '-')}-{value:x}",
+                f"{what}: {value:#x}",
+                "small",
+                f.OK,
+                change=lambda d, field=field, value=value: d.update({field: value}),
+            )
+
+
+def structure(suite):
+    length = suite.end("small", "header MAC")
+    lengths = {
+        0: "zero",
+        63: "63",
+        128: "128",
+        length - 1: "one-less",
+        length + 1: "one-more",
+        length - 64: "64-less",
+        4096: "4096",
+        65_536: "65536",
+        65_537: "65537",
+        0xFFFFFFFF: "most",
+    }
+    for value, name in lengths.items():
+        data = struct.pack("<I", value)
+        suite.damage(
+            f"header-length-{name}", f"a header length of {value} instead of {length}", "small", TAMPERED, (24, 4, data)
+        )
+    for value in (length - 1, length + 1):
+        suite.resealed(
+            f"header-length-{lengths[value]}-resealed",
+            f"a header length of {value} instead of {length}, resealed",
+            "small",
+            TAMPERED,
+            {"header fields": number(24, "I", value)},
+        )
+    for count in (0, 1, 3, 16, 17, 255):
+        suite.damage(
+            f"slot-count-{count}", f"{count} key slots instead of 2", "small", TAMPERED, (60, 1, bytes([count]))
+        )
+        suite.resealed(
+            f"slot-count-{count}-resealed",
+            f"{count} key slots instead of 2, resealed",
+            "small",
+            TAMPERED,
+            {"header fields": number(60, "B", count)},
+        )
+    suite.resealed(
+        "seventeen-slots",
+        "17 key slots",
+        "small",
+        TAMPERED,
+        change=lambda d: d["slots"].extend(key_slot(f"{n}", noise(32, f"{n}")) for n in range(15)),
+    )
+    suite.resealed("no-slots", "no key slot at all", "small", TAMPERED, change=lambda d: d["slots"].clear())
+    suite.resealed(
+        "largest-header-and-one",
+        "a header of 65,537 bytes",
+        "largest-header",
+        TAMPERED,
+        change=lambda d: fit(d, 65_537),
+    )
+    for offset in (61, 62, 63):
+        suite.damage(f"header-reserved-{offset}", f"reserved byte {offset}", "small", TAMPERED, (offset, 1, b"\x01"))
+        suite.resealed(
+            f"header-reserved-{offset}-resealed",
+            f"reserved byte {offset}, resealed",
+            "small",
+            TAMPERED,
+            {"header fields": number(offset, "B", 128)},
+        )
+    for offset, which in ((0, "first"), (-1, "last")):
+        suite.flipped(
+            f"header-padding-{which}", f"the {which} byte of the padding", "small", TAMPERED, "header padding", offset
+        )
+        suite.resealed(
+            f"header-padding-{which}-resealed",
+            f"the {which} byte of the padding, resealed",
+            "small",
+            TAMPERED,
+            {"header padding": flip(offset)},
+        )
+    suite.resealed(
+        "gap-after-slots",
+        "four bytes between the last key slot and the commitment",
+        "small",
+        TAMPERED,
+        {"key slots": following(bytes(4))},
+    )
+
+
+def fit(description, length):
+    """Makes the unknown slot so long that the header has `length` bytes."""
+    known = 4 + 16 + 8 + 1 + 2 + 16 + 32 + 24 + 48
+    description["slots"][1] = unknown_slot(9, 9, bytes(length - 128 - 4 - known))
+
+
+def authentication(suite):
+    suite.damage("vault-id", "another vault id: no commitment agrees", "small", f.WRONG_KEY, (28, 1, b"\x5a"))
+    suite.damage(
+        "vault-id-passphrase",
+        "another vault id, opened with a passphrase",
+        "small",
+        f.WRONG_KEY,
+        (43, 1, b"\x5a"),
+        credential=BY_PASSPHRASE,
+    )
+    suite.damage("file-id", "another file id: the MAC", "small", TAMPERED, (44, 1, b"\x5a"))
+    for part in ("master key commitment", "header MAC"):
+        name = part.lower().replace(" ", "-")
+        for offset, which in ((0, "first"), (-1, "last")):
+            suite.flipped(f"{name}-{which}-byte", f"the {which} byte of the {part}", "small", TAMPERED, part, offset)
+    suite.resealed(
+        "master-key-commitment-resealed",
+        "a wrong master key commitment under a right MAC",
+        "small",
+        TAMPERED,
+        {"master key commitment": flip(0)},
+    )
+    suite.resealed(
+        "header-mac-resealed",
+        "a wrong MAC, everything after it made for it",
+        "small",
+        TAMPERED,
+        {"header MAC": flip(0)},
+    )
+    suite.resealed(
+        "wrapped-another-key",
+        "the key slot wraps another master key, the commitment of which is not there",
+        "small",
+        TAMPERED,
+        {"key slot 0 master key": flip(0)},
+    )
+    suite.resealed(
+        "header-of-another-file",
+        "a new file id under a right MAC: the commit slots do not open",
+        "small",
+        TAMPERED,
+        {
+            "header fields": flip(44),
+            **{f"commit slot {n} associated data": associated_of_base(suite, n) for n in (0, 1)},
+        },
+    )
+
+
+def associated_of_base(suite, index):
+    return constant(f.commit_associated(index, suite.made["small"].header))

@@ -1,0 +1,326 @@
+"""Key slots, and what they may cost."""
+
+import struct
+
+import vault_format as f
+from vector_bases import CI_KEY, PASSPHRASE, key_slot, noise, unknown_slot
+from vector_suite import TAMPERED, each, following, number, patch, plus
+
+BY_PASSPHRASE = {"passphrase": PASSPHRASE}
+
+
+def add(suite):
+    slots(suite)
+    costs(suite)
+
+
+def slots(suite):
+    key, passphrase = "key slot 0", "key slot 1"
+    for kind in (0, 3, 4, 255):
+        suite.overwritten(
+            f"slot-type-{kind}",
+            f"a key slot has become one of type {kind}, unknown",
+            "small",
+            f.WRONG_KEY,
+            key,
+            0,
+            bytes([kind]),
+        )
+    suite.overwritten(
+        "slot-type-1-for-2", "a key slot has become a passphrase slot: its layout", "small", TAMPERED, key, 0, b"\x01"
+    )
+    suite.overwritten(
+        "slot-type-2-for-1",
+        "a passphrase slot has become a key slot: its layout",
+        "small",
+        TAMPERED,
+        passphrase,
+        0,
+        b"\x02",
+    )
+    for version in (0, 2, 255):
+        suite.overwritten(
+            f"slot-version-{version}",
+            f"a key slot of version {version}, unknown",
+            "small",
+            f.WRONG_KEY,
+            key,
+            1,
+            bytes([version]),
+        )
+    suite.overwritten(
+        "slot-other-unknown-unauthenticated",
+        "a slot that is not needed has become unknown: the MAC",
+        "small",
+        TAMPERED,
+        passphrase,
+        0,
+        b"\x03",
+    )
+    suite.resealed(
+        "ok-slot-made-unknown",
+        "a slot that is not needed is unknown",
+        "small",
+        f.OK,
+        {"key slot 1 header": number(0, "B", 3)},
+    )
+    suite.resealed(
+        "ok-slot-unknown-of-4-bytes",
+        "an unknown slot of 4 bytes",
+        "small",
+        f.OK,
+        change=lambda d: d["slots"].insert(0, unknown_slot(3, 1, b"")),
+    )
+    same = unknown_slot(3, 1, noise(16, "one slot id") + bytes(20))
+    suite.resealed(
+        "ok-unknown-slots-alike",
+        "two unknown slots, the same in every byte",
+        "small",
+        f.OK,
+        change=lambda d: d["slots"].extend([same, same]),
+        reading="Only known slots have a slot id: what follows the length of an unknown one is not looked at.",
+    )
+    length = suite.made["small"].parts[key][1]
+    for value in (0, 3, 4, length - 1, length + 1, 0xFFFF):
+        data = struct.pack("<H", value)
+        suite.overwritten(
+            f"slot-length-{value}", f"a key slot length of {value} instead of {length}", "small", TAMPERED, key, 2, data
+        )
+    for value in (length - 1, length + 1):
+        suite.resealed(
+            f"slot-length-{value}-resealed",
+            f"a key slot length of {value} instead of {length}, resealed",
+            "small",
+            TAMPERED,
+            {f"{key} header": number(2, "H", value)},
+        )
+    longer = each(plus(2, "H", 1))
+    suite.resealed(
+        "slot-with-byte-more",
+        "a byte after the wrapped key, counted in the slot's length",
+        "small",
+        TAMPERED,
+        {f"{key} header": longer, f"{key} wrapped key": following(b"\0")},
+    )
+    suite.resealed(
+        "unknown-slot-of-3-bytes",
+        "an unknown slot with a length of 3",
+        "small",
+        TAMPERED,
+        {"key slots": following(b"\x03\x01\x03\0"), "header fields": number(60, "B", 3)},
+    )
+    suite.resealed(
+        "unknown-slots-overlapping",
+        "an unknown slot of 3 bytes, the fourth of which begins the next",
+        "small",
+        TAMPERED,
+        {"key slots": following(b"\x03\x01\x03\0\x09\x05\0\0"), "header fields": number(60, "B", 4)},
+    )
+    for offset, what in ((4, "slot id"), (20, "time of creation"), (29, "label"), (31, "salt")):
+        suite.flipped(
+            f"slot-{what.replace(' ', '-')}",
+            f"the {what} of the key slot: its commitment",
+            "small",
+            f.WRONG_KEY,
+            key,
+            offset,
+        )
+        suite.flipped(
+            f"slot-{what.replace(' ', '-')}-of-another",
+            f"the {what} of a slot that is not the one: the MAC",
+            "small",
+            TAMPERED,
+            passphrase,
+            offset,
+        )
+    suite.flipped("slot-commitment", "the commitment of the key slot", "small", f.WRONG_KEY, key, -104)
+    suite.flipped(
+        "slot-commitment-last-byte", "the last byte of the key slot's commitment", "small", f.WRONG_KEY, key, -73
+    )
+    suite.flipped(
+        "slot-commitment-of-another",
+        "the commitment of a slot that is not the one: the MAC",
+        "small",
+        TAMPERED,
+        key,
+        -104,
+        credential=BY_PASSPHRASE,
+    )
+    for offset, what in ((-72, "nonce"), (-48, "wrapped key"), (-1, "tag")):
+        suite.flipped(
+            f"slot-{what.replace(' ', '-')}-damaged",
+            f"the {what} of a key slot whose commitment agrees",
+            "small",
+            TAMPERED,
+            key,
+            offset,
+        )
+        suite.flipped(
+            f"slot-{what.replace(' ', '-')}-damaged-passphrase",
+            f"the {what} of a passphrase slot whose commitment agrees",
+            "small",
+            TAMPERED,
+            passphrase,
+            offset,
+            credential=BY_PASSPHRASE,
+        )
+    suite.resealed(
+        "slot-ids-alike",
+        "two key slots with one id",
+        "small",
+        TAMPERED,
+        {f"{slot} header": patch(4, noise(16, "one slot id")) for slot in (key, passphrase)},
+    )
+    labels = {
+        "nul": ("a NUL in a key slot's label", b"c\0"),
+        "not-utf8": ("a key slot's label that is not UTF-8", b"\xff\xfe"),
+        "surrogate": ("a surrogate in a key slot's label", b"\xed\xa0\x80"),
+        "65": ("a key slot's label of 65 bytes", b"l" * 65),
+        "255": ("a key slot's label of 255 bytes", b"l" * 255),
+    }
+    for name, (comment, label) in labels.items():
+        suite.resealed(f"slot-label-{name}", comment, "small", TAMPERED, {f"{key} header": labelled(label)})
+    for name, label in {"empty": b"", "64": "é".encode() * 32}.items():
+        suite.resealed(
+            f"ok-slot-label-{name}",
+            f"a key slot's label of {len(label)} bytes",
+            "small",
+            f.OK,
+            {f"{key} header": labelled(label)},
+        )
+    suite.overwritten(
+        "slot-label-nul-unauthenticated",
+        "a NUL in a key slot's label: the layout comes before the key",
+        "small",
+        TAMPERED,
+        key,
+        29,
+        b"\0",
+    )
+    exchanged = suite.made["small"]
+    first, second = (exchanged.parts[part] for part in (key, passphrase))
+    data = exchanged.file[second[0] : sum(second)] + exchanged.file[first[0] : sum(first)]
+    suite.damage(
+        "slots-exchanged", "the two slots in the other order: the MAC", "small", TAMPERED, (first[0], len(data), data)
+    )
+    suite.resealed(
+        "ok-one-key-twice",
+        "two slots of one key: the first opens",
+        "small",
+        f.OK,
+        change=lambda d: d["slots"].append(key_slot("again", CI_KEY)),
+    )
+
+
+def labelled(label):
+    """The header of a key slot with another label, its length made to fit."""
+
+    def fault(head):
+        old = head[28]
+        head = head[:28] + bytes([len(label)]) + label + head[29 + old :]
+        length = int.from_bytes(head[2:4], "little") - old + len(label)
+        return head[:2] + struct.pack("<H", length) + head[4:]
+
+    return fault
+
+
+def costs(suite):
+    slot, at = "key slot 1", 29 + len("laptop")
+    passes, memory = at, at + 4
+    faults = {
+        "passes-0": (passes, 0, TAMPERED),
+        "passes-17": (passes, 17, f.COST_LIMIT_EXCEEDED),
+        "passes-most": (passes, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
+        "memory-0": (memory, 0, TAMPERED),
+        "memory-7-kib": (memory, 7, TAMPERED),
+        "memory-1-gib-and-1-kib": (memory, (1 << 20) + 1, f.COST_LIMIT_EXCEEDED),
+        "memory-4-tib": (memory, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
+    }
+    for name, (offset, value, outcome) in faults.items():
+        suite.overwritten(
+            f"cost-{name}",
+            f"a passphrase slot's cost: {name.replace('-', ' ')}",
+            "small",
+            outcome,
+            slot,
+            offset,
+            struct.pack("<I", value),
+            credential=BY_PASSPHRASE,
+        )
+        suite.resealed(
+            f"ok-cost-{name}-not-tried",
+            f"a passphrase slot's cost: {name.replace('-', ' ')}; a key opens it",
+            "small",
+            f.OK,
+            {f"{slot} header": number(offset, "I", value)},
+        )
+    suite.overwritten(
+        "cost-passes-2",
+        "two passes instead of one: its commitment",
+        "small",
+        f.WRONG_KEY,
+        slot,
+        passes,
+        struct.pack("<I", 2),
+        credential=BY_PASSPHRASE,
+    )
+    suite.overwritten(
+        "cost-memory-9-kib",
+        "9 KiB instead of 8: its commitment",
+        "small",
+        f.WRONG_KEY,
+        slot,
+        memory,
+        struct.pack("<I", 9),
+        credential=BY_PASSPHRASE,
+    )
+
+    def with_cost(**cost):
+        return lambda d: d["slots"][1].update(cost)
+
+    suite.resealed(
+        "ok-cost-16-passes", "the most passes", "small", f.OK, change=with_cost(passes=16), credential=BY_PASSPHRASE
+    )
+    suite.resealed(
+        "cost-17-passes",
+        "a pass more than the limit",
+        "small",
+        f.COST_LIMIT_EXCEEDED,
+        change=with_cost(passes=17),
+        credential=BY_PASSPHRASE,
+    )
+    suite.resealed(
+        "ok-cost-17-passes-allowed",
+        "a pass more than the limit, and the caller raised it",
+        "small",
+        f.OK,
+        change=with_cost(passes=17),
+        credential=BY_PASSPHRASE,
+        limits={"passes": 17},
+    )
+    suite.resealed(
+        "cost-memory-above-lower-limit",
+        "more memory than a caller allows who lowered the limit",
+        "small",
+        f.COST_LIMIT_EXCEEDED,
+        change=with_cost(memory_kib=65),
+        credential=BY_PASSPHRASE,
+        limits={"memory_kib": 64},
+    )
+    suite.resealed(
+        "ok-cost-at-lower-limit",
+        "as much memory as a caller allows who lowered the limit",
+        "small",
+        f.OK,
+        change=with_cost(memory_kib=64),
+        credential=BY_PASSPHRASE,
+        limits={"memory_kib": 64},
+    )
+    for index, name in ((4, "fourth-of-six"), (5, "fifth-of-six")):
+        suite.resealed(
+            f"ok-cost-{name}",
+            f"4 TiB less 1 KiB in the {name.split('-')[0]} passphrase slot; the first opens",
+            "passphrases",
+            f.OK,
+            {f"key slot {index} header": number(29 + len("slot 4") + 4, "I", 0xFFFFFFFF)},
+        )

@@ -1,0 +1,242 @@
+"""What the cases are made with: a base vault and one damage, or one fault under valid seals."""
+
+import copy
+import json
+import struct
+
+import vault_format as f
+import vault_writer as w
+from vector_bases import BASES
+
+TAMPERED = f.TAMPERED
+
+
+# Faults: what to do to an encoded part
+
+
+def patch(offset, data):
+    """Replaces what is at `offset`, from the end where it is negative."""
+
+    def apply(value):
+        start = offset if offset >= 0 else len(value) + offset
+        return value[:start] + data + value[start + len(data) :]
+
+    return apply
+
+
+def number(offset, code, new):
+    return patch(offset, struct.pack("<" + code, new))
+
+
+def plus(offset, code, difference):
+    """Adds to a number, modulo its size."""
+
+    def apply(value):
+        size = struct.calcsize("<" + code)
+        start = offset if offset >= 0 else len(value) + offset
+        old = int.from_bytes(value[start : start + size], "little")
+        new = (old + difference) % (1 << 8 * size)
+        return value[:start] + new.to_bytes(size, "little") + value[start + size :]
+
+    return apply
+
+
+def flip(offset, mask=1):
+    def apply(value):
+        start = offset if offset >= 0 else len(value) + offset
+        return value[:start] + bytes([value[start] ^ mask]) + value[start + 1 :]
+
+    return apply
+
+
+def following(data):
+    return lambda value: value + data
+
+
+def constant(data):
+    return lambda value: data
+
+
+def each(*faults):
+    def apply(value):
+        for fault in faults:
+            value = fault(value)
+        return value
+
+    return apply
+
+
+# Edits: what turns the base vault's file into the damaged one
+
+
+def runs(old, new, start):
+    """The edits between two byte strings of one length; changes closer than 8 bytes are one."""
+    edits, position = [], 0
+    changed = [index for index in range(len(old)) if old[index] != new[index]] if old != new else []
+    while position < len(changed):
+        last = position
+        while last + 1 < len(changed) and changed[last + 1] - changed[last] <= 8:
+            last += 1
+        first, end = changed[position], changed[last] + 1
+        edits.append({"offset": start + first, "delete": end - first, "insert": new[first:end].hex()})
+        position = last + 1
+    return edits
+
+
+def difference(old, new, boundary):
+    """The edits that make `new` of `old`. What is before `boundary` is compared place by place."""
+    edits = runs(old[:boundary], new[:boundary], 0)
+    old, new = old[boundary:], new[boundary:]
+    if len(old) == len(new):
+        return edits + runs(old, new, boundary)
+    shorter = min(len(old), len(new))
+    start = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+    end = next((index for index in range(shorter - start) if old[-1 - index] != new[-1 - index]), shorter - start)
+    insert = new[start : len(new) - end].hex()
+    return edits + [{"offset": boundary + start, "delete": len(old) - end - start, "insert": insert}]
+
+
+def edited(file, entry):
+    """The file of an entry: its edits, whose offsets are those of the base vault's file; then the truncation."""
+    result, position = b"", 0
+    for edit in entry.get("edits", []):
+        assert position <= edit["offset"] and edit["offset"] + edit["delete"] <= len(file), entry["name"]
+        result += file[position : edit["offset"]] + bytes.fromhex(edit["insert"])
+        position = edit["offset"] + edit["delete"]
+    result += file[position:]
+    return result[: entry.get("truncate", len(result))]
+
+
+# Expectations
+
+
+def replayed(description, transactions):
+    """The items that are there after so many transactions, as JSON has them; without any reader."""
+    items = {(one["service"], one["account"]): one for one in description["base"]["items"]}
+    for transaction in description["tail"][:transactions]:
+        for change in transaction:
+            one = change.get("put") or change["remove"]
+            names = one["service"], one["account"]
+            items.pop(names, None)
+            if "put" in change:
+                items[names] = one
+    order = sorted(items.values(), key=lambda one: (one["service"].encode(), one["account"].encode()))
+    return [expected_item(one) for one in order]
+
+
+def expected_item(described):
+    fields = ("service", "account", "label", "created", "modified", "expires")
+    item = {name: described.get(name) for name in fields} | {"attributes": described.get("attributes", {})}
+    return item | short_value(described["value"])
+
+
+def short_value(value):
+    """A value in hexadecimal; its length and its hash where it is longer than 128 bytes."""
+    if len(value) <= 256:
+        return {"value": value}
+    data = bytes.fromhex(value)
+    return {"value_length": len(data), "value_blake2b_256": f.blake2b(256, data).hex()}
+
+
+class Suite:
+    """Collects the entries of vectors.json."""
+
+    def __init__(self):
+        self.entries = []
+        self.made = {name: w.NewFile(description) for name, (description, _) in BASES.items()}
+
+    def files(self):
+        return {name + ".vault": made.file for name, made in self.made.items()}
+
+    def place(self, base, part, offset=0):
+        """Where a part's byte is in the file of a base vault; from the part's end where negative."""
+        start, length = self.made[base].parts[part]
+        return start + offset if offset >= 0 else start + length + offset
+
+    def end(self, base, part):
+        return sum(self.made[base].parts[part])
+
+    # Damage: no key is needed for it
+
+    def damage(self, name, comment, base, outcome, *edits, **more):
+        """`edits` are (offset, deleted bytes, inserted data)."""
+        edits = [{"offset": at, "delete": count, "insert": data.hex()} for at, count, data in sorted(edits)]
+        self.add(name, comment, base, outcome, edits, self.made[base], BASES[base][0], **more)
+
+    def flipped(self, name, comment, base, outcome, part, offset, mask=1, **more):
+        at = self.place(base, part, offset)
+        self.damage(name, comment, base, outcome, (at, 1, bytes([self.made[base].file[at] ^ mask])), **more)
+
+    def overwritten(self, name, comment, base, outcome, part, offset, data, **more):
+        self.damage(name, comment, base, outcome, (self.place(base, part, offset), len(data), data), **more)
+
+    def truncated(self, name, comment, base, outcome, size, **more):
+        self.add(name, comment, base, outcome, [], self.made[base], BASES[base][0], truncate=size, **more)
+
+    def intact(self, name, comment, base, outcome=f.OK, **more):
+        self.damage(name, comment, base, outcome, **more)
+
+    # Faults under valid seals: made with the right keys
+
+    def resealed(self, name, comment, base, outcome, faults=None, change=None, after=None, **more):
+        """The base written anew with `faults` in the named parts, or from a changed description."""
+        description = copy.deepcopy(BASES[base][0])
+        if change:
+            change(description)
+        unused = set(faults or {})
+
+        def tamper(part, value):
+            unused.discard(part)
+            return faults[part](value) if faults and part in faults else value
+
+        made = w.NewFile(description, tamper=tamper)
+        assert not unused, f"{name}: there is no {unused}"
+        file = after(made) if after else made.file
+        old = self.made[base].file
+        edits = difference(old, file, len(self.made[base].header) + 2 * f.PAGE)
+        assert edits, f"{name}: nothing is changed"
+        self.add(name, comment, base, outcome, edits, made, description, **more)
+        assert edited(old, self.entries[-1]) == file, name
+
+    # Entries
+
+    def add(
+        self,
+        name,
+        comment,
+        base,
+        outcome,
+        edits,
+        made,
+        description,
+        truncate=None,
+        credential=None,
+        transactions=None,
+        reading=None,
+        limits=None,
+    ):
+        entry = {"name": name, "comment": comment, "vault": base + ".vault"}
+        if edits:
+            entry["edits"] = edits
+        if truncate is not None:
+            entry["truncate"] = truncate
+        credential = credential or BASES[base][1]
+        if "key_text" in credential:
+            credential = {"key_text": f.key_text(credential["key_text"]).decode()}
+        entry["credential"] = credential
+        if limits:
+            entry["limits"] = limits
+        if reading:
+            entry["reading"] = reading
+        entry["expect"] = {"outcome": outcome}
+        if outcome in (f.OK, f.RECOVERED):
+            count = len(description["tail"]) if transactions is None else transactions
+            state = made.states[count % 2]
+            entry["expect"]["sequence"] = state.sequence
+            entry["expect"]["checkpoint"] = f"{state.sequence}-{state.tail_tag.hex()}"
+            entry["expect"]["items"] = replayed(description, count)
+        assert all(entry["name"] != other["name"] for other in self.entries), name
+        self.entries.append(entry)
+
+    def json(self):
+        return "[\n" + ",\n".join(json.dumps(entry) for entry in self.entries) + "\n]\n"
