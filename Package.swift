@@ -63,16 +63,24 @@ let package = Package(
       ]
     ),
 
+    // The disk that the vault's tests run on: it loses power, and its calls fail, where they say.
+    .target(name: "CofferSimulation", dependencies: ["CofferVault"], path: "Tests/Simulation"),
+
     .testTarget(
       name: "CofferKeyringTests",
       dependencies: ["CofferKeyring", "CofferCore", "CofferTesting"],
       resources: [.copy("Fixtures")]
     ),
     .testTarget(name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting"]),
-    .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferTesting"]),
+    .testTarget(
+      name: "CofferVaultTests", dependencies: ["CofferVault", "CofferTesting", "CofferSimulation"]),
     .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferTesting"]),
     .testTarget(
       name: "SecretTests", dependencies: ["secret", "CofferCore"], exclude: ["Scenarios", "Protocols"]),
+    // What is fuzzed, on what the fuzzer found before; `Fuzz/run` goes on from there.
+    .testTarget(
+      name: "CofferFuzzTests", dependencies: ["secret", "Coffer", "CofferVault", "CofferSimulation"],
+      path: "Fuzz/Sources"),
   ],
   swiftLanguageModes: [.v6]
 )

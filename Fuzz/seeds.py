@@ -51,6 +51,7 @@ def parts_of(file, credential):
 def seeds():
     """Pairs of a target and an input."""
     yield from written_by_hand()
+    yield from written_for_programs()
     yield from taken_from_vectors()
 
 
@@ -78,6 +79,50 @@ def written_by_hand():
         "backend = vault\r\n", "key-file. = /k\n", "x\n",
     ]:
         yield "configuration", text.encode()
+
+
+def written_for_programs():
+    for text in [
+        "A=1\n", "export B='two words'\n# comment\nC=\"a\\n\\\"\\$\\`\\\\\"\r\n", "A=\n\nB='x\ny'\n", "A=1 # behind\n", "A=$B\n",
+        "A=1\nA=2\n", "export\tA=1", "=x\n", "A='unclosed\nB=2\n", "1A=x\n", "A=\"\\x\"\n", "A\n",
+    ]:
+        yield "dotenv", text.encode()
+    whole = {
+        "service": "s", "account": "a", "value": "v", "label": "l", "created": "2026-01-31T12:00:00Z",
+        "expires": "2027-01-31T12:00:00Z", "attributes": {"url": "https://h"},
+    }
+    for entries in [[], [whole], [{"account": "a", "base64": "AAH/"}], [{"account": "a"}], [whole, whole], [{"x": 1}]]:
+        yield "exchange-json", json.dumps({"coffer-secrets": 1, "secrets": entries}).encode()
+    yield "exchange-json", json.dumps({"coffer-secrets": 2, "secrets": []}).encode()
+    yield "exchange-json", b'{"coffer-secrets":1,"secrets":[{"account":"\\u00e9","value":"\\ud83d\\ude00"}]}'
+    for text in [
+        "protocol=https\nhost=h:8443\npath=a/b\nusername=u\npassword=p\n\n", "protocol=https\nhost=h\n",
+        "capability[]=authtype\ncapability[]=state\nprotocol=https\nhost=h\nauthtype=Bearer\ncredential=t\n",
+        "capability[]=\nwwwauth[]=Basic realm=x\nprotocol=cert\npath=/k\nusername=(x\n",
+        "protocol=https\nhost=h\npassword_expiry_utc=1900000000\noauth_refresh_token=r\nstate[]=a\nquit=1\n", "no equals\n",
+    ]:
+        yield "git-credential", text.encode()
+    for text in [
+        "https://index.docker.io/v1/\n", " \t\r\n", '{"ServerURL":"https://h","Username":"u","Secret":"s"}', '{"ServerURL":1}',
+        '{"Username":"\\u0000"}', "[]",
+    ]:
+        yield "docker-credential", text.encode()
+    for text in [
+        "a {{ secret://s/a }} b", "x: secret://s/a%2Fb\n", "{{secret://s/a", "secret://", "{{ secret://s/a/b }}", "{{ x }}{",
+        "secret://s/a/b", "{{\tsecret://%73/a%20b\t}}{{secret://s/a}}", "secret://s/%zz",
+    ]:
+        yield "template", text.encode()
+    for vector in json.loads((VECTORS / "key_text.json").read_text("ascii")):
+        text = vector["text"]
+        yield "recovery-key", text.encode()
+        body = text.removeprefix("coffer-key-v1:")
+        yield "recovery-key", "\n".join(body[at : at + 6] for at in range(0, len(body), 6)).encode()
+    for value, text in [
+        (b"hunter2", b"a hunter2 b aHVudGVyMg== c"), (b"aaaa", b"aaaaaaa"), (b"abcd\n", b"xabcdy\nabcd\n"), (b"abc", b"abcabc"),
+        (b"abcabd", b"abcabcabd"),
+    ]:
+        for step in (0, 2, 15):
+            yield "redaction", bytes([len(value), step]) + value + text
 
 
 def taken_from_vectors():

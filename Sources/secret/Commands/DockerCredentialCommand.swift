@@ -21,7 +21,7 @@ struct DockerCredentialCommand: ParsableCommand {
 
   private static let prefix = "docker:"
 
-  private struct Login: Codable {
+  struct Login: Codable {
     var serverURL: String?
     var username: String?
     var secret: String?
@@ -33,7 +33,7 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   /// The three texts that docker tells failures apart by, from docker-credential-helpers.
-  fileprivate enum Refusal: String, Error {
+  enum Refusal: String, Error {
     case notFound = "credentials not found in native keychain"
     case noURL = "no credentials server URL"
     case noUsername = "no credentials username"
@@ -79,7 +79,7 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func get() throws {
-    let service = Self.prefix + (try Self.url())
+    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
     let store = try global.store()
     guard let identifier = try StoredLogin.latest(in: service, of: store),
       let value = try store.lookup(identifier)
@@ -94,7 +94,7 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func erase() throws {
-    let service = Self.prefix + (try Self.url())
+    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
     let store = try global.store()
     for item in try store.items(inService: service) { try store.remove(item.identifier) }
   }
@@ -110,9 +110,9 @@ struct DockerCredentialCommand: ParsableCommand {
     try ProgramJSON.line(logins)
   }
 
-  /// The server's address, which is all of standard input but blanks around it.
-  private static func url() throws -> String {
-    let text = try ValueInput.readAll(0, named: "standard input").string()
+  /// The server's address, which is all of the input but blanks around it.
+  static func url(in input: borrowing SecretBytes) throws -> String {
+    let text = try input.string()
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
     let bytes = Array(text.utf8.drop { blanks.contains($0) })
     let count = bytes.lastIndex { !blanks.contains($0) }.map { $0 + 1 } ?? 0

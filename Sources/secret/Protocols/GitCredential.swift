@@ -55,8 +55,12 @@ struct GitCredential {
   var isEmpty: Bool { protocolName == nil && host == nil && path == nil && username == nil }
 
   /// The service it is stored under, where protocol and host are known. A certificate has no host, and a path.
+  /// `nil`, too, where it would read back as another server's: no address has such a protocol or host.
   var service: String? {
-    guard let protocolName, !protocolName.isEmpty, host != nil || path != nil else { return nil }
+    guard let protocolName, !protocolName.isEmpty, host != nil || path != nil,
+      !protocolName.utf8.contains(where: { ":/".utf8.contains($0) }),
+      host?.utf8.contains(UInt8(ascii: "/")) != true
+    else { return nil }
     return Self.scheme + protocolName + "://" + (host ?? "") + (path.map { "/" + $0 } ?? "")
   }
 

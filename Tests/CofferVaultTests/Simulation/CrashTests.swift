@@ -1,3 +1,4 @@
+import CofferSimulation
 import CofferVault
 import FoundationEssentials
 import Testing

@@ -1,1 +1,0 @@
-../../../Tests/CofferVaultTests/Simulation/SimulatedDisk.swift

@@ -1,0 +1,69 @@
+import Foundation
+
+/// What can be fuzzed. Each is given bytes, and stops the process where a parser does, or where what it
+/// gives breaks a rule.
+enum FuzzTarget: String, CaseIterable {
+  case header
+  case keySlot = "key-slot"
+  case commitState = "commit-state"
+  case frameHeader = "frame-header"
+  case itemRecord = "item-record"
+  case removeRecord = "remove-record"
+  case block
+  case root
+  case keyText = "key-text"
+  case configuration
+  /// Structures that are sealed with the right keys and opened as a vault.
+  case sealedVault = "sealed-vault"
+  case dotenv
+  case exchangeJSON = "exchange-json"
+  case gitCredential = "git-credential"
+  case dockerCredential = "docker-credential"
+  case template
+  case recoveryKey = "recovery-key"
+  case redaction
+
+  /// The one that `COFFER_FUZZ_TARGET` names.
+  static let chosen: FuzzTarget = {
+    let name = ProcessInfo.processInfo.environment["COFFER_FUZZ_TARGET"] ?? ""
+    guard let target = FuzzTarget(rawValue: name) else {
+      let names = allCases.map(\.rawValue).joined(separator: " ")
+      fatalError("Set COFFER_FUZZ_TARGET to one of: \(names)")
+    }
+    return target
+  }()
+
+  func run(_ input: [UInt8]) {
+    switch self {
+    case .header: ParserTargets.header(input)
+    case .keySlot: ParserTargets.keySlot(input)
+    case .commitState: ParserTargets.commitState(input)
+    case .frameHeader: ParserTargets.frameHeader(input)
+    case .itemRecord: ParserTargets.itemRecord(input)
+    case .removeRecord: ParserTargets.removeRecord(input)
+    case .block: ParserTargets.block(input)
+    case .root: ParserTargets.root(input)
+    case .keyText: ParserTargets.keyText(input)
+    case .configuration: ParserTargets.configuration(input)
+    case .sealedVault: SealedVault(input).check()
+    case .dotenv: ProgramTargets.dotenv(input)
+    case .exchangeJSON: ProgramTargets.exchangeJSON(input)
+    case .gitCredential: ProgramTargets.gitCredential(input)
+    case .dockerCredential: ProgramTargets.dockerCredential(input)
+    case .template: ProgramTargets.template(input)
+    case .recoveryKey: ProgramTargets.recoveryKey(input)
+    case .redaction: ProgramTargets.redaction(input)
+    }
+  }
+}
+
+/// Stops the process, which libFuzzer reports with the input.
+func require(_ condition: Bool, _ rule: @autoclosure () -> String) {
+  if !condition { fatalError("broken rule: \(rule())") }
+}
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+  FuzzTarget.chosen.run(Array(UnsafeBufferPointer(start: bytes, count: count)))
+  return 0
+}

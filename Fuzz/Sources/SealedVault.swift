@@ -1,0 +1,380 @@
+import CofferCore
+import CofferSimulation
+import CofferVault
+import Foundation
+
+/// A vault made of what the fuzzer says, sealed with the right keys: what it says gets past authentication.
+///
+/// The input is a list of parts: kind `u8`, length `u16`, that many bytes. What a part leaves out is made as
+/// a writer makes it; so that the fuzzer changes one thing and the rest fits.
+struct SealedVault {
+  private enum Part: UInt8 {
+    /// Value length `u8`, value, metadata. Lookup id, sequence and tag in the metadata are put right.
+    case put
+    /// The same, with nothing put right.
+    case rawPut
+    /// Metadata, whose lookup id is put right.
+    case remove
+    case rawRemove
+    /// As `put`, for the base.
+    case item
+    case rawItem
+    /// Ends a block.
+    case endOfBlock
+    /// Place `u8`, then bytes that are put there, in the commit state that counts.
+    case commitEdit
+    /// Place `u16`, then bytes, in the root, the next block, or the last frame's header.
+    case rootEdit
+    case blockEdit
+    case frameEdit
+    /// Minor version `u16`, read-only-compatible and compatible bits `u32`.
+    case headerFields
+    /// The padded plaintext of the next value, as it is.
+    case paddedValue
+    /// The padded metadata of the next frame, as it is.
+    case paddedMetadata
+  }
+
+  private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
+  private static let keys = VaultKeys(master: master.copy())
+  private static let vaultID = Bytes16.zero
+  private static let fileID = [UInt8](repeating: 3, count: 16).withUnsafeBytes { Bytes16($0) }
+  private static let randomness = CountingRandomness()
+  private static let credential = [UInt8](repeating: 7, count: 32)
+  private static let slot: KeySlot = {
+    let header = KeySlot.slotHeader(
+      id: .zero, parameters: .key, salt: [UInt8](repeating: 1, count: 16), created: 0, label: "")
+    do {
+      let secret = try KeySlotSecret(
+        .key(SecretBytes(copying: credential)), parameters: .key, salt: [], limits: VaultOptions())
+      guard let secret else { fatalError("a key fits a key slot") }
+      return try secret.wrap(master, vaultID: vaultID, slotHeader: header, randomness: randomness)
+    } catch { fatalError("\(error)") }
+  }()
+
+  private var header = Header(vaultID: vaultID, fileID: fileID, slots: [slot])
+  private var tail: [UInt8] = []
+  private let bytes: [UInt8]
+
+  init(_ input: [UInt8]) {
+    let parts = Self.parts(input)
+    for (part, body) in parts where part == .headerFields && body.count >= 10 {
+      header.minorVersion = UInt16(body[0]) | UInt16(body[1]) << 8
+      header.readOnlyCompatible = Self.u32(body, 2)
+      header.compatible = Self.u32(body, 6)
+    }
+    Self.keys.seal(&header)
+    let start = header.bytes
+    let headerHash = Sodium.hash(start.span, count: 32)
+
+    var base = Base(start: start.count + 2 * Layout.pageSize)
+    for (part, body) in parts { base.add(part, body) }
+    base.close()
+    var index = BaseIndex(sequence: base.sequence, itemCount: base.itemCount, blocks: base.blocks).bytes
+    for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
+    let rootOffset = base.offset
+    let root = Self.keys.sealRoot(
+      index, file: Self.fileID, offset: rootOffset, randomness: Self.randomness)
+    let rootTag = Bytes16(tagOf: root)
+    let baseEnd = rootOffset + root.count
+
+    var tail = Tail(offset: baseEnd, previousTag: rootTag, sequence: base.sequence, names: base.names)
+    for (part, body) in parts { tail.add(part, body) }
+    let state = CommitState(
+      sequence: tail.sequence, end: tail.offset, tailTag: tail.previousTag, baseEnd: baseEnd,
+      rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag, itemCount: tail.names.count,
+      deadBytes: 0)
+    var plaintext = state.bytes
+    for (part, body) in parts where part == .commitEdit && !body.isEmpty {
+      for (offset, byte) in body.dropFirst().enumerated() where Int(body[0]) + offset < plaintext.count {
+        plaintext[Int(body[0]) + offset] = byte
+      }
+    }
+    var bytes = start
+    for slot in 0...1 { bytes += Self.seal(plaintext, slot: slot, headerHash: headerHash) }
+    self.bytes = bytes + base.bytes + root + tail.bytes
+  }
+
+  // MARK: What must hold
+
+  /// The vault is refused as tampered, or it can be read as a whole; and what can be read, every rewrite
+  /// keeps.
+  func check() {
+    let disk = SimulatedDisk()
+    do {
+      let file = try disk.locate("vault").directory.create("vault")
+      try file.writeFully(bytes, at: 0)
+    } catch { fatalError("\(error)") }
+    let environment = VaultEnvironment(
+      fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,
+      monotonicSeconds: { 0 }, sleep: { _ in })
+    let vault = VaultBackend(
+      path: "vault", credentials: [Given(key: Self.credential)], options: VaultOptions(),
+      environment: environment)
+    do throws(SecretError) {
+      let count: Int
+      do throws(SecretError) { count = try vault.verify().secretCount } catch {
+        require(error.code == .tampered, "verifying fails with \(error)")
+        // What does not verify may be read in part, or not at all; nothing but that.
+        do throws(SecretError) {
+          for item in try vault.items(inService: nil) { _ = try vault.lookup(item.identifier) }
+        } catch { require(error.code == .tampered, "reading fails with \(error)") }
+        return
+      }
+      let before = try Self.contents(vault)
+      require(before.count == count, "there are as many secrets as were verified")
+      if header.readOnlyCompatible != 0 { return }
+      try vault.compact()
+      require(try Self.contents(vault) == before, "compaction keeps everything")
+      try vault.rekey()
+      require(try Self.contents(vault) == before, "a new master key keeps everything")
+      require(try vault.verify().secretCount == count, "what was rewritten verifies")
+      let name = try SecretIdentifier(service: "fuzz", account: "one more")
+      try vault.store(SecretBytes(copying: [1]), for: name, metadata: nil)
+      require(try vault.lookup(name)?.count == 1, "it can be stored to")
+    } catch { fatalError("a vault that verifies fails with \(error)") }
+  }
+
+  private struct Content: Equatable {
+    let item: SecretItem
+    let value: [UInt8]?
+  }
+
+  private static func contents(_ vault: VaultBackend) throws(SecretError) -> [Content] {
+    var contents: [Content] = []
+    for item in try vault.items(inService: nil) {
+      let value = try vault.lookup(item.identifier)?.withBytes { $0.withUnsafeBytes { Array($0) } }
+      require(value != nil, "what is listed is there")
+      contents.append(Content(item: item, value: value))
+    }
+    return contents
+  }
+
+  // MARK: Making it
+
+  private static func parts(_ input: [UInt8]) -> [(Part, ArraySlice<UInt8>.SubSequence)] {
+    var parts: [(Part, [UInt8])] = []
+    var rest = input[...]
+    while rest.count >= 3, parts.count < 40 {
+      let (kind, low, high) = (rest[rest.startIndex], rest[rest.startIndex + 1], rest[rest.startIndex + 2])
+      rest = rest.dropFirst(3)
+      let body = rest.prefix(Int(low) | Int(high) << 8)
+      rest = rest.dropFirst(body.count)
+      if let part = Part(rawValue: kind % 14) { parts.append((part, Array(body))) }
+    }
+    return parts.map { ($0.0, $0.1[...]) }
+  }
+
+  private static func u32(_ bytes: ArraySlice<UInt8>, _ offset: Int) -> UInt32 {
+    (0..<4).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
+  }
+
+  private static func edit(_ bytes: inout [UInt8], _ body: ArraySlice<UInt8>) {
+    guard body.count > 2 else { return }
+    let place = Int(body[body.startIndex]) | Int(body[body.startIndex + 1]) << 8
+    for (offset, byte) in body.dropFirst(2).enumerated() where place + offset < bytes.count {
+      bytes[place + offset] = byte
+    }
+  }
+
+  private static func seal(_ plaintext: [UInt8], slot: Int, headerHash: [UInt8]) -> [UInt8] {
+    Sodium.seal(
+      plaintext.span, associatedData: Array("coffer-commit".utf8) + [UInt8(slot)] + headerHash,
+      key: Sodium.subkey(2, of: master), randomness: randomness)
+  }
+
+  /// A value as the fuzzer wants it padded, sealed for a record of `id` and `sequence`.
+  private static func sealValue(_ padded: [UInt8], id: Bytes16, sequence: Int) -> [UInt8] {
+    var data: [UInt8] = []
+    vaultID.append(to: &data)
+    id.append(to: &data)
+    data.append(little: UInt64(sequence))
+    return Sodium.seal(
+      padded.span, associatedData: data, key: Sodium.subkey(4, of: master), randomness: randomness)
+  }
+
+  private static func padded(_ bytes: [UInt8]) -> [UInt8] {
+    var bytes = bytes
+    Sodium.pad(&bytes)
+    return bytes
+  }
+
+  /// A record with its value, its first 40 bytes put right where they can be.
+  private struct Stored {
+    var record: [UInt8]
+    let sealedValue: [UInt8]
+    let id: Bytes16
+
+    init?(_ body: ArraySlice<UInt8>, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
+      guard let count = body.first, body.count > Int(count) + 40 else { return nil }
+      let value = Array(body.dropFirst().prefix(Int(count)))
+      record = Array(body.dropFirst(1 + Int(count)))
+      var id = record.withUnsafeBytes { Bytes16($0) }
+      if !isRaw, let right = Self.identifier(ofRecord: record, from: 57) { id = keys.lookupID(right) }
+      self.id = id
+      var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
+      if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
+      sealedValue = sealValue(paddedValue ?? padded(value), id: id, sequence: Int(own))
+      if !isRaw {
+        var start: [UInt8] = []
+        id.append(to: &start)
+        start.append(little: own)
+        Bytes16(tagOf: sealedValue).append(to: &start)
+        record.replaceSubrange(0..<40, with: start)
+      }
+    }
+
+    /// The names in a record whose service begins at `offset`.
+    static func identifier(ofRecord record: [UInt8], from offset: Int) -> SecretIdentifier? {
+      do throws(SecretError) {
+        guard offset < record.count else { return nil }
+        var reader = ByteReader(record, from: offset, part: "a record")
+        let service = try reader.text(1...1024)
+        let account = try reader.text(1...1024)
+        return try SecretIdentifier(
+          service: decodedText(record, service), account: decodedText(record, account))
+      } catch { return nil }
+    }
+  }
+
+  private struct Base {
+    var bytes: [UInt8] = []
+    var blocks: [BaseIndex.Block] = []
+    var names: Set<Bytes16> = []
+    var sequence = 1
+    var itemCount = 0
+    private let start: Int
+    private var stored: [Stored] = []
+    private var edits: [ArraySlice<UInt8>] = []
+    private var paddedValue: [UInt8]?
+    private var isRaw = false
+
+    init(start: Int) { self.start = start }
+    var offset: Int { start + bytes.count }
+
+    mutating func add(_ part: Part, _ body: ArraySlice<UInt8>) {
+      switch part {
+      case .item, .rawItem:
+        sequence += 1
+        guard
+          let item = Stored(
+            body, paddedValue: paddedValue, sequence: sequence, isRaw: part == .rawItem)
+        else { return }
+        if part == .rawItem { isRaw = true }
+        stored.append(item)
+        paddedValue = nil
+      case .endOfBlock: close()
+      case .blockEdit: edits.append(body)
+      case .paddedValue: paddedValue = Array(body)
+      default: break
+      }
+    }
+
+    mutating func close() {
+      guard !stored.isEmpty else { return }
+      // In order, unless something is to be wrong on purpose.
+      if !isRaw { stored.sort { $0.id < $1.id } }
+      var items: [UInt8] = []
+      for item in stored {
+        StoredItem.append(
+          record: item.record, valueOffset: offset, valueLength: item.sealedValue.count, to: &items)
+        bytes += item.sealedValue
+        names.insert(item.id)
+      }
+      for body in edits { SealedVault.edit(&items, body) }
+      let sealed = keys.sealBlock(
+        items, file: fileID, offset: offset, index: blocks.count, randomness: randomness)
+      blocks.append(
+        BaseIndex.Block(
+          firstID: stored[0].id, offset: offset, length: sealed.count, itemCount: stored.count,
+          tag: Bytes16(tagOf: sealed)))
+      itemCount += stored.count
+      bytes += sealed
+      (stored, edits, isRaw) = ([], [], false)
+    }
+  }
+
+  private struct Tail {
+    var bytes: [UInt8] = []
+    var offset: Int
+    var previousTag: Bytes16
+    var sequence: Int
+    var names: Set<Bytes16>
+    private var paddedValue: [UInt8]?
+    private var paddedMetadata: [UInt8]?
+    private var edits: [ArraySlice<UInt8>] = []
+
+    init(offset: Int, previousTag: Bytes16, sequence: Int, names: Set<Bytes16>) {
+      (self.offset, self.previousTag, self.sequence, self.names) = (offset, previousTag, sequence, names)
+    }
+
+    mutating func add(_ part: Part, _ body: ArraySlice<UInt8>) {
+      switch part {
+      case .put, .rawPut:
+        guard
+          let put = Stored(
+            body, paddedValue: paddedValue, sequence: sequence + 1, isRaw: part == .rawPut)
+        else { return }
+        append(kind: .put, metadata: put.record, sealedValue: put.sealedValue)
+        names.insert(put.id)
+      case .remove, .rawRemove:
+        guard body.count > 16 else { return }
+        var metadata = Array(body)
+        var id = metadata.withUnsafeBytes { Bytes16($0) }
+        if part == .remove, let name = Stored.identifier(ofRecord: metadata, from: 16) {
+          id = keys.lookupID(name)
+          var start: [UInt8] = []
+          id.append(to: &start)
+          metadata.replaceSubrange(0..<16, with: start)
+        }
+        append(kind: .remove, metadata: metadata, sealedValue: [])
+        names.remove(id)
+      case .paddedValue: paddedValue = Array(body)
+      case .paddedMetadata: paddedMetadata = Array(body)
+      case .frameEdit: edits.append(body)
+      default: break
+      }
+    }
+
+    private mutating func append(kind: FrameHeader.Kind, metadata: [UInt8], sealedValue: [UInt8]) {
+      sequence += 1
+      let plaintext = paddedMetadata ?? padded(metadata)
+      let header = FrameHeader(
+        kind: kind, sequence: sequence, metadataLength: plaintext.count,
+        valueLength: max(0, sealedValue.count - Layout.sealOverhead))
+      var head = header.bytes
+      for body in edits { SealedVault.edit(&head, body) }
+      var data: [UInt8] = []
+      fileID.append(to: &data)
+      data.append(little: UInt64(offset))
+      data += head
+      previousTag.append(to: &data)
+      let sealed = Sodium.seal(
+        plaintext.span, associatedData: data, key: Sodium.subkey(3, of: master), randomness: randomness)
+      bytes += head + sealed + sealedValue
+      offset += head.count + sealed.count + sealedValue.count
+      previousTag = Bytes16(tagOf: sealed)
+      (paddedValue, paddedMetadata, edits) = (nil, nil, [])
+    }
+  }
+}
+
+private struct Given: VaultCredentialSource {
+  let name = "the fuzzer"
+  let key: [UInt8]
+  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+    .key(SecretBytes(copying: key))
+  }
+}
+
+/// Bytes that differ from call to call and are the same in each run.
+private final class CountingRandomness: Randomness, @unchecked Sendable {  // the fuzzer has one thread
+  private var count: UInt64 = 0
+  func fill(_ bytes: UnsafeMutableRawBufferPointer) {
+    count += 1
+    for index in bytes.indices {
+      bytes[index] =
+        index < 8 ? UInt8(truncatingIfNeeded: count >> (8 * index)) : UInt8(truncatingIfNeeded: index)
+    }
+  }
+}
