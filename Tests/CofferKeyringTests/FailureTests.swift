@@ -18,12 +18,31 @@
         for (name, call) in calls {
           took[name] = milliseconds { #expect(backend.code(call) == .locked, "\(name)") }
         }
-        #expect(took.values.allSatisfy { $0 < 20_000 })
+        #expect(took.values.allSatisfy { $0 < 60_000 })
         // What is not there is known without unlocking: the service indexes locked collections too.
         #expect(try backend.text(SecretIdentifier(service: "svc", account: "nobody")) == nil)
         try keyring.restartDaemon()
         #expect(try backend.text(identifier) == "kept")
         #expect(try backend.items(inService: nil).count == 1)
+      }
+
+      /// A signal that came there would be lost to a program that waits for it elsewhere.
+      @Test func theThreadOfTheBusHoldsBackEverySignal() throws {
+        let keyring = try PrivateKeyring(.encrypted)
+        #expect(try keyring.backend().items(inService: nil).isEmpty)
+        var count = 0
+        for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
+          let status = try String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)
+          guard status.hasPrefix("Name:\tgdbus\n") else { continue }
+          count += 1
+          let blocked = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigBlk:\t") })
+            .dropFirst(8)
+          let mask = try #require(UInt64(blocked, radix: 16))
+          for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCHLD, SIGUSR1, SIGWINCH] {
+            #expect(mask >> (signal - 1) & 1 == 1, "\(signal)")
+          }
+        }
+        #expect(count == 1)
       }
 
       @Test func withoutABusItIsUnavailable() throws {
@@ -41,7 +60,7 @@
             let took = milliseconds {
               #expect(backend.code(call) == .unavailable, "\(name), \(address ?? "nil")")
             }
-            #expect(took < 20_000)
+            #expect(took < 60_000)
           }
           #expect(!KeyringBackend.isAvailable(environment: environment))
           #expect(KeyringBackend.probe(environment: environment).problem?.code == .unavailable)
@@ -112,7 +131,7 @@
         try keyring.killDaemon()
         for (name, call) in calls {
           let took = milliseconds { #expect(backend.code(call) == .unavailable, "\(name)") }
-          #expect(took < 20_000)
+          #expect(took < 60_000)
         }
         try keyring.startDaemon()
         #expect(try backend.text(identifier) == "before")
