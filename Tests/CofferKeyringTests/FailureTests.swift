@@ -26,25 +26,6 @@
         #expect(try backend.items(inService: nil).count == 1)
       }
 
-      /// A signal that came there would be lost to a program that waits for it elsewhere.
-      @Test func theThreadOfTheBusHoldsBackEverySignal() throws {
-        let keyring = try PrivateKeyring(.encrypted)
-        #expect(try keyring.backend().items(inService: nil).isEmpty)
-        var count = 0
-        for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
-          let status = try String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)
-          guard status.hasPrefix("Name:\tgdbus\n") else { continue }
-          count += 1
-          let blocked = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigBlk:\t") })
-            .dropFirst(8)
-          let mask = try #require(UInt64(blocked, radix: 16))
-          for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCHLD, SIGUSR1, SIGWINCH] {
-            #expect(mask >> (signal - 1) & 1 == 1, "\(signal)")
-          }
-        }
-        #expect(count == 1)
-      }
-
       @Test func withoutABusItIsUnavailable() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
           "coffer-\(UUID().uuidString)"
