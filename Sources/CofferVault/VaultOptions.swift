@@ -16,5 +16,8 @@ public struct VaultOptions: Sendable {
   /// copy in its place is noticed. It must be there. `nil`: only this process's own memory notices.
   public var watermarkDirectory: String?
 
+  /// Bytes of memory that can be had before the system kills the process for it. `nil`: as many as there are.
+  package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
+
   public init() {}
 }

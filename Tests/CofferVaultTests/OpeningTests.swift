@@ -91,6 +91,20 @@ import Testing
     }
   }
 
+  /// What is open already is no different.
+  @Test func aVaultThatIsOpenedToOthersMeanwhile() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    #expect(chmod(vault.path, 0o640) == 0)
+    #expect(code { _ = try backend.get("a") } == .denied)
+    #expect(code { try backend.set("a", [2]) } == .denied)
+    #expect(chmod(vault.path, 0o600) == 0)
+    #expect(try backend.get("a") == [1])
+    try backend.set("a", [2])
+    #expect(try vault.open().get("a") == [2])
+  }
+
   @Test func aVaultOfAnotherUser() throws {
     let vault = try TestVault()
     let environment = VaultEnvironment(user: geteuid() + 1)

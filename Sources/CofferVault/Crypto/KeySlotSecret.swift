@@ -11,7 +11,8 @@ package struct KeySlotSecret: ~Copyable {
   /// The secret that `credential` gives for a slot's parameters, or `nil` where it is of another kind.
   ///
   /// Throws `.costLimitExceeded` before a derivation above `limits` begins, `.tampered` for a cost that no
-  /// writer sets, and `.io` where the memory cannot be had.
+  /// writer sets, and `.io` where the memory cannot be had, or the
+  /// process would be killed for taking it.
   package init?(
     _ credential: borrowing VaultCredential,
     parameters: KeySlot.Parameters,
@@ -33,12 +34,15 @@ package struct KeySlotSecret: ~Copyable {
           advice: "If you made it so, raise the limits; otherwise do not trust the file."
         )
       }
-      guard let stretched = Sodium.stretch(passphrase, salt: salt, passes: Int(passes), memory: bytes)
+      let left = limits.memoryLeft()
+      guard bytes <= left ?? .max,
+        let stretched = Sodium.stretch(passphrase, salt: salt, passes: Int(passes), memory: bytes)
       else {
+        let some = left.map { ", and \($0 >> 20) MiB are left here" } ?? ""
         throw SecretError(
           .io,
-          "There is not enough memory to stretch the passphrase: it takes \(bytes >> 20) MiB.",
-          advice: "Free some, or open the vault with a key file."
+          "There is not enough memory to stretch the passphrase: it takes \(bytes >> 20) MiB\(some).",
+          advice: "Free some or raise the limit, or open the vault with a key file."
         )
       }
       secret = stretched

@@ -29,20 +29,7 @@ package struct LockedVault: Sendable {
       throw .io(error, "open", path: path)
     }
     guard status.isRegular else { throw .notAVault(path: path) }
-    guard status.owner == environment.user else {
-      throw SecretError(
-        .denied,
-        "The vault at \(path) belongs to another user.",
-        advice: "Use it as its owner, or copy it to a file of your own."
-      )
-    }
-    guard status.mode & 0o077 == 0 else {
-      throw SecretError(
-        .denied,
-        "The vault at \(path) is open to other users.",
-        advice: "Close it with `chmod 600`, and consider who may have read or changed it."
-      )
-    }
+    try Self.requirePrivate(status, to: environment.user, path: path)
     let start = try file.readFully(min(status.size, Layout.pageSize), at: 0, path: path)
     guard start.starts(with: Layout.magic) else { throw .notAVault(path: path) }
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
@@ -87,11 +74,34 @@ package struct LockedVault: Sendable {
     if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
   }
 
-  /// Whether the path still names the file that is open here.
+  /// Throws `.denied` for a file that others may have read or changed.
+  private static func requirePrivate(_ status: FileStatus, to user: UInt32, path: String) throws(SecretError)
+  {
+    guard status.owner == user else {
+      throw SecretError(
+        .denied,
+        "The vault at \(path) belongs to another user.",
+        advice: "Use it as its owner, or copy it to a file of your own."
+      )
+    }
+    guard status.mode & 0o077 == 0 else {
+      throw SecretError(
+        .denied,
+        "The vault at \(path) is open to other users.",
+        advice: "Close it with `chmod 600`, and consider who may have read or changed it."
+      )
+    }
+  }
+
+  /// Whether the path still names the file that is open here. Throws `.denied` where others have been let in since.
   package func isCurrent() throws(SecretError) -> Bool {
-    do throws(FileSystemError) {
-      return try location.directory.status(of: location.name).isSameFile(as: status)
-    } catch { throw .io(error, "open", path: path) }
+    let now: FileStatus
+    do throws(FileSystemError) { now = try location.directory.status(of: location.name) } catch {
+      throw .io(error, "open", path: path)
+    }
+    guard now.isSameFile(as: status) else { return false }
+    try Self.requirePrivate(now, to: status.owner, path: path)
+    return true
   }
 
   /// At most this many passphrase slots are tried for one passphrase: each costs a derivation.

@@ -1,0 +1,76 @@
+internal import Glibc
+
+/// What this process's control groups leave it of memory: a container's limit, or a service's.
+///
+/// The kernel kills a process that takes more, without a word. Where something cannot be read it counts as no
+/// limit, so that a guess never keeps anybody out. Of cgroups(7), both versions.
+package struct ControlGroups: Sendable {
+  private let groups: String
+  private let processes: String
+
+  /// The directories can be others for tests.
+  package init(groups: String = "/sys/fs/cgroup", processes: String = "/proc") {
+    (self.groups, self.processes) = (groups, processes)
+  }
+
+  /// Bytes that can still be had before a limit, counting files that the kernel would let go, and swap. `nil`: there
+  /// is no limit.
+  package func memoryLeft() -> Int? {
+    guard let membership = text(processes + "/self/cgroup") else { return nil }
+    var least: Int?
+    for line in membership.split(separator: "\n") {
+      // ID:CONTROLLERS:PATH, and version 2 has the id 0 and no controllers.
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3 else { continue }
+      let isSecond = parts[0] == "0" && parts[1].isEmpty
+      guard isSecond || parts[1].split(separator: ",").contains("memory") else { continue }
+      var path = parts[2][...]
+      // A group's ancestors limit it too. What a container cannot see of its path is above its own root.
+      while true {
+        let directory = groups + (isSecond ? "" : "/memory") + (path == "/" ? "" : path)
+        if let left = isSecond
+          ? left(in: directory, "memory.max", "memory.current", "")
+          : left(in: directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+        {
+          least = min(least ?? left, left)
+        }
+        guard path != "/", let slash = path.lastIndex(of: "/") else { break }
+        path = slash == path.startIndex ? "/" : path[..<slash]
+      }
+    }
+    guard let least, let memory = text(processes + "/meminfo") else { return nil }
+    return least + (number("SwapFree:", in: memory) ?? 0) * 1024
+  }
+
+  private func left(in directory: String, _ limit: String, _ usage: String, _ prefix: String) -> Int? {
+    // No limit is the word `max`, or in version 1 a number that no machine has.
+    guard let limit = text("\(directory)/\(limit)").flatMap(Self.number), limit < 1 << 60,
+      let used = text("\(directory)/\(usage)").flatMap(Self.number),
+      let kinds = text("\(directory)/memory.stat")
+    else { return nil }
+    let files = ["active_file", "inactive_file"].compactMap { number(prefix + $0, in: kinds) }.reduce(0, +)
+    return max(0, limit - max(0, used - files))
+  }
+
+  private static func number(_ text: String) -> Int? {
+    Int(text.split(whereSeparator: \.isWhitespace).first ?? "")
+  }
+
+  /// The number behind `name` in lines of names and numbers.
+  private func number(_ name: String, in text: String) -> Int? {
+    for line in text.split(separator: "\n") {
+      let words = line.split(whereSeparator: \.isWhitespace)
+      if words.count >= 2, words[0] == name { return Int(words[1]) }
+    }
+    return nil
+  }
+
+  private func text(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 16_384)
+    let count = read(descriptor, &bytes, bytes.count)
+    return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
+  }
+}
