@@ -12,9 +12,9 @@ package enum Sodium {
   /// Initialises libsodium, once. Each entry below calls it where nothing before it can have.
   static func prepare() { _ = isReady }
 
-  /// Wipes the stack below the caller, where libsodium's hashes and its base64 leave what they were given: it
-  /// wipes those of its frames that hold keys of ciphers, and not these. 4 KiB are more than they take.
-  static func wipeStack() { sodium_stackzero(4096) }
+  /// Wipes the stack below the caller, where libsodium's hash and its base64 leave what they were given: it
+  /// wipes those of its frames that hold keys of ciphers, and not these. 16 KiB are several times what they take.
+  static func wipeStack() { sodium_stackzero(16_384) }
 
   // MARK: XChaCha20-Poly1305-IETF
 
@@ -104,7 +104,6 @@ package enum Sodium {
   /// BLAKE2b of `message` with `count` bytes of output, 16…64.
   package static func hash(_ message: Span<UInt8>, count: Int) -> [UInt8] {
     prepare()
-    defer { wipeStack() }
     var output = [UInt8](repeating: 0, count: count)
     message.withUnsafeBytes { message in
       _ = crypto_generichash(&output, count, message.start, UInt64(message.count), nil, 0)
@@ -118,7 +117,6 @@ package enum Sodium {
     key: borrowing SecretBytes,
     into output: UnsafeMutableRawBufferPointer
   ) {
-    defer { wipeStack() }
     key.withBytes { key in
       key.withUnsafeBytes { key in
         _ = crypto_generichash(
@@ -152,7 +150,6 @@ package enum Sodium {
   /// Subkey `number` of a 32-byte master key.
   package static func subkey(_ number: UInt64, of master: borrowing SecretBytes) -> SecretBytes {
     prepare()
-    defer { wipeStack() }
     return SecretBytes(count: 32) { output in
       master.withBytes { master in
         master.withUnsafeBytes { master in
@@ -170,7 +167,6 @@ package enum Sodium {
     memory: Int
   ) -> SecretBytes? {
     prepare()
-    defer { wipeStack() }
     var succeeded = false
     let stretched = SecretBytes(count: 32) { output in
       passphrase.withBytes { passphrase in
