@@ -106,10 +106,12 @@ final class ProbeProcess {
   func goOn() { kill(process, SIGCONT) }
 
   /// The path of a core dump of it, as it has stopped: the kernel's, where that leaves them in the working
-  /// directory, and else one by gdb's gcore. It may have ended then.
-  func coreDump(in workingDirectory: String) throws -> String {
+  /// directory, and else one by gdb's gcore. `nil` where neither makes one. It may have ended then.
+  func coreDump(in workingDirectory: String) throws -> String? {
+    try #require(!isOver)
     let pattern = try Self.text(of: "/proc/sys/kernel/core_pattern")
     if pattern.hasPrefix("|") || pattern.contains("/") {
+      guard FileManager.default.isExecutableFile(atPath: "/usr/bin/gcore") else { return nil }
       let gcore = Process()
       gcore.executableURL = URL(fileURLWithPath: "/usr/bin/gcore")
       gcore.arguments = ["-o", "\(workingDirectory)/core", "\(process)"]
@@ -124,7 +126,7 @@ final class ProbeProcess {
       isOver = true
     }
     let files = try FileManager.default.contentsOfDirectory(atPath: workingDirectory)
-    return workingDirectory + "/" + (try #require(files.first, "there is no core dump: is gdb installed?"))
+    return files.first.map { "\(workingDirectory)/\($0)" }
   }
 
   // MARK: Its memory
