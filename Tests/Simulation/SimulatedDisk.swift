@@ -420,8 +420,9 @@ private final class SimulatedFile: File, @unchecked Sendable {
         return .success(())
       }
     } catch {
-      // The system calls the pages clean that it could not write: no later barrier writes them.
-      if error.number != EINTR { disk.letGo { inode.pending = [] } }
+      // The system calls the pages clean that it could not write: no later barrier writes them. Where the process
+      // or the power has gone, nothing was tried.
+      if error.number != EINTR { disk.whileAlive { inode.pending = [] } }
       throw error
     }
   }
@@ -449,6 +450,9 @@ private final class SimulatedFile: File, @unchecked Sendable {
 extension SimulatedDisk {
   /// For what happens without a call, and so cannot fail.
   fileprivate func letGo(_ body: () -> Void) { withState { _ in body() } }
+
+  /// The same, unless the process or the power has gone.
+  fileprivate func whileAlive(_ body: () -> Void) { withState { if !$0.isDead { body() } } }
 }
 
 extension FileStatus {

@@ -31,8 +31,11 @@ package struct Checkpoint: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The watermark's file: the newest checkpoint that this user has seen of a vault, kept outside it.
+///
+/// Its last 16 bytes are a hash of those before, so that one that a power loss has torn is none.
 package enum WatermarkFormat {
-  package static let length = 64
+  package static let length = hashedLength + 16
+  package static let hashedLength = 64
   private static let magic = Array("COFFERW1".utf8)
   private static let context = Array("coffer-watermark".utf8)
 
@@ -45,14 +48,15 @@ package enum WatermarkFormat {
     return bytes
   }
 
-  package static func bytes(_ checkpoint: Checkpoint, mac: [UInt8]) -> [UInt8] {
+  /// What its hash is of.
+  package static func hashedBytes(_ checkpoint: Checkpoint, mac: [UInt8]) -> [UInt8] {
     var bytes = magic
     bytes.append(little: UInt64(checkpoint.sequence))
     checkpoint.tailTag.append(to: &bytes)
     return bytes + mac
   }
 
-  /// The checkpoint and its MAC, not yet authenticated. Throws where it is no watermark.
+  /// The checkpoint and its MAC, not yet authenticated, from what is hashed. Throws where it is no watermark.
   package static func parse(_ bytes: [UInt8]) throws(SecretError) -> (Checkpoint, mac: [UInt8]) {
     var reader = ByteReader(bytes, part: "the watermark")
     guard try reader.array(magic.count) == magic else { throw reader.failure("begins otherwise") }

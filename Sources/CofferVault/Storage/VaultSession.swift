@@ -130,8 +130,8 @@ package final class VaultSession {
     newest = state.checkpoint
   }
 
-  /// Remembers a state that was read. Its writer may have been killed before its last barrier, so there is
-  /// one more here: only what is on the disk may be remembered.
+  /// Remembers a state that was read. Its writer may have been killed before its last barriers, so they are made
+  /// once more here, the directory's too: only what is on the disk may be remembered.
   private func raiseWatermark(to vault: OpenVault, evenIfLower: Bool = false) {
     guard let watermark else { return }
     if !evenIfLower, let known = watermark.checkpoint(), known.isAuthentic,
@@ -139,7 +139,10 @@ package final class VaultSession {
     {
       return
     }
-    do throws(FileSystemError) { try vault.vault.file.synchronizeData() } catch { return }
+    do throws(SecretError) {
+      do throws(FileSystemError) { try vault.vault.file.synchronizeData() } catch { return }
+      try settle(vault.vault)
+    } catch { return }
     watermark.raise(to: vault.state.checkpoint)
   }
 

@@ -31,14 +31,16 @@ struct Watermark {
     self.keys = keys
   }
 
-  /// The checkpoint it holds, or `nil` where it holds none, as when it is new.
+  /// The checkpoint it holds, or `nil` where it holds none, as when it is new, or torn by a power loss.
   ///
   /// It is not authentic under another master key: either this vault was rekeyed since, or this is a copy from
   /// before it was. The sequence tells them apart, since rekeying never sets it back.
   func checkpoint() -> (Checkpoint, isAuthentic: Bool)? {
     do throws(SecretError) {
       let bytes = try file.readFully(WatermarkFormat.length, at: 0, path: "the watermark")
-      let (checkpoint, mac) = try WatermarkFormat.parse(bytes)
+      let hashed = Array(bytes[..<WatermarkFormat.hashedLength])
+      guard Self.withHash(hashed) == bytes else { return nil }
+      let (checkpoint, mac) = try WatermarkFormat.parse(hashed)
       return (checkpoint, Sodium.isEqual(mac, keys.watermarkMAC(checkpoint, vaultID: vaultID)))
     } catch {
       return nil
@@ -48,10 +50,12 @@ struct Watermark {
   /// Remembers a state that is on the disk.
   func raise(to checkpoint: Checkpoint) {
     do throws(FileSystemError) {
-      try file.writeFully(
-        WatermarkFormat.bytes(checkpoint, mac: keys.watermarkMAC(checkpoint, vaultID: vaultID)), at: 0)
+      let mac = keys.watermarkMAC(checkpoint, vaultID: vaultID)
+      try file.writeFully(Self.withHash(WatermarkFormat.hashedBytes(checkpoint, mac: mac)), at: 0)
     } catch {
       // It stays where it was, and promises less.
     }
   }
+
+  private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + Sodium.hash(bytes.span, count: 16) }
 }

@@ -18,6 +18,12 @@ import Testing
     print("crash histories: \(Self.histories) from seed \(Self.seed), with \(losses) power losses")
   }
 
+  /// Histories that have found something.
+  @Test(arguments: [6874, 13_224] as [UInt64]) func whatHasFailedBeforeHolds(_ seed: UInt64) throws {
+    var history = CrashHistory(seed: seed)
+    #expect(try history.run(steps: 12) > 0)
+  }
+
   /// The simulation must notice what it is there to notice.
   @Test(arguments: [SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier])
   func aMissingBarrierIsNoticed(_ omission: SimulatedDisk.Omission) throws {
