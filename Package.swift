@@ -66,6 +66,13 @@ let package = Package(
     // The disk that the vault's tests run on: it loses power, and its calls fail, where they say.
     .target(name: "CofferSimulation", dependencies: ["CofferVault"], path: "Tests/Simulation"),
 
+    // A process of its own for tests that look into its memory, and kill it.
+    .executableTarget(
+      name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Probe"),
+
+    .testTarget(
+      name: "CofferMemoryTests", dependencies: ["CofferProbe", "CofferCore", "CofferVault"],
+      path: "Tests/Memory"),
     .testTarget(
       name: "CofferKeyringTests",
       dependencies: ["CofferKeyring", "CofferCore", "CofferTesting"],

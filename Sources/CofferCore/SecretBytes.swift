@@ -44,6 +44,15 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is nev
     GuardedMemory.deallocate(block, count: count, origin: origin)
   }
 
+  /// Whether all memory that this process has had for secrets until now is locked, so that none of it can have been
+  /// written to swap space. The system refuses beyond `RLIMIT_MEMLOCK`; secrets are then kept nevertheless.
+  ///
+  /// Makes some where there was none yet. Once `false`, it stays so. Thread-safe.
+  public static var isMemoryLocked: Bool {
+    _ = SecretBytes(count: 0) { _ in }
+    return GuardedMemory.isLocked
+  }
+
   /// Whether there are no bytes. An empty secret is a secret.
   public var isEmpty: Bool { count == 0 }
 

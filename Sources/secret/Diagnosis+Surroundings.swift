@@ -87,16 +87,13 @@ extension Diagnosis {
 
   mutating func examineProcess() {
     subject = "memory"
-    var limit = rlimit()
-    let lockedMemory: UInt32 = 8  // RLIMIT_MEMLOCK, which C has as a macro of itself
-    getrlimit(__rlimit_resource_t(lockedMemory), &limit)
-    if limit.rlim_cur < 1 << 20 {
-      remark(
-        "only \(limit.rlim_cur) bytes may be locked, so values may be written to swap space",
-        "Raise it with ulimit -l, or encrypt the swap space."
-      )
-    } else {
+    if SecretBytes.isMemoryLocked {
       good("values are locked into memory, and no core file is written")
+    } else {
+      remark(
+        "the system does not let values be locked into memory, so they may be written to swap space",
+        "Raise the limit with ulimit -l, or encrypt the swap space."
+      )
     }
 
     subject = "kernel keyring"

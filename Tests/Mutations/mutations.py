@@ -58,14 +58,14 @@ MUTATIONS = [
     mutation("interruption not retried", VAULT + "Storage/FileIO.swift", "if error.number != EINTR { throw error }\n    }\n  }\n}\n\nex",
              "throw error\n    }\n  }\n}\n\nex", "FaultTests/interruptions", "a signal makes a store fail"),
     # Sharing
-    mutation("lock not taken", SESSION, "try acquireLock(of: vault.vault.file, exclusive: true)", "",
+    mutation("lock not taken", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
              "SharingTests/aLockThat|LockTests", "two writers overwrite each other's frames"),
-    mutation("truncated before the lock is taken", SESSION, "try acquireLock(of: vault.vault.file, exclusive: true)",
-             "do throws(FileSystemError) { try vault.vault.file.truncate(to: vault.state.end) } catch {}\n"
-             "      try acquireLock(of: vault.vault.file, exclusive: true)",
+    mutation("truncated before the lock is taken", SESSION, "      return vault.vault\n",
+             "      do throws(FileSystemError) { try vault.vault.file.truncate(to: vault.state.end) } catch {}\n"
+             "      return vault.vault\n",
              "LockTests/aWriterThatWaits", "another writer's frames are cut off under it"),
-    mutation("path not compared with the open file", SESSION, "guard try vault.vault.isCurrent() else {",
-             "guard try vault.vault.isCurrent() || true else {", "LockTests/theLockOf",
+    mutation("path not compared with the open file", SESSION, "if try vault.isCurrent() {",
+             "if try vault.isCurrent() || true {", "LockTests/theLockOf|LockTests/aReader",
              "the lock of a file that is gone lets two writers in"),
     mutation("rollback not remembered", SESSION, "else { throw .rolledBack(path: path, seen: newest, found: state) }",
              "else { return self.newest = state }", "SharingTests", "an old copy is taken for the vault"),

@@ -1,6 +1,6 @@
+internal import CLinux
 public import CofferCore
 public import CofferVault
-internal import FoundationEssentials
 internal import Glibc
 
 /// Which backend a program uses, and where a vault's key comes from: what the environment and the
@@ -25,8 +25,16 @@ public struct CofferConfiguration: Sendable {
 
   package init(environment: [String: String], keyring: KeyringAccess) {
     // The key leaves the dictionary for guarded memory at once. What the caller has is the caller's.
-    key = environment["COFFER_KEY"].map { KeptSecret(SecretBytes(copying: $0)) }
-    self.environment = RedactedEnvironment(environment.filter { $0.key != "COFFER_KEY" })
+    self.init(
+      key: environment["COFFER_KEY"].map { KeptSecret(SecretBytes(copying: $0)) },
+      environment: environment.filter { $0.key != "COFFER_KEY" },
+      keyring: keyring
+    )
+  }
+
+  private init(key: KeptSecret?, environment: [String: String], keyring: KeyringAccess) {
+    self.key = key
+    self.environment = RedactedEnvironment(environment)
     descriptor = environment["COFFER_PASSPHRASE_FD"].map { PassphraseDescriptor($0) }
     self.keyring = keyring
   }
@@ -34,7 +42,28 @@ public struct CofferConfiguration: Sendable {
   /// The environment this process had when it was first asked for: always the same configuration, because
   /// the descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
   public static func current() -> CofferConfiguration { process }
-  private static let process = CofferConfiguration(environment: ProcessInfo.processInfo.environment)
+  private static let process = CofferConfiguration(process: coffer_environment())
+
+  /// What the process's own environment says. Its key goes to guarded memory from where it is: a dictionary of
+  /// everything would leave copies of it behind.
+  private init(process variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+    var key: KeptSecret?
+    var environment: [String: String] = [:]
+    var next = variables
+    while let entries = next, let entry = entries.pointee {
+      next = entries + 1
+      let text = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
+      guard let equals = text.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = String(decoding: text[..<equals], as: UTF8.self)
+      let value = UnsafeRawBufferPointer(rebasing: text[(equals + 1)...])
+      if name == "COFFER_KEY" {
+        key = key ?? KeptSecret(SecretBytes(copying: Span(_unsafeBytes: value)))
+      } else if environment[name] == nil {
+        environment[name] = String(decoding: value, as: UTF8.self)
+      }
+    }
+    self.init(key: key, environment: environment, keyring: .builtIn)
+  }
 
   /// The variables that give away a vault's key or passphrase, or say how to get one. Take them out of the
   /// environment of a program that should not have them.

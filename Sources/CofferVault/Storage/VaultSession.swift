@@ -64,10 +64,7 @@ package final class VaultSession {
     _ body: (OpenVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     open = nil
-    let vault = try LockedVault(path: path, environment: environment)
-    try acquireLock(of: vault.file, exclusive: false)
-    defer { releaseLock(of: vault.file) }
-    return try body(try open(vault))
+    return try locked(exclusive: false, file) { vault throws(SecretError) in try body(try open(vault)) }
   }
 
   /// The vault, opened or caught up with.
@@ -87,9 +84,14 @@ package final class VaultSession {
       }
     }
     let previous = newest
-    let opened = try open(LockedVault(path: path, environment: environment))
+    let opened = try open(file())
     if let previous, previous != opened.state.checkpoint { changes.append(SecretChange(nil)) }
     return opened
+  }
+
+  /// The file that the path names now.
+  private func file() throws(SecretError) -> LockedVault {
+    try LockedVault(path: path, environment: environment)
   }
 
   private func open(_ vault: LockedVault) throws(SecretError) -> OpenVault {
@@ -146,20 +148,42 @@ package final class VaultSession {
 
   /// Takes the vault as it is now for the newest state there is.
   package func acceptRollback() throws(SecretError) -> String {
-    let vault = try LockedVault(path: path, environment: environment)
-    try acquireLock(of: vault.file, exclusive: false)
-    defer { releaseLock(of: vault.file) }
-    let vaultKeys = try vault.unlock(with: sources, limits: options)
-    let opened = try OpenVault(vault, keys: vaultKeys)
-    (open, keys, newest) = (opened, (vault.header.vaultID, vaultKeys), opened.state.checkpoint)
-    if let directory = options.watermarkDirectory {
-      watermark = Watermark(in: directory, of: vault, keys: vaultKeys, environment: environment)
+    try locked(exclusive: false, file) { vault throws(SecretError) in
+      let vaultKeys = try vault.unlock(with: sources, limits: options)
+      let opened = try OpenVault(vault, keys: vaultKeys)
+      (open, keys, newest) = (opened, (vault.header.vaultID, vaultKeys), opened.state.checkpoint)
+      if let directory = options.watermarkDirectory {
+        watermark = Watermark(in: directory, of: vault, keys: vaultKeys, environment: environment)
+      }
+      raiseWatermark(to: opened, evenIfLower: true)
+      return opened.state.checkpoint.description
     }
-    raiseWatermark(to: opened, evenIfLower: true)
-    return opened.state.checkpoint.description
   }
 
   // MARK: Locking
+
+  /// Runs `body` with the lock of the vault that `candidate` gives. Another file may have taken its place while
+  /// this process waited for the lock: then it is asked again.
+  private func locked<R: ~Copyable>(
+    exclusive: Bool,
+    _ candidate: () throws(SecretError) -> LockedVault,
+    _ body: (LockedVault) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    let deadline = environment.monotonicSeconds() + options.lockTimeout
+    while true {
+      let vault = try candidate()
+      try acquireLock(of: vault.file, exclusive: exclusive)
+      defer { releaseLock(of: vault.file) }
+      if try vault.isCurrent() { return try body(vault) }
+      guard environment.monotonicSeconds() < deadline else {
+        throw SecretError(
+          .timedOut,
+          "The vault at \(path) was replaced again and again for \(options.lockTimeout) seconds.",
+          advice: "Try again."
+        )
+      }
+    }
+  }
 
   /// Takes a file's lock, or throws `.timedOut` at the deadline.
   private func acquireLock(of file: any File, exclusive: Bool) throws(SecretError) {
@@ -196,8 +220,7 @@ package final class VaultSession {
 
   /// Runs `body` with the vault locked against every other writer, and its newest state read.
   private func write<R>(_ body: (OpenVault) throws(SecretError) -> R) throws(SecretError) -> R {
-    let deadline = environment.monotonicSeconds() + options.lockTimeout
-    while true {
+    try locked(exclusive: true) { () throws(SecretError) in
       var vault = try read { (vault) throws(SecretError) in vault }
       if !vault.vault.isWritable {
         // It may have become writable since it was opened.
@@ -205,20 +228,9 @@ package final class VaultSession {
         vault = try read { (vault) throws(SecretError) in vault }
       }
       try vault.vault.requireWritable()
-      try acquireLock(of: vault.vault.file, exclusive: true)
-      defer { releaseLock(of: vault.vault.file) }
-      // Another file may have taken its place while this process waited for the lock.
-      guard try vault.vault.isCurrent() else {
-        guard environment.monotonicSeconds() < deadline else {
-          throw SecretError(
-            .timedOut,
-            "The vault at \(path) was replaced again and again for \(options.lockTimeout) seconds.",
-            advice: "Try again."
-          )
-        }
-        continue
-      }
-      return try body(try current())
+      return vault.vault
+    } _: { _ throws(SecretError) in
+      try body(try current())
     }
   }
 

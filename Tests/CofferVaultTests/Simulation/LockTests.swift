@@ -89,6 +89,27 @@ import Testing
     #expect(try open(environment()).get("a") == [3])
   }
 
+  /// A reader that waits for a file, and finds another in its place, reads that: the one it waited for is older, and
+  /// older than what is remembered of the vault by then.
+  @Test func aReaderThatWaitedReadsTheFileThatIsThere() throws {
+    let first = Held()
+    first.file = try locked()
+    let other = open(environment())
+    let waiting = open(
+      environment(sleep: {
+        guard let file = first.file else { return }
+        first.file = nil
+        do {
+          try file.unlock()
+          try other.compact()
+          try other.set("a", [2])
+        } catch { Issue.record(error) }
+      }))
+    let found = try waiting.verify()
+    #expect(first.file == nil)
+    #expect(try found.checkpoint == open(environment()).verify().checkpoint)
+  }
+
   /// Nobody else may write from before the slots are read until the change is durable.
   @Test func theLockIsHeldThroughout() throws {
     let vault = open(environment())

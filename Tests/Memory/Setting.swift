@@ -1,0 +1,120 @@
+import CofferCore
+import CofferVault
+import Foundation
+import Synchronization
+import Testing
+
+/// A vault in a directory of its own, what opens it, and the secrets that are looked for.
+final class Setting {
+  enum Credential: String, CaseIterable, Sendable {
+    case file = "COFFER_KEY_FILE"
+    case variable = "COFFER_KEY"
+    case systemd = "CREDENTIALS_DIRECTORY"
+    case passphraseDescriptor = "COFFER_PASSPHRASE_FD"
+    case passphraseFile = "COFFER_PASSPHRASE_FILE"
+    case passphraseCommand = "COFFER_PASSPHRASE_COMMAND"
+  }
+
+  let key: Credential
+  /// Letters and digits, so that it may be a passphrase, a text, and 32 bytes of a key.
+  let canary = Setting.letters()
+  /// Everything to look for, by the names that the probe has for it.
+  private(set) var secrets: [(name: String, bytes: [UInt8])]
+
+  private let directory: String
+  private let vault: String
+  private var environment: [String: String]
+  private var descriptor4: String?
+
+  init(key: Credential) throws {
+    self.key = key
+    var template = Array("/tmp/coffer-memory.XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    vault = "\(directory)/vault"
+    // Without the runtime's own answer to a crash, which takes the place of the core dump.
+    environment = [
+      "PATH": "/usr/bin:/bin", "HOME": directory, "SWIFT_BACKTRACE": "enable=no", "LD_BIND_NOW": "1",
+    ]
+    secrets = [("value", canary)]
+
+    switch key {
+    case .file, .variable, .systemd:
+      let secret = VaultKey.generate()
+      secrets.append(("key", Self.array(secret)))
+      let text = try VaultKey.text(of: secret).string()
+      let path = try write(text, "coffer.key")
+      environment[key.rawValue] = [.file: path, .variable: text][key] ?? directory
+      try makeVault(.key(secret.copy()), .key(secret))
+    case .passphraseDescriptor, .passphraseFile, .passphraseCommand:
+      let passphrase = Self.letters()
+      secrets.append(("key", passphrase))
+      let path = try write(String(decoding: passphrase, as: UTF8.self), "passphrase")
+      if key == .passphraseDescriptor { descriptor4 = path }
+      environment[key.rawValue] = [.passphraseFile: path, .passphraseDescriptor: "4"][key] ?? "cat '\(path)'"
+      try makeVault(
+        .passphrase(SecretBytes(copying: passphrase)), .passphrase(SecretBytes(copying: passphrase)))
+    }
+  }
+
+  /// Makes the vault, with one secret in it, and learns its keys.
+  private func makeVault(
+    _ credential: consuming VaultCredential, _ same: consuming VaultCredential
+  ) throws {
+    var options = VaultOptions()
+    options.passphraseMemory = 64 << 10
+    options.passphrasePasses = 1
+    try VaultBackend.create(at: vault, credential: credential, options: options)
+    let backend = VaultBackend(path: vault, credentials: [OneCredential(same)])
+    try backend.store(
+      SecretBytes(copying: canary), for: SecretIdentifier(service: "probe", account: "name"))
+    let keys = try backend.withMasterKey { _, master in
+      [Self.array(master)] + (1...7).map { Self.array(Sodium.subkey($0, of: master)) }
+    }
+    secrets += keys.map { ("master", $0) }
+  }
+
+  /// Gives its credential once.
+  private final class OneCredential: VaultCredentialSource {
+    let name = "the test"
+    private let credential: Mutex<VaultCredential?>
+    init(_ credential: consuming VaultCredential) { self.credential = Mutex(credential) }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+      credential.withLock { $0.take() }
+    }
+  }
+
+  private static func array(_ secret: borrowing SecretBytes) -> [UInt8] {
+    secret.withBytes { $0.withUnsafeBytes { Array($0) } }
+  }
+
+  private static func letters() -> [UInt8] {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
+    return (0..<32).map { _ in alphabet[Int.random(in: alphabet.indices)] }
+  }
+
+  private func write(_ text: String, _ name: String) throws -> String {
+    let path = "\(directory)/\(name)"
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    return path
+  }
+
+  /// Starts the probe in a directory that is empty.
+  func start(_ scenario: String, prefix: [String] = []) throws -> ProbeProcess {
+    if !FileManager.default.fileExists(atPath: workingDirectory) {
+      try FileManager.default.createDirectory(atPath: workingDirectory, withIntermediateDirectories: false)
+    }
+    return try ProbeProcess(
+      scenario, vault: vault, canary: canary, descriptor4: descriptor4, environment: environment,
+      prefix: prefix, workingDirectory: workingDirectory)
+  }
+
+  var workingDirectory: String { "\(directory)/work" }
+
+  deinit {
+    do { try FileManager.default.removeItem(atPath: directory) } catch {
+      Issue.record("the private directory could not be removed")
+    }
+  }
+}
