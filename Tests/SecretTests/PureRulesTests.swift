@@ -99,3 +99,18 @@ import Testing
     #expect(MissingSecret.nearest(to: "", among: names) == nil)
   }
 }
+
+@Suite struct WordListTests {
+  private let words = WordList.words().map { String(decoding: $0, as: UTF8.self) }
+
+  @Test func wordsAreManyAndShortAndOfPlainLetters() {
+    #expect(words.count == 2048)
+    #expect(words.allSatisfy { (3...7).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } })
+  }
+
+  @Test func noWordBeginsAnother() {
+    // In order, a word's continuations come right behind it.
+    #expect(words == words.sorted())
+    #expect(zip(words, words.dropFirst()).allSatisfy { !$1.hasPrefix($0) })
+  }
+}
