@@ -45,15 +45,7 @@ struct EditingFile {
   /// Overwrites and removes everything in the directory: an editor may have left copies. Says so where it
   /// cannot.
   func wipe() {
-    if let entries = opendir(directory) {
-      while let entry = readdir(entries) {
-        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if name != "." && name != ".." { Self.wipe(directory + "/" + name) }
-      }
-      closedir(entries)
-    }
+    for name in Directory.entries(directory) ?? [] { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
       note(
         "secret: \(directory) could not be removed: \(systemMessage(errno)). Remove it: values may be in it.")

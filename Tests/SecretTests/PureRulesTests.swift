@@ -105,7 +105,10 @@ import Testing
 
   @Test func wordsAreManyAndShortAndOfPlainLetters() {
     #expect(words.count == 2048)
-    #expect(words.allSatisfy { (3...7).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) } })
+    #expect(
+      words.allSatisfy {
+        (3...7).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) }
+      })
   }
 
   @Test func noWordBeginsAnother() {

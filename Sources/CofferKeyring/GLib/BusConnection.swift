@@ -11,6 +11,7 @@
 
     /// Connects and says hello, all within `seconds`.
     init(address: String, seconds: Double) throws(ServiceFailure) {
+      Workers.started
       let deadline = Cancellation(after: seconds)
       let flags = GDBusConnectionFlags(
         rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
