@@ -98,6 +98,22 @@ extension Diagnosis {
     }
   }
 
+  mutating func examineEditing() {
+    subject = "editing"
+    if EditingFile.memoryPlaces.isEmpty {
+      remark(
+        "there is no storage in memory for secret edit, neither in XDG_RUNTIME_DIR nor in /dev/shm",
+        "Use secret set, or secret edit --insecure-storage."
+      )
+    }
+    for directory in EditingFile.leftBehind() {
+      remark(
+        "a value is left in \(directory), by a secret edit that was cut short",
+        "Look whether it is needed, and remove the directory."
+      )
+    }
+  }
+
   mutating func examineVariables(_ kind: CofferConfiguration.Kind) {
     subject = "environment"
     let set = CofferConfiguration.keyVariables.filter { getenv($0) != nil }
