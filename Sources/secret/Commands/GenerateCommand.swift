@@ -146,7 +146,7 @@ enum RandomText {
 }
 
 /// Numbers from 0 on that each have the same chance.
-private struct RandomNumbers: ~Copyable {
+struct RandomNumbers: ~Copyable {
   private let count: Int
   /// The largest multiple of the count: what lies above would favour the first numbers.
   private let limit: Int
