@@ -7,10 +7,10 @@ struct GenerateCommand: ParsableCommand {
     commandName: "generate",
     abstract: "Store a new random value.",
     discussion: """
-      Every character is chosen with the same chance, from the system's randomness. The value is printed only with \
-      --print. The alphabets: alphanumeric, letters, digits, hex, printable (ASCII without the blank); --characters \
-      gives another. With --words the value is so many words out of 2048, for a person to type or to remember: each \
-      is worth 11 bits, and so 8 words about as much as 15 letters and digits.
+      Every character or word is chosen with the same chance, from the system's randomness. The value is printed only \
+      with --print. The alphabets: alphanumeric, letters, digits, hex, printable (ASCII without the blank); \
+      --characters gives another. With --words the value is so many words out of 2048, for a person to type or to \
+      remember: each is worth 11 bits, and so 8 words about as much as 15 letters and digits.
       """
   )
 
