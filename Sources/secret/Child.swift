@@ -4,18 +4,24 @@ internal import Glibc
 
 /// A program that is run to its end, with its output taken in.
 struct Child {
-  struct Result {
+  struct Result: ~Copyable {
     /// The exit status, or 128 and the signal that ended it.
     let status: Int32
-    /// Standard output and standard error, as they came.
-    let output: String
+    let output: SecretBytes
+  }
+
+  /// Where what it says on standard error goes: to its output, or to this process's own standard error.
+  enum Messages {
+    case taken, passedOn
   }
 
   /// Runs `arguments`, the first of which is found on PATH, with nothing but `environment`. Standard input is
-  /// empty. Signals that this process holds back are not held back in it.
+  /// empty. Signals that this process holds back are not held back in it. Throws `.unavailable` where there is
+  /// no such program.
   static func run(
     _ arguments: [String],
-    environment: [String: String]
+    environment: [String: String],
+    messages: Messages = .taken
   ) throws(SecretError) -> Result {
     var ends: [Int32] = [-1, -1]
     guard coffer_pipe(&ends) == 0 else { throw failure(arguments, errno) }
@@ -26,7 +32,7 @@ struct Child {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
+    if messages == .taken { posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO) }
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
@@ -53,10 +59,15 @@ struct Child {
       guard errno == EINTR else { throw failure(arguments, errno) }
     }
     let signal = status & 0x7F
-    return Result(status: signal == 0 ? (status >> 8) & 0xFF : 128 + signal, output: try output.string())
+    return Result(status: signal == 0 ? (status >> 8) & 0xFF : 128 + signal, output: output)
   }
 
   private static func failure(_ arguments: [String], _ code: Int32) -> SecretError {
-    SecretError(.io, "The program \(arguments.first ?? "") cannot be run: \(systemMessage(code)).")
+    let program = arguments.first ?? ""
+    if code == ENOENT {
+      return SecretError(
+        .unavailable, "There is no program \(program) here.", advice: "Install it, or check PATH.")
+    }
+    return SecretError(.io, "The program \(program) cannot be run: \(systemMessage(code)).")
   }
 }

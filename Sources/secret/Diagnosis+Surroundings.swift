@@ -68,17 +68,7 @@ extension Diagnosis {
 
   /// How many files there are like those that a rewrite of the vault makes beside it: `.NAME.` and 32 digits.
   private static func staleFiles(of path: String, in directory: String) -> Int? {
-    guard let entries = opendir(directory) else { return nil }
-    defer { closedir(entries) }
-    let prefix = ".\(name(of: path))."
-    var count = 0
-    while let entry = readdir(entries) {
-      let found = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if found.hasPrefix(prefix) { count += 1 }
-    }
-    return count
+    Directory.entries(directory)?.count { $0.hasPrefix(".\(name(of: path)).") }
   }
 
   private static func name(of path: String) -> String {
@@ -102,6 +92,22 @@ extension Diagnosis {
       good("secret unlock can keep a vault open")
     } catch {
       remark("secret unlock cannot be used: \(error.reason)", error.advice)
+    }
+  }
+
+  mutating func examineEditing() {
+    subject = "editing"
+    if EditingFile.memoryPlaces.isEmpty {
+      remark(
+        "there is no storage in memory for secret edit, neither in XDG_RUNTIME_DIR nor in /dev/shm",
+        "Use secret set, or secret edit --insecure-storage."
+      )
+    }
+    for directory in EditingFile.leftBehind() {
+      remark(
+        "a value is left in \(directory), by a secret edit that was cut short",
+        "Look whether it is needed, and remove the directory."
+      )
     }
   }
 

@@ -67,6 +67,7 @@ struct Diagnosis {
     }
     if kind == .vault { examineSurroundings(ofVault: path) }
     examineProcess()
+    examineEditing()
     examineVariables(kind)
   }
 

@@ -33,6 +33,21 @@ enum Directory {
     }
   }
 
+  /// The names in a directory, but for itself and the one above; a name that is no UTF-8 is repaired. `nil` where
+  /// it cannot be read, with `errno` set.
+  static func entries(_ path: String) -> [String]? {
+    guard let directory = opendir(path) else { return nil }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+  }
+
   /// Whether both paths lead to one file.
   static func isSameFile(_ left: String, _ right: String) -> Bool {
     var (first, second) = (stat(), stat())

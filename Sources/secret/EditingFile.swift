@@ -9,15 +9,9 @@ struct EditingFile {
   /// Makes it. `isInsecureAllowed`: on a disk, where there is no memory-backed storage. Throws `.unsupported`
   /// where there is none and that is not allowed.
   init(_ value: borrowing SecretBytes, isInsecureAllowed: Bool) throws(SecretError) {
-    let places = [Environment.value("XDG_RUNTIME_DIR"), "/dev/shm"].compactMap { $0 }
     var made: String?
-    for place in places where FileSystemKind(of: place) == .memory {
-      made = Self.makeDirectory(in: place)
-      if made != nil { break }
-    }
-    if made == nil && isInsecureAllowed {
-      made = Self.makeDirectory(in: Environment.value("TMPDIR") ?? "/tmp")
-    }
+    for place in Self.memoryPlaces where made == nil { made = Self.makeDirectory(in: place) }
+    if made == nil && isInsecureAllowed { made = Self.makeDirectory(in: Self.diskPlace) }
     guard let made else {
       throw SecretError(
         .unsupported,
@@ -45,15 +39,7 @@ struct EditingFile {
   /// Overwrites and removes everything in the directory: an editor may have left copies. Says so where it
   /// cannot.
   func wipe() {
-    if let entries = opendir(directory) {
-      while let entry = readdir(entries) {
-        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if name != "." && name != ".." { Self.wipe(directory + "/" + name) }
-      }
-      closedir(entries)
-    }
+    for name in Directory.entries(directory) ?? [] { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
       note(
         "secret: \(directory) could not be removed: \(systemMessage(errno)). Remove it: values may be in it.")
@@ -78,10 +64,50 @@ struct EditingFile {
     unlink(path)
   }
 
+  /// Where there is memory-backed storage, the best first.
+  static var memoryPlaces: [String] {
+    [Environment.value("XDG_RUNTIME_DIR"), "/dev/shm"].compactMap { $0 }.filter {
+      FileSystemKind(of: $0) == .memory
+    }
+  }
+
+  private static var diskPlace: String { Environment.value("TMPDIR") ?? "/tmp" }
+
+  private static let prefix = "secret-edit-"
+
+  /// The directory, which is locked for as long as this process lives: one that is not was left behind.
   private static func makeDirectory(in place: String) -> String? {
-    var template = Array("\(place)/secret-edit-XXXXXX".utf8CString)
+    var template = Array("\(place)/\(prefix)XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { return nil }
-    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    _ = lock(path)
+    return path
+  }
+
+  /// A descriptor that holds the lock of a directory, or `nil` where somebody has it.
+  private static func lock(_ path: String) -> Int32? {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+    if descriptor < 0 { return nil }
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  /// Directories of this user's that no running `edit` works on: it was killed, or left its text for the user.
+  static func leftBehind() -> [String] {
+    var found: [String] = []
+    for place in memoryPlaces + [diskPlace] {
+      for name in Directory.entries(place) ?? [] where name.hasPrefix(prefix) {
+        let path = "\(place)/\(name)"
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_uid == geteuid(), let descriptor = lock(path) else {
+          continue
+        }
+        close(descriptor)
+        found.append(path)
+      }
+    }
+    return Set(found).sorted()
   }
 
   private static func failure(_ path: String, _ code: Int32) -> SecretError {

@@ -5,9 +5,22 @@ internal import Glibc
 /// Names of secrets for a shell that completes a command. Only where the store opens without asking anybody and
 /// without stretching a passphrase; otherwise there are none, and nothing is said.
 enum NameCompletion {
-  /// Completes a NAME behind the options that stand on the line already.
-  static let kind = CompletionKind.custom { words, _, prefix in
-    names(options(in: words)).filter { $0.utf8.starts(with: prefix.utf8) }
+  /// Completes a NAME behind the options that stand on the line already. The shell itself drops what does not fit.
+  static let kind = CompletionKind.custom { words, _, _ in
+    names(options(in: words)).map { spelled($0, for: CompletionShell.requesting) }
+  }
+
+  /// `name` so that the shell's script takes all of it for a name: bash expands every word, commands in it
+  /// included, and zsh has descriptions behind a colon.
+  private static func spelled(_ name: String, for shell: CompletionShell?) -> String {
+    func replacing(_ character: Character, by text: String) -> String {
+      name.map { $0 == character ? text : String($0) }.joined()
+    }
+    return switch shell {
+    case .bash?: "'" + replacing("'", by: "'\\''") + "'"
+    case .zsh?: replacing(":", by: "\\:")
+    default: name
+    }
   }
 
   static func names(_ options: GlobalOptions) -> [String] {

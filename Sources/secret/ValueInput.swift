@@ -42,7 +42,7 @@ struct ValueInput {
     return first
   }
 
-  private static func droppingOnlyLineFeed(_ secret: consuming SecretBytes) -> SecretBytes {
+  static func droppingOnlyLineFeed(_ secret: consuming SecretBytes) -> SecretBytes {
     let count = secret.withBytes { bytes in
       let lineFeed = UInt8(ascii: "\n")
       for index in bytes.indices where bytes[index] == lineFeed {

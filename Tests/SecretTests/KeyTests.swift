@@ -71,23 +71,6 @@ import Testing
 
   private var vault: URL { URL(fileURLWithPath: "\(sandbox.directory)/home/data/coffer/default.vault") }
 
-  /// However early or late a change is killed, the vault is whole and opens with what is in it.
-  @Test(arguments: ["key add --key-file K\\$i", "rekey", "key change-passphrase < p"])
-  func aSuddenDeathLeavesTheOldKeysOrTheNew(_ command: String) throws {
-    let text = """
-      echo old > p; echo old > q; i=0
-      while [ $i -lt 15 ]; do
-        i=$((i+1))
-        eval "COFFER_PASSPHRASE_FILE=q timeout -s KILL 0.$((100 + i * 17)) secret \(command)" >/dev/null 2>&1
-        COFFER_KEY_FILE=../home/config/coffer/key secret verify >/dev/null || echo "verify $i"
-        COFFER_KEY_FILE=../home/config/coffer/key secret get a | grep -q x || echo "get $i"
-        COFFER_PASSPHRASE_FILE=p secret get a | grep -q x || echo "passphrase $i"
-      done
-      """
-    let result = try sandbox.shell(text)
-    #expect(result.outputText == "", "\(result.errorText)")
-  }
-
   @Test(arguments: [
     "coffer-key-v1:%", "%", "coffer-key-v1: %", "coffer-key-v1:\n%\n",
   ]) func aWrittenDownKeyIsTakenWithAnyWhiteSpace(_ form: String) throws {

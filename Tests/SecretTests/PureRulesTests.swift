@@ -99,3 +99,32 @@ import Testing
     #expect(MissingSecret.nearest(to: "", among: names) == nil)
   }
 }
+
+@Suite struct WordListTests {
+  private let words = WordList.words().map { String(decoding: $0, as: UTF8.self) }
+
+  @Test func wordsAreManyAndShortAndOfPlainLetters() {
+    #expect(words.count == 2048)
+    #expect(
+      words.allSatisfy {
+        (3...7).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x61...0x7A).contains($0) }
+      })
+  }
+
+  @Test func noWordBeginsAnother() {
+    // In order, a word's continuations come right behind it.
+    #expect(words == words.sorted())
+    #expect(zip(words, words.dropFirst()).allSatisfy { !$1.hasPrefix($0) })
+  }
+}
+
+@Suite struct RandomNumbersTests {
+  @Test func eachHasTheSameChance() {
+    // Of 40,000 numbers, the first 25,536 would come twice as often where random 16 bits are just divided: 15,585
+    // times of 20,000, in place of 12,768 and a few dozen more or less.
+    var numbers = RandomNumbers(below: 40_000)
+    var count = 0
+    for _ in 0..<20_000 where numbers.next() < 25_536 { count += 1 }
+    #expect(abs(count - 12_768) < 1000)
+  }
+}

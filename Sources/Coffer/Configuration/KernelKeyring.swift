@@ -64,10 +64,10 @@ package struct KernelKeyring: Sendable {
     return held.prefix(length)
   }
 
-  /// Takes the key away. Returns `false` where none was kept.
+  /// Takes the key away. Returns `false` where none was kept. Throws as ``keep(_:forVault:seconds:)`` would.
   @discardableResult
   package func forget(vault vaultID: String) throws(SecretError) -> Bool {
-    guard let key = try find(vaultID) else { return false }
+    guard let key = try find(vaultID, isStrict: true) else { return false }
     guard Self.call(Operation.revoke, key) >= 0 else { throw Self.failure(errno) }
     _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.userKeyring)))
     return true
@@ -93,11 +93,13 @@ package struct KernelKeyring: Sendable {
   }
 
   private static func failure(_ code: Int32) -> SecretError {
-    SecretError(
+    let message = String(cString: strerror(code))
+    return SecretError(
       .unavailable,
-      "The kernel's keyring cannot be used here: \(String(cString: strerror(code))).",
-      advice:
-        "Containers often forbid it; give the vault a key file instead, with `secret key add --key-file`."
+      code == EDQUOT
+        ? "The kernel's keyring has no room for more keys of this user (\(message))."
+        : "The kernel's keyring is not allowed here, as is usual in containers (\(message)).",
+      advice: "Give the vault a key file instead, with `secret key add --key-file`."
     )
   }
 }

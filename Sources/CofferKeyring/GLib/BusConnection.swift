@@ -1,6 +1,5 @@
 #if Keyring
   internal import CLibsecret
-  internal import Glibc
 
   /// A private connection to a message bus.
   ///
@@ -12,7 +11,7 @@
 
     /// Connects and says hello, all within `seconds`.
     init(address: String, seconds: Double) throws(ServiceFailure) {
-      Self.threadStart
+      Workers.started
       let deadline = Cancellation(after: seconds)
       let flags = GDBusConnectionFlags(
         rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
@@ -27,34 +26,6 @@
     }
 
     deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
-
-    /// Starts the thread that GDBus keeps for all connections of a process, with every signal held back in it.
-    ///
-    /// GDBus starts it with the first connection, and it holds back what the connecting thread does: nothing,
-    /// mostly. A program's signals would then come there, where they end the process or are lost, although
-    /// the program waits for them elsewhere. So the first connection is one to nowhere, which is made at once.
-    private static let threadStart: Void = {
-      var (all, previous) = (sigset_t(), sigset_t())
-      sigfillset(&all)
-      pthread_sigmask(SIG_SETMASK, &all, &previous)
-      defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
-      var ends: [Int32] = [-1, -1]
-      guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
-        return
-      }
-      defer { close(ends[1]) }
-      guard let socket = g_socket_new_from_fd(ends[0], nil) else {
-        close(ends[0])
-        return
-      }
-      defer { g_object_unref(socket) }
-      let stream = g_socket_connection_factory_create_connection(socket)
-      defer { g_object_unref(stream) }
-      stream?.withMemoryRebound(to: GIOStream.self, capacity: 1) { stream in
-        let connection = g_dbus_connection_new_sync(stream, nil, G_DBUS_CONNECTION_FLAGS_NONE, nil, nil, nil)
-        if let connection { g_object_unref(UnsafeMutableRawPointer(connection)) }
-      }
-    }()
 
     var isClosed: Bool { g_dbus_connection_is_closed(raw) != 0 }
 

@@ -163,7 +163,8 @@ struct DemoStage {
       ["/bin/sh", "-c", step.command],
       environment: environment
     )
-    for line in result.output.split(separator: "\n") { try output.line(String(line)) }
+    let shown = try result.output.string()
+    for line in shown.split(separator: "\n") { try output.line(String(line)) }
     try output.write("\n")
     if result.status != step.status {
       throw Failure(
@@ -171,7 +172,7 @@ struct DemoStage {
         "This step ended with status \(result.status) and should have with \(step.status)."
       )
     }
-    if !result.output.utf8.contains(step.shows.utf8) {
+    if !shown.utf8.contains(step.shows.utf8) {
       throw Failure(.internalError, "This step did not show what it should: \(step.shows)")
     }
   }

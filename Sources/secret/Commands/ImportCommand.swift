@@ -4,18 +4,37 @@ internal import Coffer
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Store the secrets of a .env file, or of one that export wrote.",
+    abstract: "Store the secrets of a .env file, of one that export wrote, or of pass.",
     discussion: """
       All of them or none, where the store is a vault. In a .env file a variable's name becomes the secret's, in \
       the service of --service. Whether a file is JSON or lines of NAME=value is seen by its first character. A line \
       that cannot be read is named by its number, and nothing is imported then.
+
+      With --from pass, each *.gpg file of a password store is decrypted by gpg, and its path in the store, without \
+      .gpg, is the secret's name. Its contents are the value, byte for byte, but for one final line feed if it is the \
+      only one. What Python's keyring, or another program of the desktop, keeps in the desktop's keyring comes by \
+      secret copy --from keyring --to vault.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The file, or - for standard input.", completion: .file())
-  var file: String
+  enum Source: String, CaseIterable, ExpressibleByArgument {
+    case pass
+  }
+
+  @Argument(
+    help: ArgumentHelp(
+      "The file, or - for standard input. For pass its store; default: PASSWORD_STORE_DIR, or ~/.password-store.",
+      valueName: "path"),
+    completion: .file())
+  var file: String?
+
+  @Option(help: ArgumentHelp("A program's store to read in place of a file: pass.", valueName: "program"))
+  var from: Source?
+
+  @Flag(help: "Of each file of pass, only the first line.")
+  var firstLine = false
 
   @Flag(help: "Only say what would be done.")
   var dryRun = false
@@ -33,24 +52,24 @@ struct ImportCommand: ParsableCommand {
   }
 
   func run() throws {
-    let name = file == "-" ? "standard input" : file
-    let contents = try ValueInput.read(file: file)
-    let secrets: [ExchangedSecret]
-    switch ExchangeFormat.of(contents) {
-    case .json:
-      secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
-    case .dotenv:
-      secrets = try Dotenv.entries(in: contents, of: name).map {
-        ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value, metadata: nil)
-      }
-    }
     let store = try global.store()
+    let secrets: [ExchangedSecret]
+    switch from {
+    case nil: secrets = try secretsOfFile()
+    case .pass:
+      // Before a passphrase of gpg's is typed for nothing.
+      try (store as? VaultBackend)?.unlock()
+      secrets = try secretsOfPass()
+    }
     let summary: Summary
     if !dryRun, let store = store as? any TransactionalSecretBackend {
       summary = try store.transaction { transaction throws(SecretError) in
         let summary = try self.summary(of: secrets, lookup: transaction.lookup)
         if summary.conflicts.isEmpty {
-          for secret in summary.stored {
+          let progress = Progress("Imported")
+          defer { progress.clear() }
+          for (index, secret) in summary.stored.enumerated() {
+            progress.show(index, of: summary.stored.count)
             try transaction.store(secret.value.bytes, for: secret.identifier, metadata: secret.metadata)
           }
         }
@@ -65,6 +84,37 @@ struct ImportCommand: ParsableCommand {
       "\(dryRun ? "Would import" : "Imported") \(summary.stored.count): \(summary.new) new, "
         + "\(summary.replaced) replaced. \(summary.same) were there already."
     )
+  }
+
+  private func secretsOfFile() throws -> [ExchangedSecret] {
+    guard let file else {
+      throw Failure.usage("There is no file to import. Name one, or - for standard input.")
+    }
+    if firstLine { throw Failure.usage("--first-line is for --from pass. Give both.") }
+    let name = file == "-" ? "standard input" : file
+    let contents = try ValueInput.read(file: file)
+    switch ExchangeFormat.of(contents) {
+    case .json:
+      return try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
+    case .dotenv:
+      return try Dotenv.entries(in: contents, of: name).map {
+        ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value, metadata: nil)
+      }
+    }
+  }
+
+  private func secretsOfPass() throws -> [ExchangedSecret] {
+    let source = try PasswordStore(file)
+    let names = try source.names()
+    let progress = Progress("Decrypted")
+    defer { progress.clear() }
+    return try names.enumerated().map { index, name in
+      progress.show(index, of: names.count)
+      let identifier = try global.identifier(name)
+      let contents = try source.contents(of: name)
+      let value = firstLine ? contents.firstLine : ValueInput.droppingOnlyLineFeed(contents)
+      return ExchangedSecret(identifier: identifier, value: HeldSecret(value), metadata: nil)
+    }
   }
 
   private func summary(
@@ -95,10 +145,14 @@ struct ImportCommand: ParsableCommand {
     _ secrets: [ExchangedSecret],
     oneByOneIn store: any SecretBackend
   ) throws(SecretError) {
+    let progress = Progress("Imported")
+    defer { progress.clear() }
     for (index, secret) in secrets.enumerated() {
+      progress.show(index, of: secrets.count)
       do throws(SecretError) {
         try store.store(secret.value.bytes, for: secret.identifier, metadata: secret.metadata)
       } catch {
+        progress.clear()
         if index > 0 { note("secret: \(index) of \(secrets.count) secrets had been imported already.") }
         throw error
       }
@@ -117,5 +171,15 @@ struct ImportCommand: ParsableCommand {
     let most = 20
     let shown = names.prefix(most).map { "“\($0)”" }.joined(separator: ", ")
     return names.count > most ? "\(shown) and \(names.count - most) more" : shown
+  }
+}
+
+extension SecretBytes {
+  /// What is before the first line feed.
+  fileprivate var firstLine: SecretBytes {
+    withBytes { bytes in
+      let end = bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
+      return SecretBytes(copying: bytes.extracting(0..<end))
+    }
   }
 }

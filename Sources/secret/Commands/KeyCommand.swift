@@ -141,7 +141,10 @@ struct KeyRemoveCommand: ParsableCommand {
         "It is the vault's last key slot; without it nothing could open the vault. Add another first: secret key add"
       )
     }
-    try keyring.vault.removeKeySlot(id: slot.id, others: try keyring.credentials(of: staying))
+    let credentials = try keyring.credentials(of: staying)
+    try Progress.during("Encrypting everything anew …") {
+      try keyring.vault.removeKeySlot(id: slot.id, others: credentials)
+    }
     keyring.forgetKept()
     note("Removed the key slot \(slot.summary). Copies of the vault from before still open with it.")
   }
@@ -247,7 +250,8 @@ struct RekeyCommand: ParsableCommand {
 
   func run() throws {
     let keyring = try VaultKeyring(global, keyFiles: keyFile)
-    try keyring.vault.rekey(others: try keyring.credentials(of: keyring.description.keySlots))
+    let credentials = try keyring.credentials(of: keyring.description.keySlots)
+    try Progress.during("Encrypting everything anew …") { try keyring.vault.rekey(others: credentials) }
     keyring.forgetKept()
     note("Everything in the vault is encrypted with a new master key.")
   }

@@ -19,10 +19,17 @@ struct KeyringCommand: ParsableCommand {
     case password, creds
   }
 
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case plain, json
+  }
+
   @OptionGroup(title: "Global options") var global: StoreOptions
 
   @Option(help: "What get prints: password, or creds for the username on a line of its own before it.")
   var mode = Mode.password
+
+  @Option(help: "How get prints it: plain, or json for an object of username and password.")
+  var output = Format.plain
 
   @Argument(help: "get, set, or del.")
   var operation: Operation
@@ -56,9 +63,20 @@ struct KeyringCommand: ParsableCommand {
     }
     // Silent, as keyring is: pip shows what is said to its users, and asks for the password then.
     guard let identifier, let value = try store.lookup(identifier) else { throw ExitCode(1) }
-    if mode == .creds { try Output.standard.write(identifier.account + "\n") }
-    try Output.standard.write(value)
-    try Output.standard.write("\n")
+    switch output {
+    case .json:
+      let username = mode == .creds ? identifier.account : nil
+      try ProgramJSON.line(Login(username: username, password: try value.string()))
+    case .plain:
+      if mode == .creds { try Output.standard.write(identifier.account + "\n") }
+      try Output.standard.write(value)
+      try Output.standard.write("\n")
+    }
+  }
+
+  private struct Login: Encodable {
+    var username: String?
+    let password: String
   }
 
   private func named() throws -> SecretIdentifier {

@@ -29,7 +29,7 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.vaultStore(toBe: "verified")
-    let report = try vault.verify()
+    let report = try Progress.during("Checking \(vault.path.printable) …") { try vault.verify() }
     if let atLeast { try report.requireAtLeast(atLeast) }
     let output = Output.standard
     if format.json {
