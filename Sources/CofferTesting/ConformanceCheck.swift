@@ -183,12 +183,5 @@ struct ConformanceContext: Sendable {
 
 extension SecretBytes {
   /// A copy outside guarded memory: what the suite stores is no secret.
-  var array: [UInt8] {
-    withBytes { bytes in
-      [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
-        for index in bytes.indices { buffer.initializeElement(at: index, to: bytes[index]) }
-        count = bytes.count
-      }
-    }
-  }
+  var array: [UInt8] { withBytes { $0.withUnsafeBytes { Array($0) } } }
 }

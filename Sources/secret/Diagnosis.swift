@@ -1,4 +1,5 @@
 internal import Coffer
+internal import FoundationEssentials
 internal import Glibc
 
 /// What `doctor` finds out. The store comes first: each step of it needs the one before, so it ends at the
@@ -99,9 +100,11 @@ struct Diagnosis {
       source is any MasterKeySource ? source : RecordedSource(source: source, record: record)
     }
     do throws(SecretError) {
-      try VaultBackend(path: path, credentials: sources).unlock()
+      let vault = configuration.vault(at: path, credentials: sources)
+      try vault.unlock()
       // A master key that the kernel keeps is no credential, and the one source that gives none.
       good("the vault was opened with what \(record.name.map { "came from \($0)" } ?? Self.kept)")
+      try examineClock(vault)
     } catch {
       guard error.code == .locked, description.hasPassphrase, configuration.mayPrompt, Terminal.isThere else {
         throw error
@@ -114,6 +117,21 @@ struct Diagnosis {
         "secret key add --recovery"
       )
     }
+  }
+
+  /// Nothing but expiry dates depends on the clock.
+  private mutating func examineClock(_ vault: VaultBackend) throws(SecretError) {
+    let last = try vault.items(inService: nil).compactMap(\.metadata.modified).max()
+    subject = "clock"
+    if let last, last > Date() {
+      remark(
+        "it is \(Date().formatted(.iso8601)) here, and the vault was changed on \(last.formatted(.iso8601))",
+        "Set the clock: what has expired is judged by it."
+      )
+    } else {
+      good("it is not behind the vault's last change")
+    }
+    subject = "key"
   }
 
   private mutating func examineKeyring(_ options: GlobalOptions) throws {

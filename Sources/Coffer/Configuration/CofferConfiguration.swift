@@ -202,13 +202,18 @@ public struct CofferConfiguration: Sendable {
     extraSources: [any VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
+    vault(at: path, credentials: credentialSources(extra: extraSources), options: options)
+  }
+
+  /// The same with other sources.
+  package func vault(
+    at path: String?,
+    credentials: [any VaultCredentialSource],
+    options: VaultOptions = VaultOptions()
+  ) -> VaultBackend {
     var options = options
     if options.watermarkDirectory == nil { options.watermarkDirectory = stateDirectory() }
-    return VaultBackend(
-      path: path ?? vaultPath,
-      credentials: credentialSources(extra: extraSources),
-      options: options
-    )
+    return VaultBackend(path: path ?? vaultPath, credentials: credentials, options: options)
   }
 
   /// The backend of that kind, or the one that is chosen. Throws what ``choice()`` throws, and
