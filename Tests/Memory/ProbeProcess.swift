@@ -147,17 +147,6 @@ final class ProbeProcess {
   func mappings() throws -> [Mapping] {
     var mappings: [Mapping] = []
     for line in try Self.text(of: "/proc/\(process)/smaps").split(separator: "\n") {
-      // Signals as a program has them that a shell starts: a test's thread blocks most.
-      var attributes = posix_spawnattr_t()
-      posix_spawnattr_init(&attributes)
-      defer { posix_spawnattr_destroy(&attributes) }
-      var (none, all) = (sigset_t(), sigset_t())
-      sigemptyset(&none)
-      sigfillset(&all)
-      posix_spawnattr_setsigmask(&attributes, &none)
-      posix_spawnattr_setsigdefault(&attributes, &all)
-      posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-
       let words = line.split(separator: " ")
       if line.hasPrefix("VmFlags:") {
         mappings[mappings.count - 1].flags = words.dropFirst().map(String.init)
