@@ -104,6 +104,18 @@ import Testing
     #expect(try fresh().get("a") == [1])
   }
 
+  /// A power loss may leave a watermark with the beginning of one state and the end of another.
+  @Test func aTornWatermarkIsNone() throws {
+    try fresh().set("a", [1])
+    let name = try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first)
+    let file = URL(filePath: states.file(name))
+    var bytes = try Data(contentsOf: file)
+    // The sequence begins behind 8 bytes of "COFFERW1".
+    bytes[8 + 2] = 7
+    try bytes.write(to: file)
+    #expect(try fresh().get("a") == [1])
+  }
+
   @Test func aBackupElsewhereCanBeLookedInto() throws {
     try fresh().set("a", [1])
     let copy = vault.directory.file("backup.vault")
