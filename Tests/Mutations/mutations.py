@@ -34,7 +34,7 @@ MUTATIONS = [
     mutation("no directory barrier", NEW_FILE,
              "try uninterrupted { () throws(FileSystemError) in try location.directory.synchronize() }",
              "_ = try location.directory.status(of: location.name)", CRASHES, "the rename is lost, and what came after it"),
-    mutation("acknowledged before the barrier", COMMIT,
+    mutation("failed barrier acknowledged", COMMIT,
              "isSuspect = true\n      throw .io(error, \"write\", path: vault.path)", "isSuspect = true",
              "FaultTests/afterAFailedBarrier", "a change is acknowledged that a power loss takes back"),
     mutation("current slot overwritten", COMMIT, "let slot = 1 - currentSlot", "let slot = currentSlot", CRASHES,
@@ -64,11 +64,11 @@ MUTATIONS = [
              "throw error\n    }\n  }\n}\n\nex", "FaultTests/interruptions", "a signal makes a store fail"),
     # Sharing
     mutation("lock not taken", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
-             "SharingTests/aLockThat|LockTests", "two writers overwrite each other's frames"),
+             CRASHES, "two writers overwrite each other's frames"),
     mutation("truncated before the lock is taken", SESSION, "      return vault.vault\n",
              "      do throws(FileSystemError) { try vault.vault.file.truncate(to: vault.state.end) } catch {}\n"
              "      return vault.vault\n",
-             "LockTests/aWriterThatWaits", "another writer's frames are cut off under it"),
+             CRASHES, "another writer's frames are cut off under it"),
     mutation("path not compared with the open file", SESSION, "if try vault.isCurrent() {",
              "if try vault.isCurrent() || true {", "LockTests/theLockOf|LockTests/aReader",
              "the lock of a file that is gone lets two writers in"),

@@ -18,6 +18,10 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     /// The one after a commit slot was written.
     case slotBarrier
     case directoryBarrier
+    /// The one after a commit slot was written counts only from the next locking on: a change is acknowledged before.
+    case promptSlotBarrier
+    /// A lock keeps nobody out.
+    case exclusion
   }
 
   fileprivate final class Inode {
@@ -28,10 +32,13 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     var pending: [Change] = []
     var lockHolders: Set<ObjectIdentifier> = []
     var isExclusive = false
+    /// A barrier was asked for, and is still to come.
+    var isDue = false
     init(_ number: UInt64) { self.number = number }
 
     /// What is pending reaches the platter.
     func settle() {
+      isDue = false
       for change in pending {
         switch change {
         case .truncate(let size): SimulatedDisk.resize(&durable, to: size)
@@ -70,6 +77,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     /// What went wrong: the operations that the fault met.
     var faulted: [Operation] = []
     var omission = Omission.none
+    /// What happens in the midst of a call.
+    var interruption: (call: Int, body: () -> Void)?
   }
 
   /// What a call does, as far as faults tell them apart.
@@ -112,6 +121,11 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   package var calls: Int { withState { $0.calls } }
   package var names: [String] { withState { $0.entries.keys.sorted() } }
   package func failPower(atCall call: Int?) { withState { $0.failsAt = call } }
+  package var isDead: Bool { withState { $0.isDead } }
+  /// Has something done on the same disk when a call is about to be made, as another process may do it.
+  package func interrupt(atCall call: Int?, with body: @escaping () -> Void = {}) {
+    withState { state in state.interruption = call.map { ($0, body) } }
+  }
   package func inject(_ fault: Fault?) {
     withState { ($0.fault, $0.faulted) = (fault, []) }
   }
@@ -168,6 +182,12 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   fileprivate func call<R>(
     _ operation: Operation, _ body: (inout State, _ most: Int) -> Result<R, FileSystemError>
   ) throws(FileSystemError) -> R {
+    let interruption = withState { state -> (() -> Void)? in
+      guard let interruption = state.interruption, state.calls + 1 >= interruption.call else { return nil }
+      state.interruption = nil
+      return interruption.body
+    }
+    interruption?()
     let result = withState { state -> Result<R, FileSystemError> in
       state.calls += 1
       if state.isDead || state.calls == state.failsAt {
@@ -416,7 +436,12 @@ private final class SimulatedFile: File, @unchecked Sendable {
   private func synchronize(_ kind: (SimulatedDisk.Inode) -> SimulatedDisk.Omission) throws(FileSystemError) {
     do throws(FileSystemError) {
       try disk.call(.synchronize) { state, _ -> Result<Void, FileSystemError> in
-        if state.omission != kind(inode) { inode.settle() }
+        let kind = kind(inode)
+        if state.omission == .promptSlotBarrier, kind == .slotBarrier {
+          inode.isDue = true
+        } else if state.omission != kind {
+          inode.settle()
+        }
         return .success(())
       }
     } catch {
@@ -429,8 +454,9 @@ private final class SimulatedFile: File, @unchecked Sendable {
 
   func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool {
     let holder = ObjectIdentifier(self)
-    return try disk.call(.lock) { _, _ -> Result<Bool, FileSystemError> in
-      let others = inode.lockHolders.subtracting([holder])
+    return try disk.call(.lock) { state, _ -> Result<Bool, FileSystemError> in
+      if inode.isDue { inode.settle() }
+      let others = state.omission == .exclusion ? [] : inode.lockHolders.subtracting([holder])
       guard others.isEmpty || (!exclusive && !inode.isExclusive) else { return .success(false) }
       inode.lockHolders.insert(holder)
       inode.isExclusive = exclusive

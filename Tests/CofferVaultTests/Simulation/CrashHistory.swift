@@ -7,7 +7,8 @@ import Glibc
 /// One random life of a vault on a simulated disk, with power losses in it, held against a model.
 ///
 /// After each power loss the vault must open without a false alarm, verify, and hold exactly what was
-/// acknowledged; of the change that was under way, all or nothing.
+/// acknowledged; of the change that was under way, all or nothing. In the midst of some changes another writer
+/// makes one of its own, or is told that the vault is busy.
 struct CrashHistory {
   struct Failure: Error, CustomStringConvertible {
     let seed: UInt64
@@ -16,25 +17,15 @@ struct CrashHistory {
     var description: String { "seed \(seed), after \(step): \(what)" }
   }
 
-  /// What a vault holds: its secrets, and which credentials open it beside the first.
-  private struct Content: Equatable {
-    var secrets: [String: [UInt8]] = [:]
-    var extraSlots: Set<ExtraSlot> = []
-  }
-  private enum ExtraSlot: CaseIterable {
-    case key
-    case passphrase
-
-    var credential: FixedCredential {
-      switch self {
-      case .key: .otherKey
-      case .passphrase: FixedCredential(kind: .passphrase("pass"))
-      }
-    }
-    func isKind(of slot: VaultKeySlot) -> Bool {
-      if case .passphrase = slot.kind { self == .passphrase } else { self == .key }
+  /// Time goes on whenever somebody asks for it, so that every wait ends.
+  private final class Clock: @unchecked Sendable {  // each history has one thread
+    private var seconds = 0.0
+    func next() -> Double {
+      seconds += 0.05
+      return seconds
     }
   }
+  private typealias Content = CrashContent
 
   private let seed: UInt64
   private var random: SeededRandom
@@ -45,18 +36,18 @@ struct CrashHistory {
   private var content: Content?
   /// What a power loss may bring back, beside the content: a change that was seen but never acknowledged.
   private var alternatives: [Content?] = []
-  private var lastError: String?
 
   private static let path = "vault"
-  private static let names = (0..<6).map { "name \($0)" }
 
   init(seed: UInt64, omission: SimulatedDisk.Omission = .none, hasFixedNonces: Bool = false) {
     self.seed = seed
     random = SeededRandom(seed: seed)
     disk = SimulatedDisk(omission: omission)
+    let clock = Clock()
     environment = VaultEnvironment(
       fileSystem: disk, randomness: SeededRandomness(seed: seed ^ 0xA5A5, hasFixedNonces: hasFixedNonces),
-      now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, monotonicSeconds: { 0 }, sleep: { _ in })
+      now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, monotonicSeconds: { clock.next() },
+      sleep: { _ in })
     // A few changes are enough for the next to write the file anew.
     environment.leastTail = 1000
   }
@@ -65,13 +56,13 @@ struct CrashHistory {
 
   private var sources: [any VaultCredentialSource] {
     // Each further slot may or may not have been there when the power failed.
-    [FixedCredential.key] + ExtraSlot.allCases.map(\.credential)
+    [FixedCredential.key] + Content.ExtraSlot.allCases.map(\.credential)
   }
 
   private static var options: VaultOptions {
     var options = VaultOptions.cheap
     options.passphraseMemory = 8192
-    options.lockTimeout = 0
+    options.lockTimeout = 1
     return options
   }
 
@@ -92,9 +83,13 @@ struct CrashHistory {
         disk.failPower(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)))
       }
       let step = try step()
-      guard losesPower else {
-        if let error = lastError {
+      if !losesPower {
+        if let error = step.error {
           throw Failure(seed: seed, step: step.name, what: "it failed with the power on: \(error)")
+        }
+        // Which of two writers came first, only the vault can tell.
+        if let first = step.possible.first, step.possible.contains(where: { $0 != first }) {
+          content = try read(oneOf: step.possible, step.name)
         }
         continue
       }
@@ -114,9 +109,7 @@ struct CrashHistory {
   private mutating func goOnAfterKill(possible: [Content?], _ step: String) throws {
     disk.killProcess()
     writers = []
-    let found = try readOrFail(step)
-    guard possible.contains(found) else { throw mismatch(found, possible, "a kill during \(step)") }
-    content = found
+    content = try read(oneOf: possible, "a kill during \(step)")
     alternatives += possible
   }
 
@@ -124,121 +117,124 @@ struct CrashHistory {
     let name: String
     /// What the vault may hold if the power fails from now on.
     let possible: [Content?]
+    let error: (any Error)?
   }
 
   private mutating func step() throws -> Step {
     guard let before = content else {
       let environment = environment
-      let created = attempt {
+      let error = attempt {
         try VaultBackend.create(
           at: Self.path, credential: FixedCredential.key.credential, label: "", options: Self.options,
           environment: environment)
       }
-      if created {
+      if error == nil {
         content = Content()
         alternatives = []
       }
-      return Step(name: "create", possible: created ? [content] : [nil, Content()])
+      return Step(name: "create", possible: error == nil ? [content] : [nil, Content()], error: error)
     }
     if writers.isEmpty || pick(0..<8) == 0 { writers.append(open()) }
     let writer = writers[pick(0..<writers.count)]
-    var after = before
-    let name: String
-    let succeeded: Bool
-    var commits = true
-    switch pick(0..<16) {
-    case 0...6:
-      name = "store"
-      let key = Self.names[pick(0..<Self.names.count)]
-      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: pick(0..<200))
-      after.secrets[key] = value
-      succeeded = attempt { try writer.set(key, value) }
-    case 7, 8:
-      name = "remove"
-      let key = Self.names[pick(0..<Self.names.count)]
-      after.secrets[key] = nil
-      commits = before.secrets[key] != nil
-      succeeded = attempt { try writer.remove(identifier(key)) }
-    case 9, 10:
-      name = "transaction"
-      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: 40)
-      let keys = Self.names.filter { _ in pick(0..<2) == 0 }
-      for key in keys { after.secrets[key] = value }
-      commits = !keys.isEmpty
-      succeeded = attempt {
-        try writer.transaction { transaction throws(SecretError) in
-          for key in keys {
-            try transaction.store(
-              SecretBytes(copying: value), for: SecretIdentifier(service: "test", account: key), metadata: nil
-            )
-          }
-        }
-      }
-    case 11, 12, 13:
-      name = "compact"
-      succeeded = attempt { try writer.compact() }
-    case 14:
-      let slot = ExtraSlot.allCases[pick(0..<2)]
-      if !before.extraSlots.contains(slot) {
-        name = "add a slot"
-        after.extraSlots.insert(slot)
-        succeeded = attempt { try writer.addKeySlot(slot.credential.credential) }
-      } else if pick(0..<2) == 0 {
-        name = "remove a slot"
-        after.extraSlots.remove(slot)
-        let environment = environment
-        succeeded = attempt {
-          let slots = try VaultBackend.slots(Self.path, environment)
-          // The first slot is the one of the first key.
-          guard let doomed = slots.dropFirst().first(where: slot.isKind) else {
-            throw SecretError(.io, "The slot is not there.")
-          }
-          try writer.removeKeySlot(id: doomed.id)
-        }
-      } else {
-        name = "rekey"
-        succeeded = attempt { try writer.rekey() }
-      }
-    default:
-      name = "read"
-      commits = false
-      let key = Self.names[pick(0..<Self.names.count)]
-      var found: [UInt8]?
-      succeeded = attempt { found = try writer.get(key) }
-      if succeeded, found != before.secrets[key] {
-        throw Failure(seed: seed, step: name, what: "\(key) is not what was stored last")
-      }
+    let environment = environment
+    let change =
+      pick(0..<16) > 0
+      ? CrashChange.ofSecrets(&random)
+      : CrashChange.ofSlots(before, &random) { try VaultBackend.slots(Self.path, environment) }
+    let meanwhile = pick(0..<3) == 0 ? interruption(of: writer) : nil
+    let error = attempt { try change.run(writer) }
+    disk.interrupt(atCall: nil)
+    let hasSucceeded = error == nil
+    let other = try meanwhile?.counts(isPowerOn: !disk.isDead) ?? .no
+
+    // The other writer's change came before this one or after it, or in between if this one came to nothing.
+    let name = meanwhile.map { "\(change.name), with \($0.change.name) meanwhile" } ?? change.name
+    var possible: [Content] = []
+    var isOn = [before]
+    if other != .yes {
+      possible += hasSucceeded ? [change.applied(before)] : [before, change.applied(before)]
     }
-    if succeeded {
-      content = after
+    if other != .no, let interrupting = meanwhile?.change {
+      let first = interrupting.applied(before)
+      let isInterruptionOn = [before, change.applied(before)]
+      possible += [change.applied(first), interrupting.applied(change.applied(before))]
+      if !hasSucceeded { possible.append(first) }
+      isOn.append(first)
+      guard interrupting.isRight(isInterruptionOn) else {
+        throw Failure(seed: seed, step: name, what: "the other writer read what was not there")
+      }
+      if other == .yes, isInterruptionOn.allSatisfy(interrupting.commits) { alternatives = [] }
+    }
+    guard change.isRight(isOn) else {
+      throw Failure(seed: seed, step: name, what: "it read what was not there")
+    }
+    if hasSucceeded {
+      content = possible[0]
       // Acknowledged is acknowledged, with all that it was made upon.
-      if commits { alternatives = [] }
+      if isOn.allSatisfy(change.commits) { alternatives = [] }
     }
-    return Step(name: name, possible: succeeded ? [after] : [before, after])
+    return Step(name: name, possible: possible, error: error)
   }
 
-  /// Whether the change was acknowledged. With the power on nothing may fail.
-  private mutating func attempt(_ body: () throws -> Void) -> Bool {
-    lastError = nil
+  /// Has another writer make a change in the midst of the next one.
+  private mutating func interruption(of writer: VaultBackend) -> Interruption {
+    let others = writers.filter { $0 !== writer }
+    let other = pick(0..<4) == 0 ? open() : others.first ?? open()
+    if others.allSatisfy({ $0 !== other }) { writers.append(other) }
+    let interruption = Interruption(change: CrashChange.ofSecrets(&random), vault: other)
+    disk.interrupt(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)), with: interruption.run)
+    return interruption
+  }
+
+  private final class Interruption {
+    enum Answer { case yes, no, perhaps }
+    let change: CrashChange
+    private let vault: VaultBackend
+    private var outcome: Result<Void, any Error>?
+
+    init(change: CrashChange, vault: VaultBackend) {
+      (self.change, self.vault) = (change, vault)
+    }
+
+    func run() { outcome = Result { try change.run(vault) } }
+
+    /// Whether what it did is there: it may have come too late, and it may have been refused.
+    func counts(isPowerOn: Bool) throws -> Answer {
+      do {
+        guard let outcome else { return .no }
+        try outcome.get()
+        return .yes
+      } catch let error as SecretError where error.code == .timedOut {
+        return .no
+      } catch {
+        if isPowerOn { throw error }
+        return .perhaps
+      }
+    }
+  }
+
+  /// What went wrong, if anything did: with the power on, nothing may.
+  private func attempt(_ body: () throws -> Void) -> (any Error)? {
     do {
       try body()
-      return true
+      return nil
     } catch {
-      lastError = "\(error)"
-      return false
+      return error
     }
   }
 
-  private func readOrFail(_ step: String) throws -> Content? {
-    do { return try read() } catch {
+  /// What the vault holds now, which must be one of these.
+  private func read(oneOf possible: [Content?], _ step: String) throws -> Content? {
+    let found: Content?
+    do { found = try read() } catch {
       throw Failure(seed: seed, step: step, what: "the vault does not open: \(error)")
     }
-  }
-
-  private func mismatch(_ found: Content?, _ possible: [Content?], _ step: String) -> Failure {
-    let expected = possible.map(Self.describe).joined(separator: " or ")
-    return Failure(
-      seed: seed, step: step, what: "it holds \(Self.describe(found)), and not \(expected)")
+    guard possible.contains(found) else {
+      func describe(_ content: Content?) -> String { content?.description ?? "no vault" }
+      let expected = possible.map(describe).joined(separator: " or ")
+      throw Failure(seed: seed, step: step, what: "it holds \(describe(found)), and not \(expected)")
+    }
+    return found
   }
 
   /// Ends the world, looks at what is left, and goes on with it.
@@ -257,9 +253,7 @@ struct CrashHistory {
     }
     disk = disk.afterPowerLoss(&random)
     environment.fileSystem = disk
-    let found = try readOrFail(step)
-    guard possible.contains(found) else { throw mismatch(found, possible, step) }
-    content = found
+    content = try read(oneOf: possible, step)
     alternatives = []
   }
 
@@ -278,16 +272,8 @@ struct CrashHistory {
     }
     guard found.secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
     let slots = try VaultBackend.slots(Self.path, environment).dropFirst()
-    found.extraSlots = Set(ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
+    found.extraSlots = Set(Content.ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
     return found
-  }
-
-  private static func describe(_ content: Content?) -> String {
-    guard let content else { return "no vault" }
-    let items = content.secrets.sorted { $0.key < $1.key }.map {
-      "\($0.key)=\($0.value.first ?? 0)×\($0.value.count)"
-    }
-    return "[\(items.joined(separator: ", "))] and \(content.extraSlots.count) further slots"
   }
 }
 

@@ -59,8 +59,11 @@ import Testing
   }
 
   /// The simulation must notice what it is there to notice.
-  @Test(arguments: [SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier])
-  func aMissingBarrierIsNoticed(_ omission: SimulatedDisk.Omission) throws {
+  @Test(arguments: [
+    SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier, .promptSlotBarrier,
+    .exclusion,
+  ])
+  func aMissingBarrierOrLockIsNoticed(_ omission: SimulatedDisk.Omission) throws {
     #expect(firstFailure { CrashHistory(seed: $0, omission: omission) } != nil)
   }
 

@@ -1,0 +1,131 @@
+import CofferCore
+import CofferSimulation
+import CofferVault
+
+/// What a vault holds, as the model has it: its secrets, and which credentials open it beside the first.
+struct CrashContent: Equatable, CustomStringConvertible {
+  var secrets: [String: [UInt8]] = [:]
+  var extraSlots: Set<ExtraSlot> = []
+
+  enum ExtraSlot: CaseIterable {
+    case key
+    case passphrase
+
+    var credential: FixedCredential {
+      switch self {
+      case .key: .otherKey
+      case .passphrase: FixedCredential(kind: .passphrase("pass"))
+      }
+    }
+    func isKind(of slot: VaultKeySlot) -> Bool {
+      if case .passphrase = slot.kind { self == .passphrase } else { self == .key }
+    }
+  }
+
+  var description: String {
+    let items = secrets.sorted { $0.key < $1.key }.map {
+      "\($0.key)=\($0.value.first ?? 0)×\($0.value.count)"
+    }
+    return "[\(items.joined(separator: ", "))] and \(extraSlots.count) further slots"
+  }
+}
+
+/// One call of a vault, by chance, and what it means to the model.
+struct CrashChange {
+  let name: String
+  var applied: (CrashContent) -> CrashContent = { $0 }
+  /// Whether it writes, if this is what the vault holds.
+  var commits: (CrashContent) -> Bool = { _ in true }
+  /// `false`: it read what is not in any of these.
+  var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
+  let run: (VaultBackend) throws -> Void
+
+  private static let names = (0..<6).map { "name \($0)" }
+
+  /// A change of secrets, a compaction, or a read.
+  static func ofSecrets(_ random: inout SeededRandom) -> CrashChange {
+    func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
+    let key = names[pick(0..<names.count)]
+    switch pick(0..<15) {
+    case 0...6:
+      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: pick(0..<200))
+      return CrashChange(
+        name: "store", applied: { $0.setting([key], to: value) }, run: { try $0.set(key, value) })
+    case 7, 8:
+      return CrashChange(
+        name: "remove", applied: { $0.setting([key], to: nil) }, commits: { $0.secrets[key] != nil },
+        run: { try $0.remove(identifier(key)) })
+    case 9, 10:
+      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: 40)
+      let keys = names.filter { _ in pick(0..<2) == 0 }
+      return CrashChange(
+        name: "transaction", applied: { $0.setting(keys, to: value) }, commits: { _ in !keys.isEmpty },
+        run: { vault in
+          try vault.transaction { transaction throws(SecretError) in
+            for key in keys {
+              try transaction.store(
+                SecretBytes(copying: value), for: SecretIdentifier(service: "test", account: key),
+                metadata: nil)
+            }
+          }
+        })
+    case 11, 12, 13:
+      return CrashChange(name: "compact", run: { try $0.compact() })
+    default:
+      let found = Found()
+      return CrashChange(
+        name: "read", commits: { _ in false },
+        isRight: { contents in !found.isKnown || contents.contains { $0.secrets[key] == found.value } },
+        run: { vault in
+          found.value = try vault.get(key)
+          found.isKnown = true
+        })
+    }
+  }
+
+  /// A change of the key slots, or of the master key.
+  static func ofSlots(
+    _ content: CrashContent, _ random: inout SeededRandom, slots: @escaping () throws -> [VaultKeySlot]
+  ) -> CrashChange {
+    let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<2, using: &random)]
+    if !content.extraSlots.contains(slot) {
+      return CrashChange(
+        name: "add a slot",
+        applied: { content in
+          var after = content
+          after.extraSlots.insert(slot)
+          return after
+        },
+        run: { try $0.addKeySlot(slot.credential.credential) })
+    }
+    if Bool.random(using: &random) { return CrashChange(name: "rekey", run: { try $0.rekey() }) }
+    return CrashChange(
+      name: "remove a slot",
+      applied: { content in
+        var after = content
+        after.extraSlots.remove(slot)
+        return after
+      },
+      run: { vault in
+        // The first slot is the one of the first key.
+        guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
+          throw SecretError(.io, "The slot is not there.")
+        }
+        try vault.removeKeySlot(id: doomed.id)
+      })
+  }
+
+  /// What a read has found.
+  private final class Found {
+    var isKnown = false
+    var value: [UInt8]?
+  }
+}
+
+extension CrashContent {
+  fileprivate func setting(_ keys: [String], to value: [UInt8]?) -> CrashContent {
+    var after = self
+    for key in keys { after.secrets[key] = value }
+    return after
+  }
+}
