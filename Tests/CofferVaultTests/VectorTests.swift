@@ -54,15 +54,7 @@ import Testing
     .appending(path: "Vectors")
 
   @Test func everyVectorHasItsOutcome() throws {
-    let decoder = JSONDecoder()
-    decoder.keyDecodingStrategy = .custom { path in
-      // snake_case, but for the attributes' own names.
-      let name = path[path.count - 1].stringValue
-      return CodingName(
-        path.count > 1 && path[path.count - 2].stringValue == "attributes" ? name : camelCase(name))
-    }
-    let vectors = try decoder.decode(
-      [Vector].self, from: Data(contentsOf: Self.directory.appending(path: "vectors.json")))
+    let vectors = try Self.vectors(in: Self.directory)
     #expect(vectors.count >= 250)
     let scratch = try TemporaryDirectory()
     for vector in vectors {
@@ -73,8 +65,49 @@ import Testing
     print("vectors: \(vectors.count)")
   }
 
-  private func run(_ vector: Vector, in scratch: TemporaryDirectory) throws {
-    var bytes = try [UInt8](Data(contentsOf: Self.directory.appending(path: vector.vault)))
+  /// What a release wrote is read for ever, and written to.
+  @Test(arguments: ["format-1"])
+  func whatAReleaseWroteStaysInUse(_ folder: String) throws {
+    let folder = Self.directory.appending(path: folder)
+    let vectors = try Self.vectors(in: folder)
+    #expect(!vectors.isEmpty)
+    for vector in vectors {
+      let scratch = try TemporaryDirectory()
+      let count = try run(vector, from: folder, in: scratch).verify().secretCount
+      let every = vectors.filter { $0.vault == vector.vault }.map { VectorCredential($0.credential) }
+      let backend = VaultBackend(path: scratch.file("vector"), credentials: every)
+      try backend.set("from now", [1])
+      try backend.compact()
+      try backend.rekey()
+      try backend.set("from now", [2])
+      let again = VaultBackend(
+        path: scratch.file("vector"), credentials: [VectorCredential(vector.credential)])
+      #expect(try again.get("from now") == [2], "\(vector.name)")
+      #expect(try again.verify().secretCount == count + 1, "\(vector.name)")
+      for item in vector.expect.items ?? [] {
+        let found = try again.lookup(SecretIdentifier(service: item.service, account: item.account))
+        try compare(value: found?.array(), item)
+      }
+    }
+  }
+
+  private static func vectors(in folder: URL) throws -> [Vector] {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .custom { path in
+      // snake_case, but for the attributes' own names.
+      let name = path[path.count - 1].stringValue
+      return CodingName(
+        path.count > 1 && path[path.count - 2].stringValue == "attributes" ? name : camelCase(name))
+    }
+    return try decoder.decode([Vector].self, from: Data(contentsOf: folder.appending(path: "vectors.json")))
+  }
+
+  /// Tries a vector on a copy of its vault, and gives what has opened the copy.
+  @discardableResult
+  private func run(
+    _ vector: Vector, from folder: URL = directory, in scratch: TemporaryDirectory
+  ) throws -> VaultBackend {
+    var bytes = try [UInt8](Data(contentsOf: folder.appending(path: vector.vault)))
     for edit in (vector.edits ?? []).reversed() {
       bytes.replaceSubrange(edit.offset..<edit.offset + edit.delete, with: try Hex.bytes(edit.insert))
     }
@@ -96,7 +129,7 @@ import Testing
         throw Mismatch(description: "expected \(vector.expect.outcome), and got \(error.code): \(error)")
       }
       // What fails as a whole may still be read in part, but never gives another item than one stored.
-      return
+      return backend
     }
     let outcome = report.isRecovered ? "recovered" : "ok"
     guard outcome == vector.expect.outcome else {
@@ -118,6 +151,7 @@ import Testing
     guard try [UInt8](Data(contentsOf: URL(filePath: path))) == bytes else {
       throw Mismatch(description: "the file was changed by reading it")
     }
+    return backend
   }
 
   private func compare(
@@ -134,14 +168,18 @@ import Testing
       // Two spellings of one text are one key to a Swift dictionary, which keeps the last.
       metadata.attributes == expected.attributes || namesCollide
     else { throw Mismatch(description: "\(item) is not \(expected)") }
+    try compare(value: value, expected)
+  }
+
+  private func compare(value: [UInt8]?, _ expected: Vector.Item) throws {
     if let text = expected.value {
       guard value == (try Hex.bytes(text)) else {
-        throw Mismatch(description: "the value of \(item.identifier)")
+        throw Mismatch(description: "the value of \(expected.account)")
       }
     } else {
       guard let value, value.count == expected.valueLength,
         Sodium.hash(value.span, count: 32) == (try Hex.bytes(expected.valueBlake2b256 ?? ""))
-      else { throw Mismatch(description: "the large value of \(item.identifier)") }
+      else { throw Mismatch(description: "the large value of \(expected.account)") }
     }
   }
 
