@@ -1,7 +1,8 @@
 """The mutations: small breakages of the vault, each with the tests that must notice it.
 
 `find` must be in the file exactly once. `tests` is a filter of `swift test`; one of the tests that it names has to
-fail. `reason` says what the broken code would do to somebody.
+fail. Or it is a command, as one would type it here, which must fail: SECRET is the tool, built from the broken
+sources. `reason` says what the broken code would do to somebody.
 """
 
 VAULT = "Sources/CofferVault/"
@@ -136,4 +137,15 @@ MUTATIONS = [
     # Memory
     mutation("no wipe on release", "Sources/CofferCore/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
              "    switch", "MemoryTests", "secrets stay in memory after their use"),
+    # What is tried on the built tool
+    mutation("lock not taken by processes", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
+             "Tests/Stress/run SECRET 300", "two writers overwrite each other's frames"),
+    mutation("links followed", VAULT + "Storage/LinuxFileSystem.swift",
+             "let flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC", "let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC",
+             "Tests/Surroundings/run SECRET", "a link leads a writer to another file"),
+    mutation("header padding unchecked by a parser that is fuzzed", VAULT + "Format/Header.swift",
+             "    try reader.zeros(bytes.count - length)\n", "", "Fuzz/run 20 header", "a header has two spellings"),
+    mutation("a byte beyond its block read", "Sources/CStart/CStart.c", "  count = argc;\n",
+             "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/Valgrind/run SECRET",
+             "what is not there is read"),
 ]

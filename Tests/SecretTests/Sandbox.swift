@@ -38,6 +38,10 @@ final class Sandbox {
       "TMPDIR": "\(directory)/tmp",
       "LC_ALL": "C.UTF-8",
     ]
+    // What a sanitizer is to do, where the tool is built with one.
+    for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
+      environment[name] = ProcessInfo.processInfo.environment[name]
+    }
   }
 
   deinit {
