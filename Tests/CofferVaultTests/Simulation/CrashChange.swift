@@ -90,22 +90,12 @@ struct CrashChange {
     let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<2, using: &random)]
     if !content.extraSlots.contains(slot) {
       return CrashChange(
-        name: "add a slot",
-        applied: { content in
-          var after = content
-          after.extraSlots.insert(slot)
-          return after
-        },
+        name: "add a slot", applied: { $0.setting(slot, isThere: true) },
         run: { try $0.addKeySlot(slot.credential.credential) })
     }
     if Bool.random(using: &random) { return CrashChange(name: "rekey", run: { try $0.rekey() }) }
     return CrashChange(
-      name: "remove a slot",
-      applied: { content in
-        var after = content
-        after.extraSlots.remove(slot)
-        return after
-      },
+      name: "remove a slot", applied: { $0.setting(slot, isThere: false) },
       run: { vault in
         // The first slot is the one of the first key.
         guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
@@ -126,6 +116,12 @@ extension CrashContent {
   fileprivate func setting(_ keys: [String], to value: [UInt8]?) -> CrashContent {
     var after = self
     for key in keys { after.secrets[key] = value }
+    return after
+  }
+
+  fileprivate func setting(_ slot: ExtraSlot, isThere: Bool) -> CrashContent {
+    var after = self
+    after.extraSlots = isThere ? extraSlots.union([slot]) : extraSlots.subtracting([slot])
     return after
   }
 }

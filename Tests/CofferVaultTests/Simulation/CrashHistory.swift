@@ -145,10 +145,12 @@ struct CrashHistory {
     let error = attempt { try change.run(writer) }
     disk.interrupt(atCall: nil)
     let hasSucceeded = error == nil
-    let other = try meanwhile?.counts(isPowerOn: !disk.isDead) ?? .no
-
-    // The other writer's change came before this one or after it, or in between if this one came to nothing.
     let name = meanwhile.map { "\(change.name), with \($0.change.name) meanwhile" } ?? change.name
+    let other: Interruption.Answer
+    do { other = try meanwhile?.counts(isPowerOn: !disk.isDead) ?? .no } catch {
+      throw Failure(seed: seed, step: name, what: "the other writer failed with the power on: \(error)")
+    }
+    // The other writer's change came before this one or after it.
     var possible: [Content] = []
     var isOn = [before]
     if other != .yes {
