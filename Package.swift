@@ -36,10 +36,14 @@ let package = Package(
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CLibsecret", pkgConfig: "libsecret-1", providers: [.apt(["libsecret-1-dev"])]),
     .target(name: "CLinux"),
-    .target(name: "CStart"),
+    .target(name: "CEarlyInit"),
 
     .target(name: "CofferCore", dependencies: ["CSodium", "CLinux"]),
-    .target(name: "CofferVault", dependencies: ["CofferCore", "CSodium", "CLinux"]),
+    .target(name: "CofferSystem", dependencies: ["CofferCore", "CLinux"]),
+    .target(name: "CofferVaultFormat", dependencies: ["CofferCore"]),
+    .target(
+      name: "CofferVault",
+      dependencies: ["CofferCore", "CofferSystem", "CofferVaultFormat", "CSodium", "CLinux"]),
     .target(
       name: "CofferKeyring",
       dependencies: [
@@ -48,50 +52,76 @@ let package = Package(
       ]
     ),
     .target(
+      name: "CofferConfiguration",
+      dependencies: [
+        "CofferCore", "CofferSystem", "CofferVault", "CLinux",
+        .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
+      ]
+    ),
+    .target(
       name: "Coffer",
       dependencies: [
-        "CofferCore", "CofferVault", "CLinux",
+        "CofferCore", "CofferVault", "CofferConfiguration",
         .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
       ]
     ),
     .target(name: "CofferTesting", dependencies: ["CofferCore"]),
-    .executableTarget(
-      name: "secret",
+    .target(
+      name: "CofferTool",
       dependencies: [
-        "Coffer", "CLinux", "CStart",
+        "Coffer", "CofferSystem", "CLinux", "CEarlyInit",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),
+    .executableTarget(name: "secret", dependencies: ["CofferTool"]),
 
-    // The disk that the vault's tests run on: it loses power, and its calls fail, where they say.
-    .target(name: "CofferSimulation", dependencies: ["CofferVault"], path: "Tests/Simulation"),
-
-    // A process of its own for tests that look into its memory, and kill it.
+    // Tests: `Tests/README.md` says what each proves.
+    .target(
+      name: "CofferSimulation", dependencies: ["CofferVault", "CofferSystem"],
+      path: "Tests/Support/Simulation"),
+    .target(name: "CofferTestSupport", dependencies: ["CofferCore"], path: "Tests/Support/TestSupport"),
     .executableTarget(
-      name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Probe"),
+      name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Support/Probe"),
 
+    .testTarget(
+      name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting"],
+      path: "Tests/Unit/CofferCoreTests"),
+    .testTarget(
+      name: "CofferVaultTests",
+      dependencies: [
+        "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferTesting", "CofferSimulation",
+      ],
+      path: "Tests/Unit/CofferVaultTests"),
+    .testTarget(
+      name: "CofferConfigurationTests",
+      dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferTesting", "CofferTestSupport"],
+      path: "Tests/Unit/CofferConfigurationTests"),
+    .testTarget(
+      name: "CofferTests", dependencies: ["Coffer", "CofferTesting", "CofferTestSupport"],
+      path: "Tests/Unit/CofferTests"),
+    .testTarget(
+      name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore"],
+      path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
+
+    .testTarget(
+      name: "CofferKeyringTests", dependencies: ["CofferKeyring", "CofferCore", "CofferTesting"],
+      path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
       name: "CofferMemoryTests", dependencies: ["CofferProbe", "CofferCore", "CofferVault"],
-      path: "Tests/Memory"),
+      path: "Tests/System/memory"),
+    // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/run` searches on from there.
     .testTarget(
-      name: "CofferKeyringTests",
-      dependencies: ["CofferKeyring", "CofferCore", "CofferTesting"],
-      resources: [.copy("Fixtures")]
-    ),
-    .testTarget(name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting"]),
-    .testTarget(
-      name: "CofferVaultTests", dependencies: ["CofferVault", "CofferTesting", "CofferSimulation"]),
-    .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferTesting"]),
-    .testTarget(
-      name: "SecretTests", dependencies: ["secret", "CofferCore"], exclude: ["Scenarios", "Protocols"]),
-    // What is fuzzed, on what the fuzzer found before; `Fuzz/run` goes on from there.
-    .testTarget(
-      name: "CofferFuzzTests", dependencies: ["secret", "Coffer", "CofferVault", "CofferSimulation"],
+      name: "CofferFuzzTests",
+      dependencies: [
+        "CofferTool", "CofferConfiguration", "CofferVault", "CofferVaultFormat", "CofferSystem",
+        "CofferSimulation",
+      ],
       path: "Fuzz/Sources"),
   ],
   swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["CLinux", "CStart"].contains(target.name) {
+for target in package.targets where target.type != .system && !["CLinux", "CEarlyInit"].contains(target.name)
+{
   target.swiftSettings = (target.swiftSettings ?? []) + strict
 }

@@ -1,3 +1,5 @@
+@testable import CofferConfiguration
+import CofferVaultFormat
 import CofferCore
 import CofferVault
 import Foundation
@@ -109,10 +111,10 @@ enum ParserTargets {
         firstID: input.withUnsafeBytes { Bytes16($0, at: 2) },
         offset: 12_288 + Int(input[1]) * 32, length: input.count, itemCount: Int(input[0]), tag: .zero)
       let bytes = Array(input[2...])
-      let items = try StoredItem.parse(bytes, block: place, start: 12_288, maximumSequence: 1 << 40)
+      let items = try BlockEntry.parse(bytes, block: place, start: 12_288, maximumSequence: 1 << 40)
       var again: [UInt8] = []
       for item in items {
-        StoredItem.append(
+        BlockEntry.append(
           record: item.record.bytes, valueOffset: item.valueOffset, valueLength: item.valueLength, to: &again)
       }
       require(again == bytes, "a block encodes to what it was parsed from")

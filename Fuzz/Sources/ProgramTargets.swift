@@ -2,7 +2,7 @@ import CofferCore
 import CofferVault
 import Foundation
 
-@testable import secret
+@testable import CofferTool
 
 /// What the `secret` tool reads of files and of other programs.
 enum ProgramTargets {
@@ -134,9 +134,9 @@ enum ProgramTargets {
     guard input.count > 2 else { return }
     let value = Array(input[2...].prefix(Int(input[0] % 32)))
     let text = Array(input[2...].dropFirst(value.count))
-    let patterns = MaskedOutput.patterns(for: SecretBytes(copying: value), named: "A")
+    let patterns = OutputRedactor.patterns(for: SecretBytes(copying: value), named: "A")
     func masked(by count: Int) -> [UInt8] {
-      var output = MaskedOutput(patterns)
+      var output = OutputRedactor(patterns)
       var shown: [UInt8] = []
       for start in stride(from: 0, to: text.count, by: count) {
         shown += output.pass(text[start..<min(start + count, text.count)])

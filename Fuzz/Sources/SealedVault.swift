@@ -1,3 +1,5 @@
+import CofferSystem
+import CofferVaultFormat
 import CofferCore
 import CofferSimulation
 import CofferVault
@@ -36,7 +38,7 @@ struct SealedVault {
   }
 
   private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
-  private static let keys = VaultKeys(master: master.copy())
+  private static let keys = DerivedKeys(master: master.copy())
   private static let vaultID = Bytes16.zero
   private static let fileID = [UInt8](repeating: 3, count: 16).withUnsafeBytes { Bytes16($0) }
   private static let randomness = CountingRandomness()
@@ -45,7 +47,7 @@ struct SealedVault {
     let header = KeySlot.slotHeader(
       id: .zero, parameters: .key, salt: [UInt8](repeating: 1, count: 16), created: 0, label: "")
     do {
-      let secret = try KeySlotSecret(
+      let secret = try SlotKey(
         .key(SecretBytes(copying: credential)), parameters: .key, salt: [], limits: VaultOptions())
       guard let secret else { fatalError("a key fits a key slot") }
       return try secret.wrap(master, vaultID: vaultID, slotHeader: header, randomness: randomness)
@@ -117,7 +119,7 @@ struct SealedVault {
         require(error.code == .tampered, "verifying fails with \(error)")
         // What does not verify may be read in part, or not at all; nothing but that.
         do throws(SecretError) {
-          for item in try vault.items(inService: nil) { _ = try vault.lookup(item.identifier) }
+          for item in try vault.items(inService: nil) { _ = try vault.lookUp(item.identifier) }
         } catch { require(error.code == .tampered, "reading fails with \(error)") }
         return
       }
@@ -131,7 +133,7 @@ struct SealedVault {
       require(try vault.verify().secretCount == count, "what was rewritten verifies")
       let name = try SecretIdentifier(service: "fuzz", account: "one more")
       try vault.store(SecretBytes(copying: [1]), for: name, metadata: nil)
-      require(try vault.lookup(name)?.count == 1, "it can be stored to")
+      require(try vault.lookUp(name)?.count == 1, "it can be stored to")
     } catch { fatalError("a vault that verifies fails with \(error)") }
   }
 
@@ -143,7 +145,7 @@ struct SealedVault {
   private static func contents(_ vault: VaultBackend) throws(SecretError) -> [Content] {
     var contents: [Content] = []
     for item in try vault.items(inService: nil) {
-      let value = try vault.lookup(item.identifier)?.withBytes { $0.withUnsafeBytes { Array($0) } }
+      let value = try vault.lookUp(item.identifier)?.withBytes { $0.withUnsafeBytes { Array($0) } }
       require(value != nil, "what is listed is there")
       contents.append(Content(item: item, value: value))
     }
@@ -276,7 +278,7 @@ struct SealedVault {
       if !isRaw { stored.sort { $0.id < $1.id } }
       var items: [UInt8] = []
       for item in stored {
-        StoredItem.append(
+        BlockEntry.append(
           record: item.record, valueOffset: offset, valueLength: item.sealedValue.count, to: &items)
         bytes += item.sealedValue
         names.insert(item.id)

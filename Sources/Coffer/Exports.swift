@@ -1,4 +1,5 @@
 // One `import Coffer` is enough.
+@_exported public import CofferConfiguration
 @_exported public import CofferCore
 @_exported public import CofferVault
 

@@ -15,8 +15,8 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     self.now = now
   }
 
-  public func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try lock.withLock(seconds: Self.patience) { () throws(SecretError) in
+  public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
       entries[identifier]?.secret.copy()
     }
   }
@@ -37,7 +37,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try lock.withLock(seconds: Self.patience) { () throws(SecretError) in
+    try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
       entries
         .filter { service == nil || $0.key.service.utf8.elementsEqual((service ?? "").utf8) }
         .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
@@ -49,7 +49,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changed: [SecretIdentifier] = []
-    let result = try lock.withLock(seconds: Self.patience) { () throws(SecretError) in
+    let result = try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
       let transaction = Transaction(entries: entries, now: now())
       defer { transaction.isOpen = false }
       let result = try body(transaction)
@@ -64,7 +64,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
   /// Seconds to wait for another thread's transaction.
-  private static let patience = 10.0
+  private static let timeout = 10.0
 
   private final class Entry: Sendable {
     let secret: SecretBytes
@@ -86,7 +86,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
       self.now = now
     }
 
-    func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       try requireOpen(isOpen)
       return entries[identifier]?.secret.copy()
     }

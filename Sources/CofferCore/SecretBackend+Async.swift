@@ -3,8 +3,8 @@ internal import Dispatch
 /// The same calls for `async` code. Each waits on a thread of its own and not on the cooperative pool,
 /// because a keyring may wait minutes for a person. Cancelling the task does not end the call.
 extension SecretBackend {
-  public func lookup(_ identifier: SecretIdentifier) async throws(SecretError) -> SecretBytes? {
-    let box = try await offPool { () throws(SecretError) in Box(try self.lookup(identifier)) }
+  public func lookUp(_ identifier: SecretIdentifier) async throws(SecretError) -> SecretBytes? {
+    let box = try await offPool { () throws(SecretError) in Box(try self.lookUp(identifier)) }
     return box.take()
   }
 

@@ -10,7 +10,7 @@ public protocol SecretBackend: Sendable {
   ///
   /// `nil` means that the store was read and has no such secret. Anything else that keeps the value from
   /// the caller throws: locked, unreachable, damaged.
-  func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
   /// Stores `secret`, in place of the one that was there.
   ///
@@ -79,7 +79,7 @@ public protocol TransactionalSecretBackend: SecretBackend {
 
 /// The calls that can be made inside a transaction. They mean what they mean on ``SecretBackend``.
 public protocol SecretTransaction {
-  func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
   func store(
     _ secret: borrowing SecretBytes,

@@ -3,11 +3,11 @@
 
   /// Finds items, and unlocks what stands in the way.
   struct ItemSearch {
-    private let service: Service
+    private let service: SecretServiceProxy
     private let options: KeyringOptions
     private let prompter: Prompter
 
-    init(_ service: Service, _ options: KeyringOptions, _ prompter: Prompter) {
+    init(_ service: SecretServiceProxy, _ options: KeyringOptions, _ prompter: Prompter) {
       self.service = service
       self.options = options
       self.prompter = prompter
@@ -79,7 +79,9 @@
         for other in others where Self.collection(of: other) == Self.collection(of: item) {
           if ItemAttributes.isOnly(identifier, try service.attributes(other)) {
             let prompt = try service.delete(other)
-            if prompt != Service.none { _ = try service.call(prompt, Service.Interface.prompt, "Dismiss") }
+            if prompt != SecretServiceProxy.none {
+              _ = try service.call(prompt, SecretServiceProxy.Interface.prompt, "Dismiss")
+            }
           }
         }
       } catch {}
@@ -104,7 +106,7 @@
       var candidates: [Candidate] = []
       for item in items {
         do throws(ServiceFailure) {
-          let modified = try service.property(item, Service.Interface.item, "Modified").unsigned
+          let modified = try service.property(item, SecretServiceProxy.Interface.item, "Modified").unsigned
           candidates.append(Candidate(path: item, modified: modified ?? 0))
         } catch  where error.isNoSuchObject {}
       }
@@ -134,7 +136,7 @@
     private func collectionIfAny() throws(ServiceFailure) -> String? {
       if let name = options.collection { return try collection(named: name) }
       let path = try service.readAlias("default")
-      return path == Service.none ? nil : path
+      return path == SecretServiceProxy.none ? nil : path
     }
 
     /// Where a new item goes: unlocked, and made if there is no default collection yet.
@@ -152,7 +154,7 @@
     private func revealHidden() throws(ServiceFailure) -> Bool {
       guard let collection = try collectionIfAny() else { return false }
       guard try service.isLocked(collection: collection) else { return false }
-      let items = try service.property(collection, Service.Interface.collection, "Items").strings
+      let items = try service.property(collection, SecretServiceProxy.Interface.collection, "Items").strings
       if !items.isEmpty { return false }
       try unlock([collection])
       return true
@@ -160,9 +162,9 @@
 
     private func collection(named name: String) throws(ServiceFailure) -> String {
       let alias = try service.readAlias(name)
-      if alias != Service.none { return alias }
+      if alias != SecretServiceProxy.none { return alias }
       for path in try service.collections() {
-        let label = try service.property(path, Service.Interface.collection, "Label").string
+        let label = try service.property(path, SecretServiceProxy.Interface.collection, "Label").string
         if label?.utf8.elementsEqual(name.utf8) ?? false { return path }
       }
       throw .secret(
@@ -181,16 +183,16 @@
         advice: "Make one in the desktop session, or use a vault: run secret init."
       )
       let made = try service.createCollection(label: "Default keyring", alias: "default")
-      if made.prompt == Service.none { return made.collection }
+      if made.prompt == SecretServiceProxy.none { return made.collection }
       let result = try prompter.ask(made.prompt, of: service, orThrow: refusal)
-      guard let path = result.string, path != Service.none else { throw .malformed }
+      guard let path = result.string, path != SecretServiceProxy.none else { throw .malformed }
       return path
     }
 
     /// Unlocks items or collections, with a prompt if there must be one.
     private func unlock(_ paths: [String]) throws(ServiceFailure) {
       let prompt = try service.unlock(paths)
-      if prompt != Service.none { _ = try prompter.ask(prompt, of: service, orThrow: Self.locked) }
+      if prompt != SecretServiceProxy.none { _ = try prompter.ask(prompt, of: service, orThrow: Self.locked) }
     }
   }
 #endif

@@ -32,7 +32,7 @@
     /// whole collection at each store; gnome-keyring takes 16 MiB before a bus breaks off.
     public static let maximumSecretSize = 1_048_576
 
-    let link: ServiceLink
+    let link: SecretServiceConnection
     let options: KeyringOptions
     let prompter: Prompter
     private let watcher: KeyringWatcher
@@ -45,7 +45,7 @@
     ) {
       let options = options ?? KeyringOptions(environment: environment)
       self.options = options
-      link = ServiceLink(environment: environment, options: options)
+      link = SecretServiceConnection(environment: environment, options: options)
       prompter = Prompter(options)
       watcher = KeyringWatcher(environment: environment, options: options)
     }
@@ -53,7 +53,7 @@
     /// Takes away every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
     public func cancelPrompts() { prompter.cancelAll() }
 
-    public func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       do throws(SecretError) {
         return try link.withService { service throws(ServiceFailure) in
           let search = ItemSearch(service, options, prompter)
@@ -110,7 +110,7 @@
           for item in try search.allItems(identifier) {
             do throws(ServiceFailure) {
               let prompt = try service.delete(item)
-              if prompt != Service.none {
+              if prompt != SecretServiceProxy.none {
                 _ = try prompter.ask(prompt, of: service, orThrow: ItemSearch.locked)
               }
               isRemoved = true
@@ -153,7 +153,7 @@
       _ payload: borrowing SecretBytes,
       _ identifier: SecretIdentifier,
       _ metadata: SecretMetadata?,
-      _ service: Service,
+      _ service: SecretServiceProxy,
       _ search: ItemSearch
     ) throws(ServiceFailure) {
       // The value last: until then the old one is there, whatever fails.
@@ -161,10 +161,11 @@
         let existing = try service.attributes(item)
         let attributes = ItemAttributes.attributes(identifier, metadata, over: existing)
         if !attributes.isSame(as: existing) {
-          try service.setProperty(item, Service.Interface.item, "Attributes", .dictionary(attributes))
+          try service.setProperty(
+            item, SecretServiceProxy.Interface.item, "Attributes", .dictionary(attributes))
         }
         let label = ItemAttributes.label(identifier, metadata)
-        try service.setProperty(item, Service.Interface.item, "Label", .string(label))
+        try service.setProperty(item, SecretServiceProxy.Interface.item, "Label", .string(label))
       }
       try service.setSecret(item, payload)
       tellOthers(item, service)
@@ -173,10 +174,10 @@
 
     /// gnome-keyring sends no signal for a new value, and one for a label, even if it is the same. Without
     /// it nobody would hear of an update. The store has succeeded by then, and is not made to fail by this.
-    private func tellOthers(_ item: String, _ service: Service) {
+    private func tellOthers(_ item: String, _ service: SecretServiceProxy) {
       do throws(ServiceFailure) {
-        let label = try service.property(item, Service.Interface.item, "Label")
-        try service.setProperty(item, Service.Interface.item, "Label", label)
+        let label = try service.property(item, SecretServiceProxy.Interface.item, "Label")
+        try service.setProperty(item, SecretServiceProxy.Interface.item, "Label", label)
       } catch {}
     }
 
@@ -184,7 +185,7 @@
       _ payload: borrowing SecretBytes,
       _ identifier: SecretIdentifier,
       _ metadata: SecretMetadata?,
-      _ service: Service,
+      _ service: SecretServiceProxy,
       _ search: ItemSearch
     ) throws(ServiceFailure) {
       let collection = try search.collectionForStoring()
@@ -203,7 +204,7 @@
               attributes: ItemAttributes.attributes(identifier, metadata, over: nil),
               payload
             )
-            if made.prompt != Service.none {
+            if made.prompt != SecretServiceProxy.none {
               _ = try prompter.ask(made.prompt, of: service, orThrow: ItemSearch.locked)
             }
           } catch {
@@ -222,7 +223,7 @@
         var found: [SecretIdentifier: ItemSearch.Candidate] = [:]
         for item in try search.readableItems(query) {
           do throws(ServiceFailure) {
-            let properties = try service.properties(item, Service.Interface.item)
+            let properties = try service.properties(item, SecretServiceProxy.Interface.item)
             guard let attributes = properties["Attributes"]?.dictionary,
               let identifier = ItemAttributes.identifier(attributes)
             else { continue }

@@ -54,24 +54,27 @@
       let bus = try BusConnection(address: address, seconds: deadline.remaining)
       status.isBusReachable = true
       let names = try bus.callBus("ListNames", seconds: deadline.remaining)[0]?.strings ?? []
-      status.isServiceRunning = names.contains(Service.name)
+      status.isServiceRunning = names.contains(SecretServiceProxy.name)
       let activatable = try bus.callBus("ListActivatableNames", seconds: deadline.remaining)[0]?.strings ?? []
-      status.isServiceActivatable = activatable.contains(Service.name)
+      status.isServiceActivatable = activatable.contains(SecretServiceProxy.name)
       guard status.isServiceRunning else { return }
 
       func ask(_ path: String, _ interface: String, _ method: String, _ arguments: [Variant])
         throws(ServiceFailure)
         -> Variant?
       {
-        try bus.call(Service.name, path: path, interface, method, arguments, seconds: deadline.remaining)[0]
+        try bus.call(
+          SecretServiceProxy.name, path: path, interface, method, arguments, seconds: deadline.remaining)[0]
       }
-      let alias = try ask(Service.path, Service.Interface.service, "ReadAlias", [.string("default")])?.string
-      guard let collection = alias, collection != Service.none else { return }
+      let alias = try ask(
+        SecretServiceProxy.path, SecretServiceProxy.Interface.service, "ReadAlias", [.string("default")])?
+        .string
+      guard let collection = alias, collection != SecretServiceProxy.none else { return }
       let properties = try ask(
         collection,
-        Service.Interface.properties,
+        SecretServiceProxy.Interface.properties,
         "GetAll",
-        [.string(Service.Interface.collection)]
+        [.string(SecretServiceProxy.Interface.collection)]
       )?.properties
       status.defaultCollection = properties?["Label"]?.string
       status.isLocked = properties?["Locked"]?.boolean

@@ -22,7 +22,7 @@
     /// Gives the result of the prompt at `path`. `refusal` is thrown where nobody may be asked.
     func ask(
       _ path: String,
-      of service: Service,
+      of service: SecretServiceProxy,
       orThrow refusal: SecretError
     ) throws(ServiceFailure) -> Variant {
       guard mayPrompt else {
@@ -41,7 +41,7 @@
 
     private func wait(
       for path: String,
-      of service: Service,
+      of service: SecretServiceProxy,
       on context: EventContext
     ) throws(ServiceFailure) -> Variant {
       let outcome = Outcome()
@@ -49,7 +49,7 @@
       let completed = SignalSubscription(
         service.bus,
         sender: service.owner,
-        interface: Service.Interface.prompt,
+        interface: SecretServiceProxy.Interface.prompt,
         member: "Completed",
         path: path
       ) { signal in
@@ -67,7 +67,7 @@
       ) { _ in outcome.isServiceGone = true }
 
       return try withExtendedLifetime((completed, gone)) { () throws(ServiceFailure) in
-        _ = try service.call(path, Service.Interface.prompt, "Prompt", [.string("")])
+        _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Prompt", [.string("")])
         let end = deadline.map { ContinuousClock.now + .seconds($0) }
         while true {
           if let (isDismissed, result) = outcome.completed {
@@ -112,9 +112,9 @@
     )
 
     /// Takes a prompt away. That it cannot be, since it or the service is gone, comes to the same.
-    private func dismiss(_ path: String, of service: Service) {
+    private func dismiss(_ path: String, of service: SecretServiceProxy) {
       do throws(ServiceFailure) {
-        _ = try service.call(path, Service.Interface.prompt, "Dismiss")
+        _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Dismiss")
       } catch {}
     }
   }

@@ -19,7 +19,8 @@
     /// Asks what the items that are there are called.
     mutating func learn() {
       do throws(ServiceFailure) {
-        let found = try call(Service.path, Service.Interface.service, "SearchItems", [.dictionary([:])])
+        let found = try call(
+          SecretServiceProxy.path, SecretServiceProxy.Interface.service, "SearchItems", [.dictionary([:])])
         for path in (found[0]?.strings ?? []).prefix(Self.mostKnown) { known[path] = try identifier(path) }
       } catch {
         // Not running, or going away: then a removal is told as a change of everything.
@@ -52,9 +53,9 @@
     private func identifier(_ path: String) throws(ServiceFailure) -> SecretIdentifier? {
       let answer = try call(
         path,
-        Service.Interface.properties,
+        SecretServiceProxy.Interface.properties,
         "Get",
-        [.string(Service.Interface.item), .string("Attributes")]
+        [.string(SecretServiceProxy.Interface.item), .string("Attributes")]
       )
       return answer[0]?.unboxed?.dictionary.flatMap(ItemAttributes.identifier)
     }
@@ -65,7 +66,7 @@
       _ method: String,
       _ arguments: [Variant]
     ) throws(ServiceFailure) -> Variant {
-      try bus.call(Service.name, path: path, interface, method, arguments, seconds: seconds)
+      try bus.call(SecretServiceProxy.name, path: path, interface, method, arguments, seconds: seconds)
     }
   }
 #endif

@@ -4,7 +4,7 @@
   internal import Glibc
   internal import Synchronization
 
-  /// One run of a watcher: connect, subscribe, deliver, and again.
+  /// One run of a watcher: connect, subscribe, drain, and again.
   final class WatchThread: Sendable {
     private let environment: [String: String]
     private let options: KeyringOptions
@@ -98,16 +98,20 @@
     private func watch(_ bus: BusConnection, afterInterruption: Bool) throws(ServiceFailure) {
       let log = SignalLog()
       let subscriptions = [
-        SignalSubscription(bus, sender: Service.name, interface: Service.Interface.collection) {
+        SignalSubscription(
+          bus, sender: SecretServiceProxy.name, interface: SecretServiceProxy.Interface.collection
+        ) {
           log.note($0)
         },
-        SignalSubscription(bus, sender: Service.name, interface: Service.Interface.service) { log.note($0) },
+        SignalSubscription(
+          bus, sender: SecretServiceProxy.name, interface: SecretServiceProxy.Interface.service
+        ) { log.note($0) },
         SignalSubscription(
           bus,
           sender: "org.freedesktop.DBus",
           interface: "org.freedesktop.DBus",
           member: "NameOwnerChanged",
-          firstArgument: Service.name
+          firstArgument: SecretServiceProxy.name
         ) { log.noteOwner($0) },
       ]
       let closed = ClosedNotice(bus, wake: context)

@@ -8,7 +8,7 @@ extension ConformanceCheck {
       let identifier = try context.identifier("async")
       try context.await {
         try await context.backend.store(SecretBytes(copying: "1"), for: identifier)
-        let found = try await context.backend.lookup(identifier)?.array
+        let found = try await context.backend.lookUp(identifier)?.array
         try ConformanceContext.expect(found, toBe: Array("1".utf8), "an async lookup")
         try context.expect(
           try await context.backend.items(inService: context.service).count == 1,
@@ -26,7 +26,7 @@ extension ConformanceCheck {
           "an async remove says there was none"
         )
         try context.expect(!(try await context.backend.remove(identifier)), "a second one says there was one")
-        let found = try await context.backend.lookup(identifier)?.array
+        let found = try await context.backend.lookUp(identifier)?.array
         try ConformanceContext.expect(found, toBe: nil, "an async lookup after a remove")
       }
     }

@@ -98,7 +98,7 @@ struct ConformanceContext: Sendable {
   }
 
   func value(_ identifier: SecretIdentifier) throws -> [UInt8]? {
-    guard let secret = try backend.lookup(identifier) else { return nil }
+    guard let secret = try backend.lookUp(identifier) else { return nil }
     return secret.array
   }
 

@@ -43,7 +43,7 @@ extension ConformanceCheck {
       let seen = try backend.transaction { transaction throws(SecretError) in
         var seen: [[UInt8]?] = []
         func look(_ identifier: SecretIdentifier) throws(SecretError) {
-          if let secret = try transaction.lookup(identifier) {
+          if let secret = try transaction.lookUp(identifier) {
             seen.append(secret.array)
           } else {
             seen.append(nil)
@@ -114,7 +114,7 @@ extension ConformanceCheck {
         guard let kept else { throw ConformanceContext.Expectation("a transaction's closure was not called") }
         try context.expectError([.conflict], from: "lookup in a transaction that is over") {
           () throws(SecretError) in
-          _ = try kept.lookup(identifier)
+          _ = try kept.lookUp(identifier)
         }
         try context.expectError([.conflict], from: "item in a transaction that is over") {
           () throws(SecretError) in
@@ -137,7 +137,7 @@ extension ConformanceCheck {
       try context.store("before", a)
       let service = context.service
       let calls: [(String, () throws(SecretError) -> Void)] = [
-        ("lookup", { () throws(SecretError) in _ = try backend.lookup(a) }),
+        ("lookup", { () throws(SecretError) in _ = try backend.lookUp(a) }),
         (
           "store",
           { () throws(SecretError) in try backend.store(SecretBytes(copying: "x"), for: a, metadata: nil) }
@@ -219,7 +219,7 @@ extension ConformanceCheck {
       try context.onThreads(threads) { _ in
         for _ in 0..<rounds {
           try backend.transaction { transaction throws(SecretError) in
-            let count = Int(try transaction.lookup(counter)?.string() ?? "0") ?? 0
+            let count = Int(try transaction.lookUp(counter)?.string() ?? "0") ?? 0
             try transaction.store(SecretBytes(copying: String(count + 1)), for: counter, metadata: nil)
           }
         }

@@ -1,3 +1,5 @@
+internal import CofferSystem
+internal import CofferVaultFormat
 public import CofferCore
 internal import Glibc
 
@@ -47,7 +49,7 @@ extension VaultBackend {
     } catch {
       if error.number != ENOENT { throw .io(error, "make", path: path) }
     }
-    let keys = VaultKeys(randomness: environment.randomness)
+    let keys = DerivedKeys(randomness: environment.randomness)
     let vaultID = environment.randomness.bytes16()
     let slot = try KeySlot.make(
       credential,
@@ -57,7 +59,7 @@ extension VaultBackend {
       options: options,
       environment: environment
     )
-    var new = try NewVaultFile(
+    var new = try VaultFileWriter(
       at: location,
       path: path,
       temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
@@ -78,7 +80,7 @@ extension KeySlot {
   /// A new slot, in which `credential` wraps the master key of `keys`.
   static func make(
     _ credential: borrowing VaultCredential,
-    for keys: VaultKeys,
+    for keys: DerivedKeys,
     vaultID: Bytes16,
     label: String,
     options: VaultOptions,
@@ -94,7 +96,7 @@ extension KeySlot {
     let parameters = try credential.parameters(options)
     let salt = environment.randomness.array(16)
     guard
-      let secret = try KeySlotSecret(credential, parameters: parameters, salt: salt, limits: options)
+      let secret = try SlotKey(credential, parameters: parameters, salt: salt, limits: options)
     else { throw SecretError(.invalidKey, "The credential fits no kind of key slot.") }
     let header = KeySlot.slotHeader(
       id: environment.randomness.bytes16(),
@@ -126,11 +128,11 @@ extension VaultCredential {
       }
       return .key
     case .passphrase(let passphrase):
-      guard (1...KeySlotSecret.maximumPassphraseLength).contains(passphrase.count) else {
+      guard (1...SlotKey.maximumPassphraseLength).contains(passphrase.count) else {
         throw SecretError(
           .invalidKey,
           "The passphrase is \(passphrase.count) bytes long.",
-          advice: "Use 1 to \(KeySlotSecret.maximumPassphraseLength) bytes, and more than a few."
+          advice: "Use 1 to \(SlotKey.maximumPassphraseLength) bytes, and more than a few."
         )
       }
       return .passphrase(

@@ -1,3 +1,4 @@
+internal import CofferVaultFormat
 public import CofferCore
 internal import Dispatch
 
@@ -58,7 +59,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   // MARK: SecretBackend
 
-  public func lookup(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try withSession { session throws(SecretError) in
       try session.read { vault throws(SecretError) in
         guard let item = try vault.find(vault.keys.lookupID(identifier)) else { return nil }
@@ -168,7 +169,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// What can be known of a vault without its key. Throws as every use of it would.
   public static func describe(path: String) throws(SecretError) -> VaultDescription {
-    try LockedVault(path: path, environment: VaultEnvironment()).description
+    try VaultFile(path: path, environment: VaultEnvironment()).description
   }
 
   // MARK: Key slots

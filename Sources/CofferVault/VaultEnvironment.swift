@@ -1,3 +1,4 @@
+package import CofferSystem
 package import FoundationEssentials
 internal import CLinux
 internal import Glibc
@@ -15,7 +16,7 @@ package struct VaultEnvironment: Sendable {
   package var sleep: @Sendable (_ seconds: Double) -> Void
   /// How many bytes of metadata the tail may always have before a change writes the file anew. Each reader
   /// goes through them: 256 KiB are about 1,300 changes, and a millisecond.
-  package var leastTail = 256 << 10
+  package var compactionThreshold = 256 << 10
 
   package init(
     fileSystem: any FileSystem = LinuxFileSystem(),

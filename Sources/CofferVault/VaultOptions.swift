@@ -1,3 +1,5 @@
+internal import CofferSystem
+
 /// What a vault may cost to open, and how long it may wait.
 public struct VaultOptions: Sendable {
   /// Seconds to wait for another process's or thread's change before `.timedOut`.

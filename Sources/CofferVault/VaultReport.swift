@@ -1,3 +1,5 @@
+internal import CofferSystem
+internal import CofferVaultFormat
 public import CofferCore
 
 /// What a verification read, all of it authentic.
@@ -28,12 +30,12 @@ public struct VaultReport: Hashable, Sendable {
     }
   }
 
-  init(verifying open: OpenVault) throws(SecretError) {
+  init(verifying open: UnlockedVault) throws(SecretError) {
     let vault = open.vault
     let keys = open.keys
     var live: Set<Bytes16> = []
 
-    func check(_ item: StoredItem) throws(SecretError) {
+    func check(_ item: BlockEntry) throws(SecretError) {
       let identifier = try item.record.identifier()
       guard keys.lookupID(identifier) == item.record.id else {
         throw .tampered("a record has the lookup id of another name")
@@ -48,7 +50,7 @@ public struct VaultReport: Hashable, Sendable {
         live.insert(item.record.id)
       }
     }
-    var frames = FrameReader(
+    var frames = TailReader(
       vault,
       keys: keys,
       from: open.state.baseEnd,

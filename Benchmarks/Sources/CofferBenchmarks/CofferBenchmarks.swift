@@ -54,7 +54,7 @@ import Glibc
     let (one, other) = try compare(rounds: 101) {
       for _ in 0..<100 {
         index = (index + 7919) % count
-        guard try vault.lookup(name(index)) != nil else { fatalError("missing") }
+        guard try vault.lookUp(name(index)) != nil else { fatalError("missing") }
       }
     } _: {
       for _ in 0..<100 { raw.open() }

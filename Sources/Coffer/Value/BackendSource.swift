@@ -1,3 +1,4 @@
+internal import CofferConfiguration
 internal import CofferCore
 
 /// Where a value's backend comes from: given, or chosen at first use.

@@ -12,12 +12,12 @@ final class SecretHub: Sendable, Observable {
   /// What a read of the backend gave.
   enum Reading: Sendable {
     case absent
-    case secret(KeptSecret)
+    case secret(SharedSecret)
     case failed(SecretError)
   }
 
   /// What observers were last told, without the secret itself.
-  private enum Told: Equatable {
+  private enum LastPublished: Equatable {
     case nothing
     case absent
     case secret(SecretFingerprint)
@@ -31,7 +31,7 @@ final class SecretHub: Sendable, Observable {
   }
 
   private struct State {
-    var told = Told.nothing
+    var told = LastPublished.nothing
     /// Someone has read the secret, or is about to, outside `order`.
     var hasReaders = false
     /// A reader has met a failure that nobody else was told of: that it is over is news.
@@ -50,11 +50,11 @@ final class SecretHub: Sendable, Observable {
   /// Held while watching begins.
   private let beginning = DeadlineLock()
   private let registrar = ObservationRegistrar()
-  private let fingerprintKey = KeptSecret(.random(count: 32))
+  private let fingerprintKey = SharedSecret(.random(count: 32))
   private let onRelease: @Sendable () -> Void
 
   /// Seconds to wait for another thread's write. A keyring may be asking a person meanwhile.
-  private static let patience = 120.0
+  private static let timeout = 120.0
 
   init(_ identifier: SecretIdentifier, source: BackendSource, onRelease: @escaping @Sendable () -> Void) {
     self.identifier = identifier
@@ -81,7 +81,7 @@ final class SecretHub: Sendable, Observable {
       let backend = try source.resolve()
       // Before the read: what changes after it is told.
       watch(backend)
-      secret = try backend.lookup(identifier)
+      secret = try backend.lookUp(identifier)
     } catch {
       state.withLock { $0.hasFailed = true }
       throw error.about(identifier)
@@ -105,9 +105,9 @@ final class SecretHub: Sendable, Observable {
     }
     do throws(SecretError) {
       watch(try source.resolve())
-      try order.withLock(seconds: Self.patience) { () throws(SecretError) in
+      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in
         let reading = readNow()
-        noteChange(to: reading)
+        publishIfChanged(to: reading)
         continuation.yield(reading)
         state.withLock { $0.listeners[key] = continuation }
       }
@@ -115,7 +115,7 @@ final class SecretHub: Sendable, Observable {
       continuation.yield(.failed(error.about(identifier)))
       state.withLock { $0.listeners[key] = continuation }
     }
-    deliver()
+    drain()
     return stream
   }
 
@@ -124,8 +124,8 @@ final class SecretHub: Sendable, Observable {
 
   private func readNow() -> Reading {
     do throws(SecretError) {
-      guard let secret = try source.resolve().lookup(identifier) else { return .absent }
-      return .secret(KeptSecret(secret))
+      guard let secret = try source.resolve().lookUp(identifier) else { return .absent }
+      return .secret(SharedSecret(secret))
     } catch {
       return .failed(error.about(identifier))
     }
@@ -135,7 +135,7 @@ final class SecretHub: Sendable, Observable {
 
   /// Stores the secret, and tells of it.
   func store(_ secret: consuming SecretBytes) throws(SecretError) {
-    let kept = KeptSecret(secret)
+    let kept = SharedSecret(secret)
     try write { backend throws(SecretError) in
       try backend.store(kept.bytes, for: identifier)
       return .secret(kept)
@@ -147,7 +147,7 @@ final class SecretHub: Sendable, Observable {
     try write { backend throws(SecretError) in
       if try backend.remove(identifier) { return .absent }
       // Another process may have removed it, and that is still to be told.
-      noteChange(to: .absent)
+      publishIfChanged(to: .absent)
       return nil
     }
   }
@@ -159,19 +159,19 @@ final class SecretHub: Sendable, Observable {
     _ old: borrowing SecretBytes?,
     with new: consuming SecretBytes
   ) throws(SecretError) -> Bool {
-    let kept = KeptSecret(new)
+    let kept = SharedSecret(new)
     let expected = told(old)
     var isReplaced = false
     try write { backend throws(SecretError) in
       if let backend = backend as? any TransactionalSecretBackend {
         isReplaced = try backend.transaction { transaction throws(SecretError) in
-          let current = try transaction.lookup(identifier)
+          let current = try transaction.lookUp(identifier)
           if told(current) != expected { return false }
           try transaction.store(kept.bytes, for: identifier, metadata: nil)
           return true
         }
       } else {
-        let current = try backend.lookup(identifier)
+        let current = try backend.lookUp(identifier)
         if told(current) == expected {
           try backend.store(kept.bytes, for: identifier)
           isReplaced = true
@@ -187,25 +187,25 @@ final class SecretHub: Sendable, Observable {
   ) throws(SecretError) {
     do throws(SecretError) {
       let backend = try source.resolve()
-      try order.withLock(seconds: Self.patience) { () throws(SecretError) in
+      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in
         if let reading = try body(backend) { announce(reading) }
       }
     } catch {
       throw error.about(identifier)
     }
-    deliver()
+    drain()
   }
 
   // MARK: Telling
 
-  private func told(_ secret: borrowing SecretBytes?) -> Told {
+  private func told(_ secret: borrowing SecretBytes?) -> LastPublished {
     switch secret {
     case .some(let secret): .secret(secret.fingerprint(under: fingerprintKey.bytes))
     case .none: .absent
     }
   }
 
-  private func told(_ reading: Reading) -> Told {
+  private func told(_ reading: Reading) -> LastPublished {
     switch reading {
     case .absent: .absent
     case .secret(let secret): .secret(secret.bytes.fingerprint(under: fingerprintKey.bytes))
@@ -213,7 +213,7 @@ final class SecretHub: Sendable, Observable {
     }
   }
 
-  /// Puts the reading into the outbox. Called with `order` held; ``deliver()`` follows when it is not.
+  /// Puts the reading into the outbox. Called with `order` held; ``drain()`` follows when it is not.
   private func announce(_ reading: Reading) {
     let told = told(reading)
     state.withLock { state in
@@ -224,7 +224,7 @@ final class SecretHub: Sendable, Observable {
   }
 
   /// Announces the reading if it is not what was told last. Called with `order` held.
-  private func noteChange(to reading: Reading) {
+  private func publishIfChanged(to reading: Reading) {
     let new = told(reading)
     let isNews = state.withLock { state in
       // Nobody knows of anything else: this is where it begins.
@@ -240,7 +240,7 @@ final class SecretHub: Sendable, Observable {
 
   /// Empties the outbox, in order. One thread at a time does; the others leave theirs to it, as does an
   /// observer that writes while it is being told.
-  private func deliver() {
+  private func drain() {
     while true {
       let next: Announcement? = state.withLock { state in
         if state.isDelivering || state.outbox.isEmpty { return nil }
@@ -292,10 +292,10 @@ final class SecretHub: Sendable, Observable {
   /// Reads anew after a change somewhere, and tells if it is news.
   private func reread() {
     do throws(SecretError) {
-      try order.withLock(seconds: Self.patience) { () throws(SecretError) in noteChange(to: readNow()) }
+      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
     } catch {
       // A writer here has had the hub for two minutes. Its own write is told when it ends.
     }
-    deliver()
+    drain()
   }
 }

@@ -1,3 +1,4 @@
+package import CofferVaultFormat
 internal import CSodium
 
 /// Where nonces, keys, salts and ids come from.

@@ -1,3 +1,4 @@
+internal import CofferVaultFormat
 internal import CSodium
 package import CofferCore
 

@@ -1,0 +1,122 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct DockerCredentialCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "docker-credential",
+    abstract: "Keep docker's logins: a credential helper for docker.",
+    discussion: """
+      docker runs a program named docker-credential-secret: make a link of that name to this program on PATH, and \
+      write {"credsStore": "secret"} into ~/.docker/config.json. A login is the secret with the service docker:URL \
+      and the username as its name. docker's requests come on standard input; what goes wrong is said on standard \
+      output, too, where docker looks for it.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: StoreOptions
+
+  @Argument(help: "What docker wants done: store, get, erase, list, or version.")
+  var action: String
+
+  private static let prefix = "docker:"
+
+  struct Login: Codable {
+    var serverURL: String?
+    var username: String?
+    var secret: String?
+    private enum CodingKeys: String, CodingKey {
+      case serverURL = "ServerURL"
+      case username = "Username"
+      case secret = "Secret"
+    }
+  }
+
+  /// The three texts that docker tells failures apart by, from docker-credential-helpers.
+  enum Refusal: String, Error {
+    case notFound = "credentials not found in native keychain"
+    case noURL = "no credentials server URL"
+    case noUsername = "no credentials username"
+  }
+
+  func run() throws {
+    do {
+      switch action {
+      case "store": try store()
+      case "get": try get()
+      case "erase": try erase()
+      case "list": try list()
+      case "version":
+        try Output.standard.write(
+          "docker-credential-secret (secret) \(SecretCommand.configuration.version)\n")
+      default: throw Failure.usage("docker asked for “\(action)”, which this version does not know.")
+      }
+    } catch let refusal as Refusal {
+      try Output.standard.write(refusal.rawValue + "\n")
+      throw ExitCode(1)
+    } catch let error as SecretError {
+      try Output.standard.write("\(error)".printable + "\n")
+      throw error
+    } catch let failure as Failure {
+      try Output.standard.write(failure.message.printable + "\n")
+      throw failure
+    }
+  }
+
+  private func store() throws {
+    let login = try ProgramJSON.input(
+      Login.self,
+      wanted: "an object with ServerURL, Username and Secret"
+    )
+    guard let url = login.serverURL, !url.isEmpty else { throw Refusal.noURL }
+    guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
+    let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
+    try StoredLogin.replaceAll(
+      identifier,
+      with: SecretBytes(copying: login.secret ?? ""),
+      in: try global.store()
+    )
+  }
+
+  private func get() throws {
+    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
+    let store = try global.store()
+    guard let identifier = try StoredLogin.latest(in: service, of: store),
+      let value = try store.lookUp(identifier)
+    else { throw Refusal.notFound }
+    try ProgramJSON.line(
+      Login(
+        serverURL: String(identifier.service.dropFirst(Self.prefix.count)),
+        username: identifier.account,
+        secret: try value.string()
+      )
+    )
+  }
+
+  private func erase() throws {
+    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
+    let store = try global.store()
+    for item in try store.items(inService: service) { try store.remove(item.identifier) }
+  }
+
+  private func list() throws {
+    var logins: [String: String] = [:]
+    let items = try global.store().items(inService: nil)
+      .filter { $0.identifier.service.utf8.starts(with: Self.prefix.utf8) }
+      .sorted { ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast) }
+    for item in items {
+      logins[String(item.identifier.service.dropFirst(Self.prefix.count))] = item.identifier.account
+    }
+    try ProgramJSON.line(logins)
+  }
+
+  /// The server's address, which is all of the input but blanks around it.
+  static func url(in input: borrowing SecretBytes) throws -> String {
+    let text = try input.string()
+    let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
+    let bytes = Array(text.utf8.drop { blanks.contains($0) })
+    let count = bytes.lastIndex { !blanks.contains($0) }.map { $0 + 1 } ?? 0
+    guard count > 0 else { throw Refusal.noURL }
+    return String(decoding: bytes[..<count], as: UTF8.self)
+  }
+}

@@ -1,0 +1,180 @@
+internal import Coffer
+
+/// Reads the text of a ``Dotenv`` file, without its values ever being outside guarded memory.
+struct DotenvParser {
+  private var index = 0
+  private var line = 1
+
+  private struct Unreadable: Error {
+    let reason: String
+    init(_ reason: String) { self.reason = reason }
+  }
+
+  /// The entries, and the lines that are none. Goes on behind such a line, so that all of them are named.
+  static func parse(_ bytes: Span<UInt8>) -> (entries: [Dotenv.Entry], problems: [Dotenv.Problem]) {
+    var parser = DotenvParser()
+    var entries: [Dotenv.Entry] = []
+    var problems: [Dotenv.Problem] = []
+    var lines: [String: Int] = [:]
+    while parser.index < bytes.count {
+      let start = (line: parser.line, index: parser.index)
+      do throws(Unreadable) {
+        guard let (name, value) = try parser.assignment(bytes) else { continue }
+        if let other = lines.updateValue(start.line, forKey: name) {
+          problems.append(
+            Dotenv.Problem(line: start.line, text: "has the name \(name), as line \(other) has"))
+        }
+        entries.append(Dotenv.Entry(name: name, value: value, line: start.line))
+      } catch {
+        problems.append(Dotenv.Problem(line: start.line, text: error.reason))
+        // From the first line on again: what was taken for a value's further lines may be none.
+        (parser.line, parser.index) = start
+        parser.skipLine(bytes)
+      }
+    }
+    return (entries, problems)
+  }
+
+  /// One line, or more where a value has line ends in it. `nil`: nothing but blanks or a comment.
+  private mutating func assignment(
+    _ bytes: Span<UInt8>
+  ) throws(Unreadable) -> (name: String, value: SharedSecret)? {
+    skipBlanks(bytes)
+    if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
+      skipLine(bytes)
+      return nil
+    }
+    var name = name(bytes)
+    if name == "export", Self.isBlank(peek(bytes)) {
+      skipBlanks(bytes)
+      name = self.name(bytes)
+    }
+    guard EnvironmentAssignment.isVariableName(name) else {
+      throw Unreadable("does not begin with a name of letters, digits and underscores")
+    }
+    guard peek(bytes) == UInt8(ascii: "=") else {
+      throw Unreadable("has no equals sign right behind its name")
+    }
+    index += 1
+    let value: SharedSecret
+    switch peek(bytes) {
+    case UInt8(ascii: "'"): value = try singleQuoted(bytes)
+    case UInt8(ascii: "\""): value = try doubleQuoted(bytes)
+    default: value = try bare(bytes)
+    }
+    let end = index
+    skipBlanks(bytes)
+    guard atLineEnd(bytes) || (index > end && peek(bytes) == UInt8(ascii: "#")) else {
+      throw Unreadable("has something behind its value: write quotes around all of it")
+    }
+    skipLine(bytes)
+    return (name, value)
+  }
+
+  private mutating func name(_ bytes: Span<UInt8>) -> String {
+    let start = index
+    while let byte = peek(bytes), !Self.isBlank(byte), byte != UInt8(ascii: "="), !atLineEnd(bytes) {
+      index += 1
+    }
+    return bytes.extracting(start..<index).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private mutating func bare(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+    let start = index
+    while let byte = peek(bytes), !Self.isBlank(byte), !atLineEnd(bytes) {
+      if "'\"$\\`".utf8.contains(byte) || byte == 0 {
+        throw Unreadable("has a quote, $, backslash or backquote in it: write single quotes around the value")
+      }
+      index += 1
+    }
+    return SharedSecret(SecretBytes(copying: bytes.extracting(start..<index)))
+  }
+
+  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+    index += 1
+    let start = index
+    while let byte = peek(bytes), byte != UInt8(ascii: "'") {
+      if byte == 0 { throw Unreadable("has a NUL in its value") }
+      advance(byte)
+    }
+    guard index < bytes.count else { throw Unreadable("has a single quote that is never closed") }
+    index += 1
+    return SharedSecret(SecretBytes(copying: bytes.extracting(start..<(index - 1))))
+  }
+
+  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+    index += 1
+    let start = index
+    var count = 0
+    while let byte = peek(bytes), byte != UInt8(ascii: "\"") {
+      switch byte {
+      case 0: throw Unreadable("has a NUL in its value")
+      case UInt8(ascii: "$"), UInt8(ascii: "`"):
+        throw Unreadable("has a bare $ or backquote between double quotes: write a backslash before it")
+      case UInt8(ascii: "\\"):
+        index += 1
+        guard let escape = peek(bytes), Self.escaped(escape) != nil else {
+          throw Unreadable("has a backslash before something that needs none")
+        }
+      default: break
+      }
+      if let byte = peek(bytes) { advance(byte) }
+      count += 1
+    }
+    guard index < bytes.count else { throw Unreadable("has a double quote that is never closed") }
+    let raw = bytes.extracting(start..<index)
+    index += 1
+    let value = SecretBytes(count: count) { block in
+      var from = 0
+      for to in 0..<count {
+        if raw[from] == UInt8(ascii: "\\") {
+          from += 1
+          block[to] = Self.escaped(raw[from]) ?? raw[from]
+        } else {
+          block[to] = raw[from]
+        }
+        from += 1
+      }
+    }
+    return SharedSecret(value)
+  }
+
+  private static func escaped(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "n"): UInt8(ascii: "\n")
+    case UInt8(ascii: "r"): UInt8(ascii: "\r")
+    case UInt8(ascii: "t"): UInt8(ascii: "\t")
+    case UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "$"), UInt8(ascii: "`"): byte
+    default: nil
+    }
+  }
+
+  // MARK: places
+
+  private func peek(_ bytes: Span<UInt8>) -> UInt8? { index < bytes.count ? bytes[index] : nil }
+
+  private static func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
+
+  /// At LF, at CRLF, or at the end.
+  private func atLineEnd(_ bytes: Span<UInt8>) -> Bool {
+    guard let byte = peek(bytes) else { return true }
+    if byte == UInt8(ascii: "\n") { return true }
+    return byte == UInt8(ascii: "\r") && (index + 1 == bytes.count || bytes[index + 1] == UInt8(ascii: "\n"))
+  }
+
+  private mutating func advance(_ byte: UInt8) {
+    if byte == UInt8(ascii: "\n") { line += 1 }
+    index += 1
+  }
+
+  private mutating func skipBlanks(_ bytes: Span<UInt8>) {
+    while Self.isBlank(peek(bytes)) { index += 1 }
+  }
+
+  private mutating func skipLine(_ bytes: Span<UInt8>) {
+    while let byte = peek(bytes) {
+      advance(byte)
+      if byte == UInt8(ascii: "\n") { return }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+internal import Coffer
+
+/// A text with references in it, each of which stands for a secret's value.
+///
+/// `{{ secret://SERVICE/ACCOUNT }}` is a reference up to the braces. A bare `secret://…` runs as far as
+/// letters, digits and `-._~%` go, with one slash among them: what a URI need not escape. Everything else is
+/// kept byte for byte.
+struct Template: ~Copyable {
+  private enum Part {
+    case text(Range<Int>)
+    case value(SecretIdentifier)
+  }
+  private final class Value {
+    let bytes: SecretBytes
+    init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
+  }
+
+  private let source: SecretBytes
+  private let parts: [Part]
+
+  /// Throws where something begins as a reference and is none.
+  init(_ source: consuming SecretBytes) throws {
+    parts = try source.withBytes { try Self.parse($0) }
+    self.source = source
+  }
+
+  /// The secrets that the template needs, each once, in its order.
+  var identifiers: [SecretIdentifier] {
+    var seen: Set<SecretIdentifier> = []
+    return parts.compactMap { part in
+      if case .value(let identifier) = part, seen.insert(identifier).inserted { identifier } else { nil }
+    }
+  }
+
+  /// The text with every reference's value in its place, verbatim. Throws where one is missing.
+  borrowing func filled(from store: any SecretBackend) throws -> SecretBytes {
+    var values: [SecretIdentifier: Value] = [:]
+    for identifier in identifiers {
+      guard let value = try store.lookUp(identifier) else {
+        let failure = MissingSecret.failure(identifier, in: store)
+        throw Failure(failure.status, failure.message + " Nothing was written.")
+      }
+      values[identifier] = Value(value)
+    }
+    let count = parts.reduce(0) { count, part in
+      switch part {
+      case .text(let range): count + range.count
+      case .value(let identifier): count + (values[identifier]?.bytes.count ?? 0)
+      }
+    }
+    return SecretBytes(count: count) { block in
+      var end = 0
+      func append(_ bytes: Span<UInt8>) {
+        bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: block[end...]).copyMemory(from: $0) }
+        end += bytes.count
+      }
+      for part in parts {
+        switch part {
+        case .text(let range): source.withBytes { append($0.extracting(range)) }
+        case .value(let identifier): values[identifier]?.bytes.withBytes { append($0) }
+        }
+      }
+    }
+  }
+
+  private static func parse(_ bytes: Span<UInt8>) throws -> [Part] {
+    let scheme = Array(SecretReference.scheme.utf8)
+    func begins(_ text: [UInt8], at index: Int) -> Bool {
+      index + text.count <= bytes.count && text.indices.allSatisfy { bytes[index + $0] == text[$0] }
+    }
+    var parts: [Part] = []
+    var textStart = 0
+    var index = 0
+    func add(_ reference: Range<Int>, whole: Range<Int>) throws {
+      let text = String(decoding: reference.map { bytes[$0] }, as: UTF8.self)
+      guard let found = try SecretReference(text) else { return }
+      if textStart < whole.lowerBound { parts.append(.text(textStart..<whole.lowerBound)) }
+      parts.append(.value(found.identifier))
+      textStart = whole.upperBound
+    }
+    while index < bytes.count {
+      if bytes[index] == UInt8(ascii: "{"), begins(Array("{{".utf8), at: index) {
+        var start = index + 2
+        while start < bytes.count, isBlank(bytes[start]) { start += 1 }
+        if begins(scheme, at: start) {
+          var end = start
+          while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), !begins(Array("}}".utf8), at: end) {
+            end += 1
+          }
+          guard begins(Array("}}".utf8), at: end) else {
+            throw Failure.usage("A reference in double braces is not closed on its line.")
+          }
+          let close = end + 2
+          while end > start, isBlank(bytes[end - 1]) { end -= 1 }
+          try add(start..<end, whole: index..<close)
+          index = close
+          continue
+        }
+      }
+      if bytes[index] == scheme[0], begins(scheme, at: index) {
+        var end = index + scheme.count
+        var slashes = 0
+        while end < bytes.count {
+          if bytes[end] == UInt8(ascii: "/") {
+            slashes += 1
+            if slashes > 1 { break }
+          } else if !isUnreserved(bytes[end]) {
+            break
+          }
+          end += 1
+        }
+        try add(index..<end, whole: index..<end)
+        index = end
+        continue
+      }
+      index += 1
+    }
+    if textStart < bytes.count { parts.append(.text(textStart..<bytes.count)) }
+    return parts
+  }
+
+  private static func isBlank(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+  }
+
+  private static func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: "-._~%".utf8.contains(byte)
+    }
+  }
+}

@@ -1,0 +1,3 @@
+internal import CofferTool
+
+SecretTool.main()

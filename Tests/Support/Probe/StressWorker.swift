@@ -1,0 +1,165 @@
+internal import CofferConfiguration
+internal import Coffer
+internal import CofferCore
+internal import CofferVault
+
+/// Changes an open vault in every way there is, one call after the other, until it is killed.
+///
+/// Before each call it writes a line that says what the call will do, and after it another that it returned, each
+/// with one write. Whoever reads them knows what must be in the vault. A value is `PREFIX.STEP.`, so many
+/// times in a row, and is written `STEPxCOUNT`; `-` stands for none.
+struct StressWorker {
+  private let vault: String
+  private let backend: VaultBackend
+  private let prefix: String
+  private var random: SystemRandomNumberGenerator
+  private var step: Int
+
+  private static let keyCount = 6
+  private static let slotLabel = "stress "
+
+  init(vault: String, prefix: String, firstStep: Int) {
+    self.vault = vault
+    self.prefix = prefix
+    step = firstStep
+    random = SystemRandomNumberGenerator()
+    var options = VaultOptions()
+    options.lockTimeout = 300
+    backend = CofferConfiguration.current().vault(at: vault, options: options)
+  }
+
+  mutating func run() throws -> Never {
+    try report("snapshot", Array(0..<Self.keyCount))
+    while true {
+      step += 1
+      switch Int.random(in: 0..<100, using: &random) {
+      case 0..<35: try change(1)
+      case 35..<70: try change(Int.random(in: 2...4, using: &random))
+      case 70..<76: try giveUp()
+      case 76..<88: try report("read", [Int.random(in: 0..<Self.keyCount, using: &random)])
+      case 88..<94: try call("") { () throws(SecretError) in try backend.compact() }
+      default: try changeSlots()
+      }
+    }
+  }
+
+  private func identifier(_ key: Int) throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(service: "secret", account: "\(prefix).\(key)")
+  }
+
+  /// Says what `body` will change, does it, and says that it is done or, where others' changes may forbid it,
+  /// that it was refused.
+  private func call(
+    _ changes: String, refusals: [SecretError.Code] = [], _ body: () throws(SecretError) -> Void
+  ) throws {
+    Probe.write("intent \(changes)\n")
+    do throws(SecretError) {
+      try body()
+      Probe.write("done\n")
+    } catch {
+      guard refusals.contains(error.code) else { throw error }
+      Probe.write("refused\n")
+    }
+  }
+
+  private typealias Change = (key: Int, count: Int?)
+
+  private mutating func changes(_ count: Int) -> [Change] {
+    Array(0..<Self.keyCount).shuffled(using: &random).prefix(count).map { key in
+      if Int.random(in: 0..<5, using: &random) == 0 { return (key, nil) }
+      // Now and then large, so that the file is written anew.
+      return (key, Int.random(in: 0..<20, using: &random) == 0 ? 10_000 : 2)
+    }
+  }
+
+  private func value(_ count: Int) -> SecretBytes {
+    SecretBytes(copying: String(repeating: "\(prefix).\(step).", count: count))
+  }
+
+  /// Stores and removes keys: one by a call of its own, several in one transaction.
+  private mutating func change(_ count: Int) throws {
+    let changes = changes(count)
+    let text = changes.map { "\($0.key)=\($0.count.map { "\(step)x\($0)" } ?? "-")" }
+    try call(text.joined(separator: " ")) { () throws(SecretError) in
+      if changes.count == 1, let (key, count) = changes.first {
+        if let count {
+          try backend.store(value(count), for: identifier(key))
+        } else {
+          try backend.remove(identifier(key))
+        }
+        return
+      }
+      try backend.transaction { transaction throws(SecretError) in try apply(changes, transaction) }
+    }
+  }
+
+  private func apply(_ changes: [Change], _ transaction: any SecretTransaction) throws(SecretError) {
+    for (key, count) in changes {
+      if let count {
+        try transaction.store(value(count), for: identifier(key), metadata: nil)
+      } else {
+        try transaction.remove(identifier(key))
+      }
+    }
+  }
+
+  /// A transaction that throws at its end, and so changes nothing.
+  private mutating func giveUp() throws {
+    let changes = changes(3)
+    try call("", refusals: [.unsupported]) { () throws(SecretError) in
+      try backend.transaction { transaction throws(SecretError) in
+        try apply(changes, transaction)
+        throw SecretError(.unsupported, "It is given up.")
+      }
+    }
+  }
+
+  /// Says what the keys hold, all as of one moment.
+  private func report(_ word: String, _ keys: [Int]) throws {
+    var texts: [String] = []
+    try backend.transaction { transaction throws(SecretError) in
+      for key in keys { texts.append("\(key)=\(try text(transaction.lookUp(identifier(key))))") }
+    }
+    Probe.write("\(word) \(texts.joined(separator: " "))\n")
+  }
+
+  /// What a value says of itself, if all of it says so.
+  private func text(_ value: consuming SecretBytes?) throws(SecretError) -> String {
+    guard let value else { return "-" }
+    let text = try value.string()
+    let parts = text.split(separator: ".", maxSplits: 2)
+    guard parts.count > 1, parts[0] == prefix else { return "?" }
+    let unit = "\(prefix).\(parts[1])."
+    let count = text.utf8.count / unit.utf8.count
+    return text == String(repeating: unit, count: count) ? "\(parts[1])x\(count)" : "?"
+  }
+
+  // MARK: Key slots
+
+  /// Gives the vault one more key, or takes one of those away. Others do so meanwhile, and then it is refused.
+  private mutating func changeSlots() throws {
+    let slots = try VaultBackend.describe(path: vault).keySlots.filter { $0.label.hasPrefix(Self.slotLabel) }
+    let label = "\(Self.slotLabel)\(prefix).\(step)"
+    let removed = slots.count < 4 ? nil : slots.randomElement(using: &random)
+    try call("", refusals: [.conflict, .locked, .configuration]) { () throws(SecretError) in
+      if let removed {
+        let others = slots.map { LabelledKey(label: $0.label) }
+        try backend.removeKeySlot(id: removed.id, others: others)
+      } else {
+        try backend.addKeySlot(LabelledKey(label: label).credential, label: label)
+      }
+    }
+  }
+
+  /// The key of a slot, which everybody can tell from its label: whoever made it may have been killed.
+  private struct LabelledKey: VaultCredentialSource {
+    let label: String
+    var name: String { label }
+
+    var credential: VaultCredential {
+      let bytes = Array(label.utf8)
+      return .key(SecretBytes(copying: (0..<VaultKey.length).map { bytes[$0 % bytes.count] }))
+    }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+/// Searches the whole memory of a process that uses secrets, and its core dump.
+@Suite(.timeLimit(.minutes(20))) struct MemoryTests {
+  @Test func valuesAreInGuardedMemoryWhileHeldAndNowhereAfterwards() throws {
+    try check("values", Setting(key: .file))
+  }
+
+  @Test(arguments: Setting.Credential.allCases)
+  func whatOpensTheVaultIsNotLeftBehind(_ credential: Setting.Credential) throws {
+    try check("unlocking", Setting(key: credential))
+  }
+
+  @Test func changesOfKeySlotsLeaveNothing() throws { try check("slots", Setting(key: .file)) }
+
+  @Test(arguments: [Setting.Credential.file, .passphraseFile])
+  func errorsLeaveNothing(_ credential: Setting.Credential) throws {
+    try check("errors", Setting(key: credential))
+  }
+
+  @Test func aCoreDumpHasNoSecret() throws {
+    let found = try hitsInCoreDump("values", at: "32 looked up") ?? []
+    #expect(found.isEmpty, "\(found)")
+  }
+
+  @Test func aLeakIsFoundInACoreDump() throws {
+    let found = try hitsInCoreDump("leak-array", at: "leaked to an array")
+    #expect(found?.isEmpty != true)
+  }
+
+  /// What the process says of itself is what the kernel says of it, where locking is allowed and where not.
+  @Test(arguments: [false, true]) func whetherMemoryIsLockedIsReported(isRefused: Bool) throws {
+    let setting = try Setting(key: .file)
+    let search = MemorySearch(setting.secrets)
+    // Root needs a capability for what it is not allowed, and is left without it.
+    let refusing =
+      (geteuid() == 0 ? ["setpriv", "--bounding-set=-ipc_lock"] : []) + ["prlimit", "--memlock=0"]
+    let probe = try setting.start("locking", prefix: isRefused ? refusing : [])
+    while let step = try probe.next() {
+      let found = try probe.search(search)
+      #expect(!found.isEmpty && found.allSatisfy(\.mapping.isGuarded))
+      let isLocked = found.allSatisfy(\.mapping.isLocked)
+      #expect(isLocked == (step.name == "locked"))
+      if isRefused { #expect(!isLocked) }
+      probe.goOn()
+    }
+  }
+
+  @Test func whatLeavesGuardedMemoryIsCounted() throws {
+    let setting = try Setting(key: .file)
+    let search = MemorySearch([("value", setting.canary)])
+    let probe = try setting.start("text")
+    while let step = try probe.next() {
+      let copies = try probe.search(search).filter { !$0.mapping.isGuarded }
+      print("\(step.name): \(copies.count) copies outside guarded memory")
+      probe.goOn()
+    }
+  }
+
+  @Test func leaksAreFound() throws {
+    let setting = try Setting(key: .file)
+    let found = [
+      try violations(setting.start("leak-array"), setting),
+      try violations(setting.start("leak-release"), setting),
+    ]
+    #expect(found.allSatisfy { !$0.isEmpty })
+  }
+
+  /// What is found in a dump of the probe at a step. `nil`: this machine makes none, which only CI must.
+  private func hitsInCoreDump(_ scenario: String, at name: String) throws -> [MemorySearch.Hit]? {
+    let setting = try Setting(key: .file)
+    let probe = try setting.start(scenario, prefix: ["prlimit", "--core=unlimited"])
+    while let step = try probe.next(), step.name != name { probe.goOn() }
+    guard let core = try probe.coreDump(in: setting.workingDirectory) else {
+      let text =
+        "No core dump can be had: core_pattern has the kernel give it to a program, and gcore made none."
+      if ProcessInfo.processInfo.environment["CI"] == nil {
+        print("Skipped. \(text)")
+      } else {
+        Issue.record("\(text)")
+      }
+      return nil
+    }
+    return try MemorySearch(setting.secrets).hits(inCoreDump: core)
+  }
+
+  /// Runs a scenario to its end and expects that each secret is where it may be, at each step.
+  private func check(_ scenario: String, _ setting: Setting) throws {
+    for violation in try violations(setting.start(scenario), setting) {
+      Issue.record("\(violation)")
+    }
+  }
+
+  private func violations(_ probe: ProbeProcess, _ setting: Setting) throws -> [String] {
+    let search = MemorySearch(setting.secrets)
+    var violations: [String] = []
+    while let step = try probe.next() {
+      let environment = try probe.environmentBlock()
+      let found = try probe.search(search).filter {
+        setting.key != .variable || !environment.contains($0.hit.address)
+      }
+      for (hit, mapping) in found where !mapping.isGuarded || step.gone.contains(hit.secret) {
+        violations.append("\(step.name): \(hit), in \(mapping.isGuarded ? "guarded memory" : mapping.name)")
+      }
+      for name in step.held where !found.contains(where: { $0.hit.secret == name && $0.mapping.isGuarded }) {
+        violations.append("\(step.name): \(name) is not found where it is held")
+      }
+      probe.goOn()
+    }
+    return violations
+  }
+}

@@ -1,0 +1,304 @@
+@testable import Coffer
+import CofferTestSupport
+import CofferVault
+@testable import CofferConfiguration
+import CofferCore
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct CofferConfigurationTests {
+  let home: TemporaryDirectory
+  let id = String(repeating: "0123456789abcdef", count: 2)
+
+  init() throws { home = try TemporaryDirectory() }
+
+  private func configuration(_ more: [String: String] = [:], keyring: Bool = false) -> CofferConfiguration {
+    CofferConfiguration(
+      environment: home.environment(more),
+      keyring: KeyringProvider(
+        isAvailable: { _ in keyring },
+        make: { _ throws(SecretError) in
+          if keyring { return MemoryBackend() }
+          throw SecretError(.unavailable, "The test has no keyring.")
+        }
+      )
+    )
+  }
+
+  // MARK: Paths
+
+  @Test func pathsFollowTheXDGSpecification() {
+    let unset = configuration()
+    #expect(unset.vaultPath == home.path + "/.local/share/coffer/default.vault")
+    #expect(unset.configurationFile == home.path + "/.config/coffer/config")
+    #expect(unset.defaultKeyFile == home.path + "/.config/coffer/key")
+    let set = configuration(["XDG_DATA_HOME": "/data", "XDG_CONFIG_HOME": "/conf"])
+    #expect(set.vaultPath == "/data/coffer/default.vault")
+    #expect(set.configurationFile == "/conf/coffer/config")
+    #expect(set.defaultKeyFile == "/conf/coffer/key")
+    // Relative and empty ones are to be ignored.
+    for text in ["data", "./data", ""] {
+      let ignored = configuration(["XDG_DATA_HOME": text, "XDG_CONFIG_HOME": text])
+      #expect(ignored.vaultPath == unset.vaultPath)
+      #expect(ignored.configurationFile == unset.configurationFile)
+    }
+    #expect(configuration(["COFFER_VAULT": "some/x.vault"]).vaultPath == "some/x.vault")
+    #expect(configuration(["COFFER_VAULT": ""]).vaultPath == unset.vaultPath)
+  }
+
+  @Test func withoutHOMEThePasswordDatabaseDecides() throws {
+    let entry = try #require(getpwuid(geteuid()))
+    let directory = String(cString: entry.pointee.pw_dir)
+    for environment in [[:], ["HOME": ""], ["HOME": "relative"]] {
+      let path = CofferConfiguration(environment: environment).configurationFile
+      #expect(path == directory + "/.config/coffer/config")
+    }
+  }
+
+  @Test func promptingCanBeForbidden() {
+    #expect(configuration().mayPrompt)
+    #expect(configuration(["COFFER_NO_PROMPT": ""]).mayPrompt)
+    #expect(!configuration(["COFFER_NO_PROMPT": "1"]).mayPrompt)
+    #expect(!configuration(["COFFER_NO_PROMPT": "0"]).mayPrompt)
+  }
+
+  @Test func theProcessHasOneConfiguration() {
+    #expect(CofferConfiguration.current().vaultPath == CofferConfiguration.current().vaultPath)
+    #expect(CofferConfiguration.current().descriptor === CofferConfiguration.current().descriptor)
+  }
+
+  // MARK: The choice
+
+  @Test func theVariableDecides() throws {
+    try configuration().record(backend: .vault)
+    let choice = try configuration(["COFFER_BACKEND": "keyring"]).choice()
+    #expect(choice.kind == .keyring)
+    #expect(choice.reason == "COFFER_BACKEND is keyring.")
+    #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().kind == .vault)
+  }
+
+  @Test(arguments: ["Vault", "file", " vault", "vault\n"])
+  func aVariableThatIsNeitherIsAnError(name: String) throws {
+    let error = try #require(
+      thrown { () throws(SecretError) in
+        _ = try configuration(["COFFER_BACKEND": name], keyring: true).choice()
+      }
+    )
+    #expect(error.code == .configuration)
+    #expect(error.description.contains("COFFER_BACKEND"))
+  }
+
+  @Test func theRecordedChoiceComesNext() throws {
+    try home.write("", to: ".local/share/coffer/default.vault")
+    try configuration().record(backend: .keyring)
+    let choice = try configuration().choice()
+    #expect(choice.kind == .keyring)
+    #expect(choice.reason.contains(home.path + "/.config/coffer/config"))
+    #expect(try configuration(["COFFER_VAULT": "/x"]).choice().reason.contains("has no effect"))
+    try configuration().record(backend: .vault)
+    #expect(try configuration(keyring: true).choice().kind == .vault)
+  }
+
+  @Test func thenAVaultThatIsThere() throws {
+    try home.write("", to: ".local/share/coffer/default.vault")
+    let choice = try configuration(keyring: true).choice()
+    #expect(choice.kind == .vault)
+    #expect(choice.reason == "There is a vault at \(home.path)/.local/share/coffer/default.vault.")
+  }
+
+  @Test func aVaultThatIsNamedIsTheChoiceEvenWhereItIsNotThere() throws {
+    let choice = try configuration(["COFFER_VAULT": home.path + "/missing"], keyring: true).choice()
+    #expect(choice.kind == .vault)
+  }
+
+  @Test func thenTheKeyring() throws {
+    #expect(try configuration(keyring: true).choice().kind == .keyring)
+  }
+
+  @Test func andElseNothingDoes() throws {
+    let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
+    #expect(error.code == .configuration)
+    #expect(error.description.contains("secret init"))
+  }
+
+  @Test func anErrorDoesNotChangeTheChoice() throws {
+    // A file that cannot be understood, and a path that cannot be followed.
+    try home.write("backend = kerying\n", to: ".config/coffer/config")
+    let error = thrown { () throws(SecretError) in _ = try configuration(keyring: true).choice() }
+    #expect(error?.code == .configuration)
+    #expect(error?.reason.hasPrefix("Line 1 of \(home.path)/.config/coffer/config ") == true)
+    try FileManager.default.removeItem(atPath: home.path + "/.config/coffer/config")
+    let (data, loop) = (home.path + "/data", home.path + "/data/coffer")
+    try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
+    let other = thrown { () throws(SecretError) in
+      _ = try configuration(["XDG_DATA_HOME": data], keyring: true).choice()
+    }
+    #expect(other?.code == .io)
+  }
+
+  @Test func theKeyringIsAskedWithoutTheKeys() throws {
+    var environment = home.environment()
+    for name in CofferConfiguration.keyVariables { environment[name] = "canary" }
+    environment["COFFER_PASSPHRASE_FD"] = nil
+    let configuration = CofferConfiguration(
+      environment: environment,
+      keyring: KeyringProvider(
+        isAvailable: { environment in
+          #expect(environment["HOME"] != nil)
+          #expect(!environment.values.contains("canary"))
+          return true
+        },
+        make: { _ throws(SecretError) in MemoryBackend() }
+      )
+    )
+    #expect(try configuration.choice().kind == .keyring)
+  }
+
+  // MARK: Backends
+
+  @Test func theBackendIsTheChosenOne() throws {
+    #expect(try configuration(keyring: true).backend() is MemoryBackend)
+    let vault = try #require(configuration(keyring: true).backend(.vault) as? VaultBackend)
+    #expect(vault.path == home.path + "/.local/share/coffer/default.vault")
+    #expect(try (configuration(["COFFER_VAULT": "/x"]).backend() as? VaultBackend)?.path == "/x")
+    #expect(configuration().vault(at: "/y").path == "/y")
+    let error = thrown { () throws(SecretError) in _ = try configuration().backend(.keyring) }
+    #expect(error?.code == .unavailable)
+  }
+
+  // MARK: What is recorded
+
+  @Test func whatIsRecordedIsFound() throws {
+    let other = String(id.reversed())
+    #expect(try configuration().recordedKeyFile(forVault: id) == nil)
+    try configuration().record(keyFile: "/keys/a key = #1", forVault: id)
+    try configuration().record(backend: .vault)
+    try configuration().record(keyFile: "/keys/2", forVault: other)
+    try configuration().record(keyFile: "/keys/3", forVault: other)
+    #expect(try configuration().recordedKeyFile(forVault: id) == "/keys/a key = #1")
+    #expect(try configuration().recordedKeyFile(forVault: other) == "/keys/3")
+    #expect(try configuration().choice().kind == .vault)
+    #expect(
+      try home.text(of: ".config/coffer/config")
+        == "key-file.\(id) = /keys/a key = #1\nbackend = vault\nkey-file.\(other) = /keys/3\n"
+    )
+  }
+
+  @Test func theFileIsForItsOwnerAlone() throws {
+    let before = umask(0)
+    defer { umask(before) }
+    try configuration().record(backend: .vault)
+    #expect(try home.mode(of: ".config/coffer/config") == 0o600)
+    #expect(try home.mode(of: ".config/coffer") == 0o700)
+    // A file that was open is closed by the next change, and nothing is left beside it.
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o666],
+      ofItemAtPath: home.path + "/.config/coffer/config"
+    )
+    try configuration().record(backend: .keyring)
+    #expect(try home.mode(of: ".config/coffer/config") == 0o600)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: home.path + "/.config/coffer") == ["config"])
+  }
+
+  @Test func aPersonsCommentsAreKept() throws {
+    try home.write("# mine\n\n  backend=keyring\t\n# end", to: ".config/coffer/config")
+    try configuration().record(backend: .vault)
+    try configuration().record(keyFile: "/k", forVault: id)
+    #expect(
+      try home.text(of: ".config/coffer/config")
+        == "# mine\n\nbackend = vault\n# end\nkey-file.\(id) = /k\n"
+    )
+  }
+
+  @Test func aFileThatIsALinkStaysOne() throws {
+    try home.write("# elsewhere\n", to: "dotfiles/coffer")
+    try FileManager.default.createDirectory(
+      atPath: home.path + "/.config/coffer",
+      withIntermediateDirectories: true
+    )
+    try FileManager.default.createSymbolicLink(
+      atPath: home.path + "/.config/coffer/config",
+      withDestinationPath: home.path + "/dotfiles/coffer"
+    )
+    try configuration().record(backend: .vault)
+    #expect(try home.text(of: "dotfiles/coffer") == "# elsewhere\nbackend = vault\n")
+  }
+
+  @Test func aFileThatIsNotUnderstoodIsNotChanged() throws {
+    let text = "backend = vault\nbackground = red\n"
+    try home.write(text, to: ".config/coffer/config")
+    #expect(
+      thrown { () throws(SecretError) in try configuration().record(backend: .keyring) }?.code
+        == .configuration
+    )
+    #expect(try home.text(of: ".config/coffer/config") == text)
+  }
+
+  @Test(arguments: ["relative/key", "", "/a\nbackend = keyring", "/a\r", "/trailing ", "/nul\0"])
+  func aPathThatWouldNotComeBackIsRefused(path: String) throws {
+    let error = thrown { () throws(SecretError) in try configuration().record(keyFile: path, forVault: id) }
+    #expect(error?.code == .configuration)
+    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config"))
+  }
+
+  @Test func writersAtOneTimeLoseNothing() async throws {
+    let configuration = configuration()
+    let ids = (0..<16).map { String(repeating: String($0, radix: 16), count: 32) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for id in ids { group.addTask { try configuration.record(keyFile: "/keys/\(id)", forVault: id) } }
+      try await group.waitForAll()
+    }
+    for id in ids { #expect(try configuration.recordedKeyFile(forVault: id) == "/keys/\(id)") }
+  }
+
+  @Test func withoutAHomeRecordingSaysSo() throws {
+    // Where the file cannot be made, the sentence names it.
+    let configuration = CofferConfiguration(environment: ["HOME": "/proc/no", "PATH": "/bin"])
+    let error = try #require(thrown { () throws(SecretError) in try configuration.record(backend: .vault) })
+    #expect([.io, .denied].contains(error.code))
+    #expect(error.reason.contains("/proc/no"))
+  }
+
+  // MARK: The file's form
+
+  @Test(arguments: [
+    ("backend", 1), ("backend =", 1), ("= vault", 1), ("backend = file", 1), ("Backend = vault", 1),
+    ("# fine\ncolour = red", 2), ("backend = vault\nbackend = vault", 2), ("key-file. = /x", 1),
+    ("key-file.xyz = /x", 1), ("key-file.0123456789ABCDEF0123456789ABCDEF = /x", 1),
+    ("key-file.0123456789abcdef0123456789abcdef = x", 1), ("backend = vault\r\n", 1),
+    ("\u{FEFF}backend = vault", 1),
+  ])
+  func aLineThatIsNotUnderstoodIsAnErrorThatNamesIt(text: String, line: Int) throws {
+    try home.write(text, to: ".config/coffer/config")
+    let error = try #require(
+      thrown { () throws(SecretError) in _ = try configuration().recordedKeyFile(forVault: id) }
+    )
+    #expect(error.code == .configuration)
+    #expect(error.reason.hasPrefix("Line \(line) of \(home.path)/.config/coffer/config "))
+    #expect(error.advice != nil)
+  }
+
+  @Test func whatIsNoConfigurationFileIsAnError() throws {
+    let path = home.path + "/.config/coffer/config"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(mkfifo(path, 0o600) == 0)
+    #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
+    try FileManager.default.removeItem(atPath: path)
+    try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: path))
+    #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
+    try Data(repeating: 10, count: 65_537).write(to: URL(fileURLWithPath: path))
+    #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
+  }
+
+  @Test func nothingPrintsTheEnvironment() {
+    let configuration = configuration([
+      "COFFER_KEY": "canary-1", "COFFER_PASSPHRASE_COMMAND": "echo canary-2", "OTHER_TOKEN": "canary-3",
+    ])
+    var dumped = "\(configuration)" + String(reflecting: configuration)
+    dump(configuration, to: &dumped)
+    #expect(!dumped.contains("canary"))
+  }
+}

@@ -1,0 +1,242 @@
+@testable import CofferConfiguration
+@testable import Coffer
+import CofferTestSupport
+import CofferCore
+import CofferVault
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct CredentialSourceTests {
+  let home: TemporaryDirectory
+  let vault: VaultDescription
+
+  init() throws {
+    home = try TemporaryDirectory()
+    vault = VaultDescription(
+      path: "/x.vault",
+      id: String(repeating: "0123456789abcdef", count: 2),
+      keySlots: []
+    )
+  }
+
+  private func configuration(_ more: [String: String], timeout: Double = 60) -> CofferConfiguration {
+    var configuration = CofferConfiguration(environment: home.environment(more))
+    configuration.timeout = timeout
+    return configuration
+  }
+
+  /// What the first source gives: `nil`, or `passphrase:` or `key:` and the text.
+  private func first(_ configuration: CofferConfiguration) throws(SecretError) -> String? {
+    guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
+    switch consume credential {
+    case .passphrase(let text): return "passphrase:" + (try text.string())
+    case .key(let key): return "key: \(key.count) bytes"
+    }
+  }
+
+  private func failure(_ configuration: CofferConfiguration) -> SecretError? {
+    thrown { () throws(SecretError) in _ = try first(configuration) }
+  }
+
+  @Test func theOrderIsTheDocumentedOne() throws {
+    struct Extra: VaultCredentialSource {
+      let name = "extra"
+      func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { nil }
+    }
+    let everything = configuration([
+      "COFFER_KEY": "k", "COFFER_KEY_FILE": "/k", "COFFER_PASSPHRASE_FD": "3", "COFFER_PASSPHRASE_FILE": "/p",
+      "COFFER_PASSPHRASE_COMMAND": "true", "CREDENTIALS_DIRECTORY": "/run/credentials",
+    ])
+    #expect(
+      everything.credentialSources(extra: [Extra()]).map(\.name) == [
+        "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
+        "COFFER_PASSPHRASE_COMMAND", "the systemd credential coffer.key", "the recorded key file",
+        "the kernel keyring", "extra",
+      ]
+    )
+    #expect(
+      configuration([:]).credentialSources().map(\.name) == ["the recorded key file", "the kernel keyring"])
+  }
+
+  @Test func nothingRecordedIsNoCredential() throws { #expect(try first(configuration([:])) == nil) }
+
+  @Test func aSystemdCredentialNeedNotBeThere() throws {
+    #expect(try first(configuration(["CREDENTIALS_DIRECTORY": home.path])) == nil)
+    try home.write("", to: "coffer.key")
+    #expect(failure(configuration(["CREDENTIALS_DIRECTORY": home.path]))?.code == .configuration)
+  }
+
+  // MARK: A passphrase's file
+
+  @Test(arguments: [
+    ("secret", "secret"), ("secret\n", "secret"), ("secret\n\n", "secret\n"), ("secret\r\n", "secret\r"),
+    (" s p a c e s \n", " s p a c e s "), ("a\nb\n", "a\nb"), ("\0\n", "\0"),
+  ])
+  func oneTrailingNewlineIsDropped(text: String, passphrase: String) throws {
+    let file = try home.write(text, to: "passphrase")
+    #expect(try first(configuration(["COFFER_PASSPHRASE_FILE": file])) == "passphrase:" + passphrase)
+  }
+
+  @Test(arguments: ["COFFER_KEY_FILE", "COFFER_PASSPHRASE_FILE"])
+  func aFileThatIsNotThereIsAnErrorThatNamesTheVariable(name: String) throws {
+    for path in [home.path + "/missing", "/dev/null/missing", home.path, "/dev/zero", "/dev/null", ""] {
+      let error = try #require(failure(configuration([name: path])), "\(path)")
+      #expect(error.code == .configuration)
+      #expect(error.reason.contains(name))
+    }
+  }
+
+  @Test(arguments: ["COFFER_KEY_FILE", "COFFER_PASSPHRASE_FILE"])
+  func aFIFOStopsNobody(name: String) throws {
+    let path = home.path + "/fifo"
+    #expect(mkfifo(path, 0o600) == 0)
+    #expect(failure(configuration([name: path]))?.code == .configuration)
+  }
+
+  @Test func aFileIsNeitherEmptyNorLarge() throws {
+    for text in ["", "\n"] {
+      let file = try home.write(text, to: "passphrase")
+      #expect(failure(configuration(["COFFER_PASSPHRASE_FILE": file]))?.code == .configuration)
+    }
+    let most = String(repeating: "x", count: 4096)
+    let file = try home.write(most, to: "passphrase")
+    #expect(try first(configuration(["COFFER_PASSPHRASE_FILE": file])) == "passphrase:" + most)
+    try home.write(most + "x", to: "passphrase")
+    #expect(failure(configuration(["COFFER_PASSPHRASE_FILE": file]))?.code == .configuration)
+  }
+
+  @Test func aFileOfOnesOwnThatIsOpenToOthersIsExposed() {
+    for mode: mode_t in [0o640, 0o604, 0o620, 0o602, 0o644, 0o610] {
+      #expect(SecretFile.isExposed(mode: S_IFREG | mode, owner: 1000, user: 1000))
+      #expect(!SecretFile.isExposed(mode: S_IFREG | mode, owner: 0, user: 1000))
+      #expect(!SecretFile.isExposed(mode: S_IFREG | mode, owner: 0, user: 0))
+    }
+    #expect(!SecretFile.isExposed(mode: S_IFREG | 0o600, owner: 1000, user: 1000))
+    #expect(!SecretFile.isExposed(mode: S_IFREG | 0o400, owner: 1000, user: 1000))
+  }
+
+  @Test func anExposedFileIsRefusedAndARootsIsNot() throws {
+    let file = try home.write("secret", to: "passphrase", mode: 0o644)
+    if geteuid() == 0 {
+      #expect(try first(configuration(["COFFER_PASSPHRASE_FILE": file])) == "passphrase:secret")
+    } else {
+      let error = try #require(failure(configuration(["COFFER_PASSPHRASE_FILE": file])))
+      #expect(error.code == .denied)
+      #expect(error.description.contains("chmod 600"))
+    }
+  }
+
+  // MARK: A passphrase's descriptor
+
+  private func pipe(_ text: String, close isClosed: Bool = true) -> (reading: Int32, writing: Int32) {
+    var ends: [Int32] = [-1, -1]
+    #expect(Foundation.pipe(&ends) == 0)
+    #expect(write(ends[1], text, text.utf8.count) == text.utf8.count)
+    if isClosed { close(ends[1]) }
+    return (ends[0], ends[1])
+  }
+
+  @Test func aDescriptorIsReadOnceAndKept() throws {
+    let end = pipe("secret\n").reading
+    defer { close(end) }
+    let configuration = configuration(["COFFER_PASSPHRASE_FD": "\(end)"])
+    let copy = configuration
+    #expect(try first(configuration) == "passphrase:secret")
+    #expect(try first(copy) == "passphrase:secret")
+    #expect(try first(configuration) == "passphrase:secret")
+    #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0, "a program that is run does not get it")
+  }
+
+  @Test(arguments: ["", "x", "-1", "99999", "3 ", "99999999999"])
+  func aDescriptorThatIsNotOpenIsAnError(text: String) throws {
+    let error = try #require(failure(configuration(["COFFER_PASSPHRASE_FD": text])))
+    #expect(error.code == .configuration)
+    #expect(error.reason.contains("COFFER_PASSPHRASE_FD"))
+  }
+
+  @Test func aDescriptorThatNeverEndsTimesOutAndStaysSo() throws {
+    let (reading, writing) = pipe("half", close: false)
+    defer { close(reading) }
+    let configuration = configuration(["COFFER_PASSPHRASE_FD": "\(reading)"], timeout: 0.05)
+    #expect(failure(configuration)?.code == .timedOut)
+    #expect(write(writing, " the rest", 9) == 9)
+    close(writing)
+    #expect(failure(configuration)?.code == .timedOut, "the rest is no passphrase")
+  }
+
+  // MARK: A passphrase's command
+
+  private func command(_ text: String, _ more: [String: String] = [:], timeout: Double = 60)
+    -> CofferConfiguration
+  {
+    configuration(more.merging(["COFFER_PASSPHRASE_COMMAND": text]) { $1 }, timeout: timeout)
+  }
+
+  @Test func aCommandsOutputIsThePassphrase() throws {
+    #expect(try first(command("echo secret")) == "passphrase:secret")
+    #expect(try first(command("printf 'a\\nb\\n\\n'; echo ignored >&2")) == "passphrase:a\nb\n")
+    #expect(try first(command("echo \"$HOME\" | tr a-z A-Z")) == "passphrase:" + home.path.uppercased())
+  }
+
+  @Test func aCommandDoesNotGetTheKeys() throws {
+    // Only the command itself is asked, among sources that would fail.
+    let configuration = command(
+      "env",
+      ["COFFER_KEY": "canary", "COFFER_KEY_FILE": "canary", "COFFER_PASSPHRASE_FILE": "canary", "OTHER": "1"]
+    )
+    let source = try #require(
+      configuration.credentialSources().first { $0.name == "COFFER_PASSPHRASE_COMMAND" }
+    )
+    guard let credential = try source.credential(for: vault), case .passphrase(let text) = consume credential
+    else {
+      Issue.record("there is no passphrase")
+      return
+    }
+    let environment = try text.string()
+    #expect(environment.contains("OTHER=1"))
+    #expect(!environment.contains("COFFER_") && !environment.contains("canary"))
+  }
+
+  @Test func aCommandsInputIsEmpty() throws {
+    #expect(try first(command("cat; echo end")) == "passphrase:end")
+  }
+
+  @Test(arguments: [
+    "exit 3", "echo secret; exit 1", "kill -9 $$", "false", "", "/nonexistent/command", "true", "echo",
+  ])
+  func aCommandThatFailsIsAnError(text: String) throws {
+    let error = try #require(failure(command(text)))
+    #expect(error.code == .configuration)
+    #expect(error.reason.contains("COFFER_PASSPHRASE_COMMAND"))
+    #expect(!error.description.contains("secret"))
+  }
+
+  @Test func aCommandsOutputIsBounded() throws {
+    #expect(failure(command("yes"))?.code == .configuration)
+  }
+
+  @Test(arguments: [
+    "sleep 600", "sleep 600 & echo early", "exec >&-; sleep 600", "trap '' TERM INT; sleep 600",
+  ])
+  func aCommandThatDoesNotEndIsKilledWithWhatItStarted(text: String) async throws {
+    let mark = home.path + "/pid"
+    let started = ContinuousClock.now
+    let error = failure(command("echo $$ > \(mark); \(text)", timeout: 3))
+    #expect(error?.code == .timedOut)
+    #expect(ContinuousClock.now - started < .seconds(300))
+    let shell = try #require(pid_t(try home.text(of: "pid").trimmingCharacters(in: .whitespacesAndNewlines)))
+    try await eventually("a process of the command's group was left") {
+      try Self.processes(ofGroup: shell).isEmpty
+    }
+  }
+
+  /// The processes of the group, but for those that have ended and wait to be collected.
+  private static func processes(ofGroup group: pid_t) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int($0) != nil }.filter {
+      guard let status = FileManager.default.contents(atPath: "/proc/\($0)/stat") else { return false }
+      let fields =
+        String(decoding: status, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+      return fields.count > 2 && fields[2] == "\(group)" && fields[0] != "Z"
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import CofferTestSupport
+import CofferCore
+import CofferVault
+import Foundation
+import Testing
+
+@testable import CofferConfiguration
+
+/// The kernel's keyring of this user, under ids of vaults that exist only here.
+@Suite struct KernelKeyringTests {
+  private let directory = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
+  private let key = VaultKey.generate().withBytes { $0.withUnsafeBytes { Array($0) } }
+  private var path: String { directory + "/vault" }
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+  }
+
+  private struct Key: VaultCredentialSource {
+    let name = "key"
+    let text: [UInt8]
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+      .key(SecretBytes(copying: text))
+    }
+  }
+
+  private func opened() -> VaultBackend {
+    VaultBackend(path: path, credentials: [Key(text: key)])
+  }
+  private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyringSource()]) }
+
+  @Test func aKeptMasterKeyOpensUntilItIsForgotten() throws {
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let id = try VaultBackend.describe(path: path).id
+    let keyring = KernelKeyring()
+    defer { _ = try? keyring.forget(vault: id) }
+    #expect(throws: SecretError.self) { try kept().unlock() }
+    try opened().withMasterKey { vaultID, master throws(SecretError) in
+      #expect(vaultID == id)
+      try keyring.keep(master, forVault: vaultID, seconds: 60)
+    }
+    try kept().unlock()
+    #expect(try keyring.forget(vault: id))
+    #expect(try !keyring.forget(vault: id))
+    #expect(throws: SecretError.self) { try kept().unlock() }
+  }
+
+  @Test func oneOfAnEarlierMasterKeyIsPassedOver() throws {
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let id = try VaultBackend.describe(path: path).id
+    let keyring = KernelKeyring()
+    defer { _ = try? keyring.forget(vault: id) }
+    let vault = opened()
+    try vault.withMasterKey { vaultID, master throws(SecretError) in
+      try keyring.keep(master, forVault: vaultID, seconds: 60)
+    }
+    try vault.rekey()
+    do {
+      try kept().unlock()
+      Issue.record("a master key of before the change opened the vault")
+    } catch {
+      #expect(error.code == .locked)
+    }
+    // The next source is asked.
+    try VaultBackend(path: path, credentials: [KernelKeyringSource(), Key(text: key)]).unlock()
+  }
+}

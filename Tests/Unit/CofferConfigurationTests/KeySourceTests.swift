@@ -1,0 +1,93 @@
+@testable import Coffer
+import CofferTestSupport
+import CofferCore
+import CofferVault
+import Foundation
+import Testing
+
+@testable import CofferConfiguration
+
+/// The sources that give a key: their text is parsed, and a mistake in it is an error that names the source.
+@Suite(.timeLimit(.minutes(5))) struct KeySourceTests {
+  let home: TemporaryDirectory
+  let vault: VaultDescription
+  let text: String
+  let key: [UInt8]
+
+  init() throws {
+    home = try TemporaryDirectory()
+    vault = VaultDescription(
+      path: "/x.vault",
+      id: String(repeating: "0123456789abcdef", count: 2),
+      keySlots: []
+    )
+    let key = VaultKey.generate()
+    text = try VaultKey.text(of: key).string()
+    self.key = key.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+  }
+
+  private func configuration(_ more: [String: String]) -> CofferConfiguration {
+    CofferConfiguration(environment: home.environment(more))
+  }
+
+  private func first(_ configuration: CofferConfiguration) throws(SecretError) -> [UInt8]? {
+    guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
+    guard case .key(let key) = consume credential else { return nil }
+    return key.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+  }
+
+  @Test func aKeyIsReadFromEachOfItsSources() throws {
+    let file = try home.write(text + "\n", to: "coffer.key")
+    #expect(try first(configuration(["COFFER_KEY_FILE": file])) == key)
+    #expect(try first(configuration(["COFFER_KEY": text])) == key)
+    #expect(try first(configuration(["CREDENTIALS_DIRECTORY": home.path])) == key)
+    #expect(try first(configuration([:])) == nil)
+    try configuration([:]).record(keyFile: file, forVault: vault.id)
+    #expect(try first(configuration([:])) == key)
+    try FileManager.default.removeItem(atPath: file)
+    let error = try #require(thrown { () throws(SecretError) in _ = try first(configuration([:])) })
+    #expect(error.code == .configuration)
+    #expect(error.reason.contains(file) && error.reason.contains(configuration([:]).configurationFile))
+  }
+
+  @Test func aMistypedKeyIsAnErrorThatNamesTheSourceAndNotTheKey() throws {
+    let mistyped = String(text.dropLast()) + (text.last == "A" ? "B" : "A")
+    let file = try home.write(mistyped, to: "key")
+    for (name, value) in [("COFFER_KEY", mistyped), ("COFFER_KEY_FILE", file), ("COFFER_KEY", "hunter22")] {
+      let error = try #require(
+        thrown { () throws(SecretError) in _ = try first(configuration([name: value])) }
+      )
+      #expect(error.code == .invalidKey)
+      #expect(error.reason.contains(name))
+      var dumped = "\(error)"
+      dump(error, to: &dumped)
+      #expect(!dumped.contains(mistyped.dropFirst(20)) && !dumped.contains("hunter22"))
+    }
+    #expect(
+      thrown { () throws(SecretError) in _ = try first(configuration(["COFFER_KEY": ""])) }?.code
+        == .configuration
+    )
+  }
+
+  @Test func aValueIsKeptInAVaultThatTheEnvironmentOpens() throws {
+    let path = home.path + "/x.vault"
+    let configuration = configuration(["COFFER_VAULT": path, "COFFER_KEY": text])
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    let source = BackendSource { () throws(SecretError) in try configuration.backend() }
+    let token = SecurelyStoredValue<String>(
+      key: "token",
+      service: "tests",
+      backend: nil,
+      coder: StandardSecretCoder(),
+      source: source
+    )
+    #expect(try token.get() == nil)
+    try token.set("one")
+    #expect(try token.get() == "one")
+    #expect(try configuration.vault().text("token") == "one")
+
+    let stranger = CofferConfiguration(environment: home.environment(["COFFER_VAULT": path]))
+    let identifier = try SecretIdentifier(service: "tests", account: "token")
+    #expect(thrown { () throws(SecretError) in _ = try stranger.vault().lookUp(identifier) }?.code == .locked)
+  }
+}

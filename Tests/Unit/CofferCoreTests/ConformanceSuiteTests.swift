@@ -1,0 +1,129 @@
+import CofferCore
+import CofferTesting
+import Testing
+
+/// The suite must be able to fail: each fault is found, by the check that is named for what it breaks.
+@Suite(.timeLimit(.minutes(10))) struct ConformanceSuiteTests {
+  static let findings: [(BrokenBackend.Fault, String)] = [
+    (.trimsANewline, "bytes-are-exact"), (.losesEmptyValues, "empty-is-a-value"),
+    (.stopsAtNUL, "bytes-are-exact"),
+    (.normalisesValues, "text-is-not-normalised"),
+    (.normalisesNames, "composed-and-decomposed-names-differ"),
+    (.joinsServiceAndAccount, "service-and-account-are-apart"), (.foldsCase, "names-are-verbatim"),
+    (.cutsLongNames, "longest-names"), (.refusesLargeValues, "every-size-up-to-the-cap"),
+    (.takesTooLargeValues, "over-the-cap-is-too-large"),
+    (.dropsTooLargeSilently, "over-the-cap-is-too-large"),
+    (.storesTooLargeAndThrows, "over-the-cap-is-too-large"),
+    (.reportsSuccessWithoutStoring, "overwrite-replaces"), (.duplicatesOnOverwrite, "overwrite-leaves-one"),
+    (.keepsTheFirstValue, "overwrite-replaces"), (.removeAlwaysSaysTrue, "remove-twice"),
+    (.removeDoesNotRemove, "remove-twice"), (.removeThrowsWhenAbsent, "remove-twice"),
+    (.forgetsMetadataOnOverwrite, "overwrite-without-metadata-keeps-it"),
+    (.keepsOldMetadata, "overwrite-with-metadata-replaces-it"),
+    (.resetsCreation, "overwrite-keeps-creation-time"),
+    (.ignoresGivenCreation, "creation-time-can-be-given"), (.losesLabel, "label-is-kept"),
+    (.losesExpiry, "expiry-is-kept"), (.losesAttributes, "attributes-are-kept"),
+    (.acceptsInvalidMetadata, "metadata-out-of-bounds-is-refused"), (.hidesExpired, "expiry-is-kept"),
+    (.setsNoTimes, "times-are-set"), (.remembersRemovedMetadata, "remove-forgets-metadata"),
+    (.listIsUnsorted, "list-is-sorted-by-bytes"), (.listIgnoresService, "list-of-a-service"),
+    (.listByPrefix, "list-of-a-service"), (.itemDiffersFromList, "item-agrees-with-list"),
+    (.secretInError, "no-secret-in-errors"), (.secretInDescription, "no-secret-in-errors"),
+    (.losesConcurrentWrites, "writers-to-different-names"), (.readsHalfWritten, "reads-during-writes"),
+    (.missesDuringOverwrite, "reads-during-writes"), (.tellsNoChange, "changes-are-told"),
+    (.tellsTwice, "each-change-once"), (.tellsOneSubscriber, "changes-are-told"),
+    (.tellsOfNothing, "removing-nothing-is-no-change"),
+    (.tellsOfGivenUpTransactions, "changes-of-a-transaction"),
+    (.transactionIsNotUndone, "transaction-that-throws-changes-nothing"),
+    (.transactionIsBlind, "transaction-sees-its-own-changes"),
+    (.transactionOutlivesItself, "transaction-that-is-over-is-a-conflict"),
+    (.transactionSwallowsErrors, "transaction-that-throws-changes-nothing"),
+    (.nestedUseIsAllowed, "backend-inside-its-own-transaction-is-a-conflict"),
+    (.nestedUseHangs, "backend-inside-its-own-transaction-is-a-conflict"),
+    (.transactionsInterleave, "transactions-lose-no-update"),
+    (.transactionIsSeenInParts, "transactions-are-seen-whole"),
+  ]
+
+  @Test(arguments: findings)
+  func findsTheFault(fault: BrokenBackend.Fault, check: String) async throws {
+    var options = SecretBackendConformance.Options()
+    options.changeDeadline = 0.5
+    if fault == .nestedUseHangs { options.checkDeadline = 0.5 }
+    let suite = SecretBackendConformance(options: options) { BrokenBackend(fault) }
+    let failures = try #require(
+      await #expect(throws: ConformanceFailures.self) { try await suite.run(only: [check]) }
+    )
+    #expect(failures.failures.map(\.check) == [check])
+    #expect(failures.description.contains("\(check): "))
+    // The suite's own report must not be the place where values are printed.
+    #expect(!failures.description.contains("canary"))
+  }
+
+  @Test func everyFaultIsTried() {
+    #expect(Set(Self.findings.map(\.0)) == Set(BrokenBackend.Fault.allCases).subtracting([.none]))
+  }
+
+  @Test func theBackendIsBrokenByTheFaultAlone() async throws {
+    try await SecretBackendConformance { BrokenBackend(.none) }.run()
+  }
+
+  @Test func severalFailuresAreAllReported() async throws {
+    let names: Set = ["bytes-are-exact", "overwrite-replaces", "empty-is-a-value"]
+    let suite = SecretBackendConformance { BrokenBackend(.reportsSuccessWithoutStoring) }
+    let failures = try #require(
+      await #expect(throws: ConformanceFailures.self) { try await suite.run(only: names) }
+    )
+    #expect(Set(failures.failures.map(\.check)) == names)
+  }
+
+  @Test func aNameThatIsNoCheckIsAFailure() async throws {
+    let suite = SecretBackendConformance { MemoryBackend() }
+    let failures = try #require(
+      await #expect(throws: ConformanceFailures.self) { try await suite.run(only: ["no-such-check"]) }
+    )
+    #expect(failures.failures.map(\.check) == ["no-such-check"])
+  }
+
+  @Test func omissionsAndMissingProtocolsAreSkippedAndSaidToBe() async throws {
+    var options = SecretBackendConformance.Options()
+    options.omissions = [.labels, .transactions]
+    let report = try await SecretBackendConformance(options: options) { BrokenBackend(.losesLabel) }.run()
+    #expect(report.skipped.contains("label-is-kept"))
+    #expect(report.skipped.contains("transactions-lose-no-update"))
+    #expect(!report.skipped.contains("changes-are-told"))
+
+    let plain = try await SecretBackendConformance { Plain() }.run()
+    #expect(plain.skipped.contains("changes-are-told"))
+    #expect(plain.skipped.contains("transaction-commits-all"))
+    #expect(plain.passed.contains("bytes-are-exact"))
+  }
+
+  @Test func aBackendThatCannotBeMadeIsAFailure() async throws {
+    let suite = SecretBackendConformance { throw SecretError(.unavailable, "There is none.") }
+    let failures = try #require(
+      await #expect(throws: ConformanceFailures.self) { try await suite.run(only: ["missing-is-nil"]) }
+    )
+    #expect(failures.failures.first?.message.contains("unavailable") == true)
+  }
+
+  @Test func checkNamesAreUniqueAndStable() {
+    let names = SecretBackendConformance.checkNames
+    #expect(Set(names).count == names.count)
+    #expect(names.allSatisfy { $0.allSatisfy { $0 == "-" || $0.isLowercase } })
+  }
+
+  /// A backend without any optional capability.
+  private struct Plain: SecretBackend {
+    let store = MemoryBackend()
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+      try store.lookUp(identifier)
+    }
+    func store(
+      _ secret: borrowing SecretBytes,
+      for identifier: SecretIdentifier,
+      metadata: SecretMetadata?
+    ) throws(SecretError) { try store.store(secret, for: identifier, metadata: metadata) }
+    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try store.remove(identifier) }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try store.items(inService: service)
+    }
+  }
+}

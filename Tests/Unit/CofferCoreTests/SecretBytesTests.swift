@@ -1,0 +1,172 @@
+@testable import CofferCore
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SecretBytesTests {
+  @Test(arguments: [0, 1, 63, 64, 65, 255, 256, 257, 1024, 1025, 4095, 4096, 4097, 65_536, 1 << 20, 16 << 20])
+  func bytesComeBack(count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+    let secret = SecretBytes(copying: bytes)
+    #expect(secret.count == count)
+    #expect(secret.isEmpty == (count == 0))
+    #expect(secret.bytes == bytes)
+    let copy = secret.copy()
+    #expect(copy.bytes == bytes)
+    let isEqual = copy.isEqual(to: secret)
+    #expect(isEqual)
+    let address = secret.withBytes { $0.withUnsafeBufferPointer { $0.baseAddress } }
+    #expect(count == 0 || copy.withBytes { $0.withUnsafeBufferPointer { $0.baseAddress } } != address)
+  }
+
+  @Test func textComesBack() throws {
+    for text in ["", "a", "a\0b\n", "caf\u{E9}", "cafe\u{301}", "🔑"] {
+      #expect(try SecretBytes(copying: text).string().utf8.elementsEqual(text.utf8))
+    }
+  }
+
+  @Test(
+    arguments: [[0xFF], [0xC3], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] as [[UInt8]]
+  )
+  func whatIsNotUTF8IsNoText(bytes: [UInt8]) {
+    let error = #expect(throws: SecretError.self) { try SecretBytes(copying: bytes).string() }
+    #expect(error?.code == .decodingFailed)
+  }
+
+  @Test func equalityIsOfAllBytes() {
+    let bytes = (0..<300).map { UInt8(truncatingIfNeeded: $0) }
+    #expect(isEqual(bytes, bytes))
+    for index in bytes.indices {
+      var other = bytes
+      other[index] ^= 1
+      #expect(!isEqual(bytes, other))
+    }
+    #expect(!isEqual(bytes, Array(bytes.dropLast())))
+    #expect(!isEqual(bytes, bytes + [0]))
+    #expect(isEqual([], []))
+  }
+
+  private func isEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+    SecretBytes(copying: one).isEqual(to: SecretBytes(copying: other))
+  }
+
+  @Test func itBeginsAsZeros() {
+    // From a block that held something else before.
+    for _ in 0..<100 { _ = SecretBytes(copying: [UInt8](repeating: 0xAA, count: 64)) }
+    #expect(SecretBytes(count: 64) { _ in }.bytes == [UInt8](repeating: 0, count: 64))
+  }
+
+  @Test func anErrorWhileFillingIsPassedOn() {
+    struct Failure: Error {}
+    for count in [0, 10, 5000] {
+      #expect(throws: Failure.self) {
+        _ = try SecretBytes(count: count) { (_) throws(Failure) in throw Failure() }
+      }
+    }
+  }
+
+  private final class SharedSecret: Sendable {
+    let bytes: SecretBytes
+    init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
+  }
+
+  @Test func manyThousandsAreAliveAtOnce() throws {
+    // More than a process has memory mappings, were each to have its own.
+    var kept: [SharedSecret] = []
+    for number in 0..<80_000 { kept.append(SharedSecret(SecretBytes(copying: "secret number \(number)"))) }
+    let mappings = try Self.lines(of: "/proc/self/maps").count
+    #expect(mappings < 20_000)
+    for (number, secret) in kept.enumerated() where number.isMultiple(of: 997) {
+      #expect(try secret.bytes.string() == "secret number \(number)")
+    }
+    var addresses: Set<UInt> = []
+    for secret in kept {
+      secret.bytes.withBytes {
+        $0.withUnsafeBufferPointer { _ = addresses.insert(UInt(bitPattern: $0.baseAddress)) }
+      }
+    }
+    #expect(addresses.count == kept.count)
+  }
+
+  @Test func manyThreadsMakeAndReleaseThem() async {
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          for round in 0..<2000 {
+            let text = String(repeating: "\(task)", count: round % 300 + 1)
+            let secret = SecretBytes(copying: text)
+            let copy = secret.copy()
+            #expect(copy.bytes == Array(text.utf8))
+          }
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [16, 64, 200, 1000, 4096])
+  func blocksAreWipedWhenTheyAreReleased(count: Int) {
+    // A block of a slab stays mapped after it is given back, so that it can be looked at.
+    let secret = SharedSecret(SecretBytes(copying: [UInt8](repeating: 0xA5, count: count)))
+    let (block, origin) = GuardedMemory.allocate(count)
+    block.initializeMemory(as: UInt8.self, repeating: 0xA5, count: count)
+    guard case .slab = origin else {
+      Issue.record("\(count) bytes are not in a slab")
+      return
+    }
+    GuardedMemory.deallocate(block, count: count, origin: origin)
+    // Another test's thread may have taken it meanwhile, but not with these bytes.
+    #expect(
+      UnsafeRawBufferPointer(start: block, count: count).filter { $0 == 0xA5 }.count < max(count / 2, 16)
+    )
+    #expect(secret.bytes.bytes == [UInt8](repeating: 0xA5, count: count))
+  }
+
+  @Test func itsMemoryIsLeftOutOfCoreDumps() throws {
+    for count in [32, 5000] {
+      let secret = SecretBytes(copying: [UInt8](repeating: 1, count: count))
+      let address = secret.withBytes { $0.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
+      let flags = try #require(try Self.mappingFlags(of: address))
+      #expect(flags.contains("dd"), "the mapping is dumped: \(flags)")
+      _ = secret.count
+    }
+  }
+
+  /// The lines of a file of the kernel's, which gives it in parts: Foundation takes the first for all of it.
+  private static func lines(of path: String) throws -> [Substring] {
+    let handle = try #require(FileHandle(forReadingAtPath: path))
+    var text = Data()
+    while let part = try handle.read(upToCount: 65_536), !part.isEmpty { text += part }
+    return String(decoding: text, as: UTF8.self).split(separator: "\n")
+  }
+
+  /// The flags of the mapping that the address is in, as the kernel lists them.
+  private static func mappingFlags(of address: UInt) throws -> [String]? {
+    var isInside = false
+    for line in try lines(of: "/proc/self/smaps") {
+      if let range = line.split(separator: " ").first?.split(separator: "-"), range.count == 2,
+        let start = UInt(range[0], radix: 16), let end = UInt(range[1], radix: 16)
+      {
+        isInside = (start..<end).contains(address)
+      } else if isInside, line.hasPrefix("VmFlags:") {
+        return line.split(separator: " ").dropFirst().map(String.init)
+      }
+    }
+    return nil
+  }
+
+  @Test func fingerprintsTellSecretsApart() {
+    let key = SecretBytes.random(count: 32)
+    let other = SecretBytes.random(count: 32)
+    let isSame = key.isEqual(to: other)
+    #expect(!isSame)
+    let secret = SecretBytes(copying: "secret")
+    #expect(secret.fingerprint(under: key) == SecretBytes(copying: "secret").fingerprint(under: key))
+    #expect(secret.fingerprint(under: key) != secret.fingerprint(under: other))
+    #expect(secret.fingerprint(under: key) != SecretBytes(copying: "secreu").fingerprint(under: key))
+    #expect(
+      SecretBytes(copying: "").fingerprint(under: key) == SecretBytes(copying: "").fingerprint(under: key)
+    )
+    #expect(
+      SecretBytes(copying: "").fingerprint(under: key) != SecretBytes(copying: [0]).fingerprint(under: key)
+    )
+  }
+}

@@ -1,0 +1,167 @@
+import CofferTestSupport
+import CofferCore
+import Coffer
+import Foundation
+import Testing
+
+@Suite struct CodingTests {
+  struct Credentials: Codable, Sendable, Equatable {
+    var user: String
+    var url: String
+    var password: String
+  }
+  enum Level: String, Codable, Sendable { case low, high }
+
+  let backend = MemoryBackend()
+
+  private func value<Value: Codable & Sendable>(
+    _ type: Value.Type,
+    coder: any SecretCoder = StandardSecretCoder()
+  ) -> SecurelyStoredValue<Value> {
+    SecurelyStoredValue(key: "coded", service: "tests", backend: backend, coder: coder)
+  }
+
+  private func stored() throws -> [UInt8]? {
+    guard let secret = try backend.lookUp(SecretIdentifier(service: "tests", account: "coded")) else {
+      return nil
+    }
+    return secret.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+  }
+
+  private func put(_ bytes: [UInt8]) throws {
+    try backend.store(SecretBytes(copying: bytes), for: SecretIdentifier(service: "tests", account: "coded"))
+  }
+
+  @Test(arguments: [
+    "", "text", "\"quoted\"", "a\n", "a\r\n", "\0", "caf\u{E9}", "cafe\u{301}", "🔑", "{}", "null",
+  ])
+  func textIsItsUTF8(text: String) throws {
+    try value(String.self).set(text)
+    #expect(try stored() == Array(text.utf8))
+    #expect(try value(String.self).get()?.utf8.elementsEqual(text.utf8) == true)
+  }
+
+  @Test(arguments: [[], [0], [10], Array(0...255), [0xFF, 0xFE]] as [[UInt8]])
+  func bytesAreThemselves(bytes: [UInt8]) throws {
+    try value([UInt8].self).set(bytes)
+    #expect(try stored() == bytes)
+    #expect(try value([UInt8].self).get() == bytes)
+    try value(Data.self).set(Data(bytes))
+    #expect(try stored() == bytes)
+    #expect(try value(Data.self).get() == Data(bytes))
+  }
+
+  @Test func aSliceOfDataIsItself() throws {
+    try value(Data.self).set(Data([1, 2, 3, 4]).dropFirst(2))
+    #expect(try stored() == [3, 4])
+  }
+
+  @Test func everythingElseIsJSON() throws {
+    let credentials = Credentials(user: "a", url: "https://example.com/", password: "p\"q")
+    try value(Credentials.self).set(credentials)
+    #expect(
+      try stored() == Array(#"{"password":"p\"q","url":"https://example.com/","user":"a"}"#.utf8)
+    )
+    #expect(try value(Credentials.self).get() == credentials)
+  }
+
+  @Test func emptyArraysOfOtherThingsAreJSON() throws {
+    try value([String].self).set([])
+    #expect(try stored() == Array("[]".utf8))
+    #expect(try value([String].self).get() == [])
+    try value([Int8].self).set([])
+    #expect(try stored() == Array("[]".utf8))
+  }
+
+  @Test func fragmentsAreJSON() throws {
+    try value(Bool.self).set(false)
+    #expect(try stored() == Array("false".utf8))
+    #expect(try value(Bool.self).get() == false)
+    try value(Int.self).set(-7)
+    #expect(try stored() == Array("-7".utf8))
+    #expect(try value(Int.self).get() == -7)
+    try value(Double.self).set(0.5)
+    #expect(try value(Double.self).get() == 0.5)
+    try value(Level.self).set(.high)
+    #expect(try stored() == Array("\"high\"".utf8))
+    #expect(try value(Level.self).get() == .high)
+    let date = Date(timeIntervalSince1970: 1_700_000_000.25)
+    try value(Date.self).set(date)
+    #expect(try value(Date.self).get() == date)
+  }
+
+  @Test func whatIsNotUTF8IsNotText() throws {
+    try put([0xFF, 0xFE])
+    #expect(thrown { () throws(SecretError) in _ = try value(String.self).get() }?.code == .decodingFailed)
+    #expect(try value([UInt8].self).get() == [0xFF, 0xFE])
+  }
+
+  @Test func nothingIsNotJSON() throws {
+    try put([])
+    #expect(thrown { () throws(SecretError) in _ = try value(Int.self).get() }?.code == .decodingFailed)
+  }
+
+  @Test func aDecodingErrorGivesAwayNothing() throws {
+    try put(Array(#"{"user":"canary-1","url":7}"#.utf8))
+    let error = try #require(thrown { () throws(SecretError) in _ = try value(Credentials.self).get() })
+    #expect(error.code == .decodingFailed)
+    #expect(error.identifier?.account == "coded")
+    var dumped = ""
+    dump(error, to: &dumped)
+    #expect(!dumped.contains("canary") && !dumped.contains("password") && !dumped.contains("url"))
+  }
+
+  @Test func whatDoesNotEncodeStoresNothingAndGivesAwayNothing() throws {
+    struct Stubborn: Codable, Sendable {
+      var text: String
+      func encode(to encoder: any Encoder) throws {
+        throw EncodingError.invalidValue(
+          text,
+          .init(codingPath: encoder.codingPath, debugDescription: "will not encode \(text)")
+        )
+      }
+    }
+    try put([1])
+    let error = try #require(
+      thrown { () throws(SecretError) in try value(Stubborn.self).set(Stubborn(text: "canary")) }
+    )
+    #expect(error.code == .encodingFailed)
+    var dumped = ""
+    dump(error, to: &dumped)
+    #expect(!dumped.contains("canary"))
+    #expect(try stored() == [1])
+    #expect(thrown { () throws(SecretError) in try value(Double.self).set(.nan) }?.code == .encodingFailed)
+  }
+
+  @Test func theCoderCanBeReplaced() throws {
+    struct Reversed: SecretCoder {
+      func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes {
+        SecretBytes(copying: try JSONEncoder().encode(value).reversed())
+      }
+      func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(Array(secret.string().utf8.reversed())))
+      }
+    }
+    try value(Int.self, coder: Reversed()).set(123)
+    #expect(try stored() == Array("321".utf8))
+    #expect(try value(Int.self, coder: Reversed()).get() == 123)
+  }
+
+  @Test func anOptionalTypeInGenericCodeIsFlattened() throws {
+    // Where the compiler sees an optional type it refuses it; here it does not see it.
+    func flattens<Value: Codable & Sendable>(_ none: Value, _ some: Value) throws -> (Bool, Bool) {
+      let value = SecurelyStoredValue<Value>(key: "coded", service: "tests", backend: backend)
+      try value.set(some)
+      let isThere = try value.get() != nil
+      try value.set(none)
+      return (isThere, try value.get() == nil)
+    }
+    #expect(try flattens(String?.none, "x") == (true, true))
+    #expect(try backend.items(inService: nil).isEmpty)
+    try put(Array("null".utf8))
+    func read<Value: Codable & Sendable>(_ type: Value.Type) throws -> Bool {
+      try SecurelyStoredValue<Value>(key: "coded", service: "tests", backend: backend).get() == nil
+    }
+    #expect(try read(Int?.self))
+  }
+}

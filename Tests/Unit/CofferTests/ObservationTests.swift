@@ -1,0 +1,209 @@
+import CofferTestSupport
+import Coffer
+import CofferCore
+import Dispatch
+import Observation
+import Synchronization
+import Testing
+
+@Observable
+private final class Account {
+  @ObservationIgnored
+  @SecurelyStoredValue<String> var token: String?
+
+  init(backend: any SecretBackend, key: String = "token") {
+    _token = SecurelyStoredValue(key: key, service: "tests", backend: backend)
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct ObservationTests {
+  let backend = ScriptedBackend()
+  let identifier: SecretIdentifier
+
+  init() throws { identifier = try SecretIdentifier(service: "tests", account: "token") }
+
+  @Test func firesForAWriteThroughTheModel() throws {
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      #expect(account.token == nil)
+    } onChange: {
+      changes.add()
+    }
+    try account.$token.set("one")
+    #expect(changes.value == 1)
+    withObservationTracking {
+      #expect(account.token == "one")
+    } onChange: {
+      changes.add()
+    }
+    try account.$token.remove()
+    #expect(changes.value == 2)
+    withObservationTracking {
+      #expect(account.token == nil)
+    } onChange: {
+      changes.add()
+    }
+    try account.$token.set(nil)
+    #expect(changes.value == 2, "nothing was removed")
+  }
+
+  @Test func settingNilIsTold() throws {
+    let account = Account(backend: backend)
+    try account.$token.set("one")
+    let changes = Count()
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      changes.add()
+    }
+    try account.$token.set(nil)
+    #expect(changes.value == 1)
+  }
+
+  @Test func firesForAnothersWriteInThisProcess() throws {
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      changes.add()
+    }
+    try SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).set("one")
+    #expect(changes.value == 1)
+  }
+
+  @Test func firesForGetAsForTheProperty() throws {
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      #expect(throws: Never.self) { try account.$token.get() }
+    } onChange: {
+      changes.add()
+    }
+    try account.$token.set("one")
+    #expect(changes.value == 1)
+  }
+
+  @Test func firesForAnotherProcess() async throws {
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      changes.add()
+    }
+    try backend.store.write("foreign", "token")
+    backend.tell(identifier)
+    try await eventually("Observation did not fire") { changes.value == 1 }
+    #expect(account.token == "foreign")
+  }
+
+  @Test func aChangeOfEverythingIsLookedInto() async throws {
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      changes.add()
+    }
+    try await backend.tellAndWait(nil)
+    #expect(changes.value == 0)
+    try backend.store.write("foreign", "token")
+    backend.tell(nil)
+    try await eventually("Observation did not fire") { changes.value == 1 }
+  }
+
+  @Test func becomingReadableForTheFirstTimeIsTold() async throws {
+    try backend.write("one", "token")
+    let account = Account(backend: backend)
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    let changes = Count()
+    withObservationTracking {
+      #expect(account.token == nil)
+    } onChange: {
+      changes.add()
+    }
+    backend.edit { $0.lookupError = nil }
+    backend.tell(nil)
+    try await eventually("Observation did not fire") { changes.value == 1 }
+    #expect(account.token == "one")
+  }
+
+  @Test func becomingReadableAgainIsTold() async throws {
+    try backend.write("one", "token")
+    let account = Account(backend: backend)
+    #expect(account.token == "one")
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    let changes = Count()
+    withObservationTracking {
+      #expect(account.token == nil)
+    } onChange: {
+      changes.add()
+    }
+    backend.edit { $0.lookupError = nil }
+    backend.tell(nil)
+    try await eventually("Observation did not fire") { changes.value == 1 }
+    #expect(account.token == "one")
+  }
+
+  @Test func becomingUnreadableIsTold() async throws {
+    try backend.write("one", "token")
+    let account = Account(backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      #expect(account.token == "one")
+    } onChange: {
+      changes.add()
+    }
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    backend.tell(nil)
+    try await eventually("Observation did not fire") { changes.value == 1 }
+  }
+
+  @Test func anObserverMayReadAndWrite() throws {
+    let account = Account(backend: backend)
+    let other = Account(backend: backend, key: "other")
+    let seen = Mutex<[String?]>([])
+    let (token, copy) = (account.$token, other.$token)
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      seen.withLock { $0.append(token.wrappedValue) }
+      #expect(throws: Never.self) { try copy.set("copied") }
+      // And even what it was told of.
+      #expect(throws: Never.self) { try token.set("replaced") }
+    }
+    try account.$token.set("one")
+    #expect(seen.withLock { $0 } == ["one"])
+    #expect(other.token == "copied")
+    #expect(account.token == "replaced")
+  }
+
+  @Test func anObserverWaitingForAnotherThreadsWriteIsNoDeadlock() throws {
+    let account = Account(backend: backend)
+    let token = account.$token
+    withObservationTracking {
+      _ = account.token
+    } onChange: {
+      let done = DispatchSemaphore(value: 0)
+      DispatchQueue.global().async {
+        #expect(throws: Never.self) { try token.set("from another thread") }
+        done.signal()
+      }
+      #expect(done.wait(timeout: .now() + 60) == .success)
+    }
+    try account.$token.set("one")
+    #expect(account.token == "from another thread")
+  }
+
+  @Test func watchingBeginsWithTheFirstReadAndOnlyOnce() throws {
+    let account = Account(backend: backend)
+    #expect(backend.edit { $0.watchersEver } == 0)
+    try account.$token.set("one")
+    #expect(backend.edit { $0.watchersEver } == 0)
+    for _ in 0..<3 { _ = account.token }
+    _ = account.$token.values
+    #expect(backend.edit { $0.watchersEver } == 1)
+  }
+}

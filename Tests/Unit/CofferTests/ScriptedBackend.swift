@@ -1,0 +1,90 @@
+import Coffer
+import CofferTestSupport
+import CofferCore
+import Foundation
+import Synchronization
+import Testing
+
+/// A backend that fails when it is told to, and tells of changes when it is told to: what a keyring or another
+/// process does to a value.
+final class ScriptedBackend: ObservableSecretBackend {
+  let store = MemoryBackend()
+  private let broadcast = ChangeBroadcast()
+  private let script = Mutex(Script())
+
+  struct Script {
+    var lookupError: SecretError?
+    var storeError: SecretError?
+    var removeError: SecretError?
+    var lookups = 0
+    var watchers = 0
+    var watchersEver = 0
+    var metadata: [SecretMetadata?] = []
+    /// Called before a lookup, outside the script's lock.
+    var beforeLookup: (@Sendable () -> Void)?
+    /// Called after a lookup, before its result is given.
+    var afterLookup: (@Sendable () -> Void)?
+  }
+
+  func edit<R: Sendable>(_ body: @Sendable (inout Script) -> R) -> R { script.withLock { body(&$0) } }
+  var lookups: Int { edit { $0.lookups } }
+  var watchers: Int { edit { $0.watchers } }
+
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    let (error, before, after) = edit { script in
+      script.lookups += 1
+      return (script.lookupError, script.beforeLookup, script.afterLookup)
+    }
+    before?()
+    if let error { throw error }
+    let secret = try store.lookUp(identifier)
+    after?()
+    return secret
+  }
+
+  func store(
+    _ secret: borrowing SecretBytes,
+    for identifier: SecretIdentifier,
+    metadata: SecretMetadata?
+  ) throws(SecretError) {
+    let error = edit { script in
+      script.metadata.append(metadata)
+      return script.storeError
+    }
+    if let error { throw error }
+    try store.store(secret, for: identifier, metadata: metadata)
+  }
+
+  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    if let error = edit({ $0.removeError }) { throw error }
+    return try store.remove(identifier)
+  }
+
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try store.items(inService: service)
+  }
+
+  func changes() -> AsyncStream<SecretChange> {
+    edit { script in
+      script.watchers += 1
+      script.watchersEver += 1
+    }
+    return broadcast.subscribe { [weak self] in self?.edit { $0.watchers -= 1 } }
+  }
+
+  func tell(_ identifier: SecretIdentifier?) { broadcast.send(SecretChange(identifier)) }
+
+  /// Tells of a change, and waits until it has been looked into.
+  func tellAndWait(_ identifier: SecretIdentifier?) async throws {
+    let before = lookups
+    tell(identifier)
+    try await eventually("a change was not looked into") { self.lookups > before }
+  }
+}
+
+/// Counts calls, from any thread.
+final class Count: Sendable {
+  private let count = Atomic(0)
+  func add() { count.add(1, ordering: .relaxed) }
+  var value: Int { count.load(ordering: .relaxed) }
+}

@@ -1,0 +1,191 @@
+@testable import Coffer
+import CofferTestSupport
+import CofferCore
+import Foundation
+import Observation
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SecurelyStoredValueTests {
+  let backend = ScriptedBackend()
+  let token: SecurelyStoredValue<String>
+
+  init() { token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend) }
+
+  @Test func absentIsNilAndNoError() throws {
+    #expect(try token.get() == nil)
+    #expect(token.wrappedValue == nil)
+    #expect(token.lastError == nil)
+  }
+
+  @Test func whatIsSetIsRead() throws {
+    try token.set("one")
+    #expect(token.wrappedValue == "one")
+    #expect(try backend.text("token") == "one")
+    #expect(token.projectedValue === token)
+  }
+
+  @Test func anotherProcessesWriteIsReadAtOnce() throws {
+    try token.set("one")
+    try backend.store.write("rotated", "token")
+    #expect(token.wrappedValue == "rotated")
+    #expect(try token.get() == "rotated")
+  }
+
+  @Test func emptyTextIsAValue() throws {
+    try token.set("")
+    #expect(try token.get() == "")
+  }
+
+  @Test func failureIsNilWithAnErrorAndGetThrowsIt() throws {
+    try token.set("one")
+    for code in [SecretError.Code.locked, .unavailable, .denied, .timedOut, .tampered] {
+      backend.edit { $0.lookupError = SecretError(code, "The test says so.") }
+      #expect(token.wrappedValue == nil)
+      #expect(token.lastError?.code == code)
+      #expect(thrown { () throws(SecretError) in _ = try token.get() }?.code == code)
+      #expect(token.lastError?.identifier?.account == "token")
+    }
+    backend.edit { $0.lookupError = nil }
+    #expect(token.wrappedValue == "one")
+    #expect(token.lastError == nil)
+  }
+
+  @Test func failedSetKeepsTheOldValueAndTellsNobody() throws {
+    try token.set("one")
+    let changes = Count()
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    backend.edit { $0.storeError = SecretError(.io, "The disk is full.") }
+    #expect(thrown { () throws(SecretError) in try token.set("two") }?.code == .io)
+    #expect(token.lastError?.code == .io)
+    #expect(changes.value == 0)
+    backend.edit { $0.storeError = nil }
+    #expect(try token.get() == "one")
+    #expect(token.lastError == nil)
+    try token.set("two")
+    #expect(changes.value == 1)
+  }
+
+  @Test func failedRemoveThrowsAndTellsNobody() throws {
+    try token.set("one")
+    let changes = Count()
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    backend.edit { $0.removeError = SecretError(.denied, "The store is read-only.") }
+    #expect(thrown { () throws(SecretError) in try token.remove() }?.code == .denied)
+    #expect(thrown { () throws(SecretError) in try token.set(nil) }?.code == .denied)
+    #expect(changes.value == 0)
+    #expect(token.wrappedValue == "one")
+  }
+
+  @Test func removingWhatIsAbsentSucceeds() throws {
+    try token.remove()
+    try token.set("one")
+    try token.remove()
+    try token.remove()
+    #expect(try token.get() == nil)
+  }
+
+  @Test func settingNilRemoves() throws {
+    try token.set("one")
+    try token.set(nil)
+    #expect(try token.get() == nil)
+    #expect(try backend.items(inService: "tests").isEmpty)
+  }
+
+  @Test func setKeepsTheMetadataThatWasThere() throws {
+    let identifier = try SecretIdentifier(service: "tests", account: "token")
+    try backend.store(SecretBytes(copying: "x"), for: identifier, metadata: SecretMetadata(label: "A label"))
+    try token.set("one")
+    #expect(try backend.item(identifier)?.metadata.label == "A label")
+  }
+
+  @Test func setReplacesWhatDoesNotDecode() throws {
+    let number = SecurelyStoredValue<Int>(key: "number", service: "tests", backend: backend)
+    try backend.write("no number: canary", "number")
+    #expect(number.wrappedValue == nil)
+    #expect(number.lastError?.code == .decodingFailed)
+    #expect(!String(reflecting: number.lastError).contains("canary"))
+    #expect(try backend.text("number") == "no number: canary")
+    try number.set(7)
+    #expect(try number.get() == 7)
+    #expect(number.lastError == nil)
+  }
+
+  @Test func whatDoesNotDecodeCanBeRemoved() throws {
+    let number = SecurelyStoredValue<Int>(key: "number", service: "tests", backend: backend)
+    try backend.write("no number", "number")
+    try number.remove()
+    #expect(try number.get() == nil)
+  }
+
+  @Test func twoValuesWithOneKeySeeEachOther() throws {
+    let other = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    let third = SecurelyStoredValue<String>(key: "token", service: "another", backend: backend)
+    let changes = Count()
+    withObservationTracking {
+      _ = other.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    let thirds = Count()
+    withObservationTracking {
+      _ = third.wrappedValue
+    } onChange: {
+      thirds.add()
+    }
+    try token.set("one")
+    #expect(other.wrappedValue == "one")
+    #expect(changes.value == 1)
+    #expect(third.wrappedValue == nil)
+    #expect(thirds.value == 0)
+  }
+
+  @Test func keysAreBytes() throws {
+    let composed = SecurelyStoredValue<String>(key: "caf\u{E9}", service: "tests", backend: backend)
+    let decomposed = SecurelyStoredValue<String>(key: "cafe\u{301}", service: "tests", backend: backend)
+    try composed.set("1")
+    #expect(decomposed.wrappedValue == nil)
+  }
+
+  @Test func aKeyThatCannotBeIsAnErrorAtFirstUse() async throws {
+    let impossible = SecurelyStoredValue<String>(key: "", service: "tests", backend: backend)
+    #expect(impossible.lastError == nil)
+    #expect(impossible.wrappedValue == nil)
+    #expect(impossible.lastError?.code == .invalidIdentifier)
+    #expect(thrown { () throws(SecretError) in try impossible.set("x") }?.code == .invalidIdentifier)
+    var values: [String?] = []
+    for await value in impossible.values { values.append(value) }
+    #expect(values == [nil])
+  }
+
+  @Test func theDefaultServiceIsTheExecutablesName() throws {
+    let anonymous = SecurelyStoredValue<String>(key: "anonymous", backend: backend)
+    try anonymous.set("one")
+    let name = try #require(Bundle.main.executablePath.map { URL(fileURLWithPath: $0).lastPathComponent })
+    #expect(try backend.text("anonymous", service: name) == "one")
+  }
+
+  @Test(arguments: [
+    ("/usr/bin/app", "other", "app"), ("/usr/bin/app (deleted)", "other", "app"), (nil, "./app", "app"),
+    (nil, nil, "swift"), ("/", nil, "swift"),
+  ])
+  func theExecutablesNameIsTheLastPartOfItsPath(link: String?, argument: String?, name: String) {
+    #expect(Executable.name(link: link, argument) == name)
+  }
+
+  @Test func itIsSendableAndWorksFromManyThreads() async throws {
+    let token = token
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<50 { group.addTask { try token.set("\(number)") } }
+      try await group.waitForAll()
+    }
+    #expect(Int(try #require(token.wrappedValue)) != nil)
+  }
+}

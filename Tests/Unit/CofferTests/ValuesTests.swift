@@ -1,0 +1,180 @@
+import CofferTestSupport
+import Coffer
+import CofferCore
+import Foundation
+import Observation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct ValuesTests {
+  let backend = ScriptedBackend()
+  let identifier: SecretIdentifier
+  let token: SecurelyStoredValue<String>
+
+  init() throws {
+    identifier = try SecretIdentifier(service: "tests", account: "token")
+    token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+  }
+
+  /// What the stream gives, up to and including `last`.
+  private func collect(_ stream: AsyncStream<String?>, until last: String) async -> [String?] {
+    var values: [String?] = []
+    for await value in stream {
+      values.append(value)
+      if value == last { break }
+    }
+    return values
+  }
+
+  @Test func beginsWithTheCurrentValue() async throws {
+    try write("current")
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some("current"))
+  }
+
+  private func write(_ text: String) throws { try backend.store.write(text, "token") }
+  private func set(_ text: String?) throws { try token.set(text) }
+
+  @Test func givesEachChangeOnceAndInOrder() async throws {
+    let stream = token.values
+    for text in ["a", "b", nil, "b", "b", "last"] { try set(text) }
+    #expect(await collect(stream, until: "last") == [nil, "a", "b", nil, "b", "b", "last"])
+  }
+
+  @Test func severalSubscribersEachGetEverything() async throws {
+    let streams = (0..<3).map { _ in token.values }
+    let other = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).values
+    for text in ["a", "b", "last"] { try set(text) }
+    for stream in streams + [other] {
+      #expect(await collect(stream, until: "last") == [nil, "a", "b", "last"])
+    }
+  }
+
+  @Test func aLateSubscriberBeginsWithTheLatest() async throws {
+    let early = token.values
+    try set("a")
+    let late = token.values
+    try set("last")
+    #expect(await collect(early, until: "last") == [nil, "a", "last"])
+    #expect(await collect(late, until: "last") == ["a", "last"])
+  }
+
+  @Test func aSubscriberFromWithinAnAnnouncementDoesNotGetItTwice() async throws {
+    let token = token
+    let late = Mutex<AsyncStream<String?>?>(nil)
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+      late.withLock { $0 = token.values }
+    }
+    try set("a")
+    try set("last")
+    let stream = try #require(late.withLock { $0 })
+    #expect(await collect(stream, until: "last") == ["a", "last"])
+  }
+
+  @Test func theEchoOfAWriteIsNotToldAgain() async throws {
+    let stream = token.values
+    for text in ["a", "b"] {
+      try set(text)
+      for _ in 0..<3 { try await backend.tellAndWait(identifier) }
+      try await backend.tellAndWait(nil)
+    }
+    try set("last")
+    #expect(await collect(stream, until: "last") == [nil, "a", "b", "last"])
+  }
+
+  @Test func anotherProcessesChangesAreGiven() async throws {
+    let stream = token.values
+    try set("a")
+    try write("foreign")
+    try await backend.tellAndWait(identifier)
+    try await backend.tellAndWait(identifier)
+    _ = try remove()
+    try await backend.tellAndWait(nil)
+    try set("last")
+    #expect(await collect(stream, until: "last") == [nil, "a", "foreign", nil, "last"])
+  }
+
+  private func remove() throws -> Bool { try backend.store.remove(identifier) }
+
+  @Test func othersChangesAreNotLookedInto() async throws {
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    let before = backend.lookups
+    backend.tell(try SecretIdentifier(service: "tests", account: "other"))
+    // The stream is in order: when this one has been looked into, the other has been passed over.
+    try await backend.tellAndWait(identifier)
+    #expect(backend.lookups == before + 1)
+  }
+
+  @Test func removingWhatAnotherProcessRemovedIsTold() async throws {
+    let stream = token.values
+    try set("a")
+    _ = try remove()
+    try set(nil)
+    try set("last")
+    #expect(await collect(stream, until: "last") == [nil, "a", nil, "last"])
+  }
+
+  @Test func aValueThatCannotBeReadIsNilWithAnError() async throws {
+    let number = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: backend)
+    var values = number.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    #expect(number.lastError == nil)
+    try set("no number")
+    #expect(await values.next() == .some(nil))
+    #expect(number.lastError?.code == .decodingFailed)
+    try set("7")
+    #expect(await values.next() == .some(7))
+    #expect(number.lastError == nil)
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    backend.tell(nil)
+    #expect(await values.next() == .some(nil))
+    #expect(number.lastError?.code == .locked)
+  }
+
+  @Test func cancellingTheReaderEndsTheStream() async throws {
+    let token = token
+    let task = Task {
+      var count = 0
+      for await _ in token.values { count += 1 }
+      return count
+    }
+    try await eventually("the stream did not begin") { backend.watchers == 1 }
+    task.cancel()
+    #expect(await task.value <= 1)
+  }
+
+  @Test func concurrentWritersAreToldInTheOrderOfTheirWrites() async throws {
+    let stream = token.values
+    let token = token
+    await withTaskGroup(of: Void.self) { group in
+      for writer in 0..<8 {
+        group.addTask {
+          for round in 0..<25 {
+            #expect(throws: Never.self) { try token.set("\(writer).\(round)") }
+          }
+        }
+      }
+    }
+    // The last that is told is the last that was written.
+    let last = try #require(try await token.backendText(backend))
+    var values: [String] = []
+    for await value in stream {
+      if let value { values.append(value) }
+      if values.count == 200 { break }
+    }
+    #expect(values.count == 200)
+    #expect(Set(values).count == 200)
+    #expect(values.last == last)
+    for writer in 0..<8 {
+      let rounds = values.filter { $0.hasPrefix("\(writer).") }
+      #expect(rounds == (0..<25).map { "\(writer).\($0)" })
+    }
+  }
+}
+
+extension SecurelyStoredValue<String> {
+  fileprivate func backendText(_ backend: ScriptedBackend) async throws -> String? { try get() }
+}

@@ -1,0 +1,86 @@
+import CofferCore
+import Foundation
+import Testing
+
+@testable import CofferTool
+
+/// `run --redact` on a terminal: the command must not notice it.
+@Suite struct RedactionTests {
+  private let sandbox: Sandbox
+
+  init() throws {
+    sandbox = try Sandbox()
+    #expect(try sandbox.shell("secret init && printf hunter2 | secret set a").status == 0)
+  }
+
+  private func run(_ command: String) throws -> Pseudoterminal {
+    try Pseudoterminal("exec secret run --redact --set A=a -- sh -c '\(command)'", in: sandbox)
+  }
+
+  @Test func theCommandHasATerminalOfTheSameSize() throws {
+    let terminal = try Pseudoterminal(
+      "read line; exec secret run --redact --set A=a -- sh -c 'test -t 0 && test -t 1 && test -t 2 && echo all; "
+        + "trap \"stty size <&1\" WINCH; stty size <&1; printf \"\\033[31m$A\\n\"; while :; do sleep 0.05; done'",
+      in: sandbox)
+    terminal.resize(rows: 33, columns: 111)
+    terminal.type("\n")
+    try terminal.wait(for: "all\r\n33 111\r\n")
+    try terminal.wait(for: "\u{1B}[31m[A]\r\n")
+    terminal.resize(rows: 44, columns: 99)
+    try terminal.wait(for: "44 99")
+    terminal.type("\u{3}")
+    #expect(try terminal.end() == -SIGINT)
+    #expect(!terminal.seen.contains("hunter2"))
+  }
+
+  @Test(arguments: [(SIGINT, "\u{3}"), (SIGQUIT, "\u{1C}")])
+  func aKeyOnTheTerminalReachesTheCommandOnce(_ signal: Int32, _ key: String) throws {
+    let name = signal == SIGINT ? "INT" : "QUIT"
+    let terminal = try run(
+      "trap \"echo caught\" \(name); echo ready; while :; do sleep 0.01; done")
+    try terminal.wait(for: "ready")
+    terminal.type(key)
+    try terminal.wait(for: "caught")
+    usleep(300_000)  // for a second one to come, if it did
+    kill(terminal.process, SIGTERM)
+    #expect(try terminal.end() == -SIGTERM)
+    #expect(terminal.seen.components(separatedBy: "caught").count == 2)
+  }
+
+  @Test func whatIsTypedGoesToTheCommand() throws {
+    let terminal = try run("read line; echo \"got $line and $A\"; exit 7")
+    terminal.type("this\n")
+    #expect(try terminal.end() == 7)
+    #expect(terminal.seen.contains("got this and [A]\r\n"))
+  }
+
+  @Test func stoppedTheWholeJobStops() throws {
+    let terminal = try Pseudoterminal(
+      "set -m; secret run --redact --set A=a -- sh -c 'echo ready; read line; echo \"$line $A\"'; echo stopped; fg; true",
+      in: sandbox)
+    try terminal.wait(for: "ready")
+    terminal.type("\u{1A}")
+    try terminal.wait(for: "stopped")
+    terminal.type("on\n")
+    try terminal.wait(for: "on [A]")
+    #expect(try terminal.end() == 0)
+  }
+
+  private func masked(_ text: String, _ chunk: Int, _ values: [String]) -> String {
+    var output = OutputRedactor(
+      values.enumerated().flatMap { OutputRedactor.patterns(for: SecretBytes(copying: $1), named: "\($0)") })
+    var shown: [UInt8] = []
+    let bytes = Array(text.utf8)
+    for start in stride(from: 0, to: bytes.count, by: chunk) {
+      shown += output.pass(bytes[start..<min(start + chunk, bytes.count)])
+    }
+    return String(decoding: shown + output.finish(), as: UTF8.self)
+  }
+
+  @Test(arguments: 1...40) func noEdgeBetweenReadsLetsAValueThrough(_ chunk: Int) {
+    let text = "aaab aaaab hunter2 hunhunter2er2 aHVudGVyMg== aHVudGVyMgo= hunter2-long hunter2-lon hunt"
+    #expect(
+      masked(text, chunk, ["aaab", "hunter2", "hunter2-long"])
+        == "[0] a[0] [1] hun[1]er2 [1] [1] [2] [1]-lon hunt")
+  }
+}

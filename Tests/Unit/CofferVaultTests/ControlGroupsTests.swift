@@ -1,0 +1,71 @@
+import CofferSystem
+import CofferCore
+import CofferVault
+import Foundation
+import Testing
+
+/// A passphrase is not stretched where the kernel would kill the process for the memory it takes.
+@Suite struct ControlGroupsTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func write(_ text: String, _ path: String) throws {
+    let url = URL(filePath: directory.file(path))
+    try FileManager.default.createDirectory(
+      at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: url)
+  }
+
+  private func left() -> Int? {
+    ControlGroups(groups: directory.file("groups"), processes: directory.file("proc")).memoryLeft()
+  }
+
+  @Test func theTightestLimitCounts() throws {
+    try write("0::/a/b\n", "proc/self/cgroup")
+    try write("MemTotal: 1000 kB\nSwapFree:       0 kB\n", "proc/meminfo")
+    #expect(left() == nil)
+    try write("max\n", "groups/a/b/memory.max")
+    try write("500\n", "groups/a/b/memory.current")
+    try write("anon 100\ninactive_file 30\nactive_file 20\n", "groups/a/b/memory.stat")
+    #expect(left() == nil)
+    try write("600\n", "groups/a/b/memory.max")
+    #expect(left() == 150)
+    try write("400\n", "groups/a/memory.max")
+    try write("390\n", "groups/a/memory.current")
+    try write("inactive_file 0\n", "groups/a/memory.stat")
+    #expect(left() == 10)
+    try write("SwapFree: 2 kB\n", "proc/meminfo")
+    #expect(left() == 10 + 2048)
+  }
+
+  @Test func theFirstVersionToo() throws {
+    try write("5:cpu,memory:/x\n0::/\n", "proc/self/cgroup")
+    try write("SwapFree: 0 kB\n", "proc/meminfo")
+    try write("9223372036854771712\n", "groups/memory/x/memory.limit_in_bytes")
+    try write("50\n", "groups/memory/x/memory.usage_in_bytes")
+    try write("total_inactive_file 7\n", "groups/memory/x/memory.stat")
+    #expect(left() == nil)
+    try write("60\n", "groups/memory/x/memory.limit_in_bytes")
+    #expect(left() == 17)
+    // In a container that sees only its own group, as the root.
+    try write("5:memory:/docker/0123\n", "proc/self/cgroup")
+    try write("90\n", "groups/memory/memory.limit_in_bytes")
+    try write("100\n", "groups/memory/memory.usage_in_bytes")
+    try write("", "groups/memory/memory.stat")
+    #expect(left() == 0)
+  }
+
+  @Test func aPassphraseThatTakesMoreIsNotStretched() throws {
+    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
+    var options = VaultOptions.cheap
+    options.memoryLeft = { 65_535 }
+    let error = #expect(throws: SecretError.self) {
+      try vault.open(FixedCredential(kind: .passphrase("pass")), options: options).unlock()
+    }
+    #expect(error?.code == .io)
+    #expect("\(error.map { "\($0)" } ?? "")".contains("0 MiB are left here"))
+    options.memoryLeft = { 65_536 }
+    try vault.open(FixedCredential(kind: .passphrase("pass")), options: options).unlock()
+  }
+}

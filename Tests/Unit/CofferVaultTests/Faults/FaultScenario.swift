@@ -1,0 +1,241 @@
+import CofferCore
+import CofferSimulation
+import CofferVault
+import FoundationEssentials
+import Glibc
+
+/// A vault with a base, a tail and two key slots, one operation on it, and one fault in its way.
+struct FaultScenario: CustomStringConvertible {
+  enum Operation: String, CaseIterable, Sendable {
+    case create, store, overwrite, remove, transaction
+    /// A store that writes the file anew because the tail is long.
+    case storeWithRewrite
+    case compact, addKeySlot, replaceKeySlot, removeKeySlot, rekey
+    case verify, lookup, items
+  }
+
+  typealias Content = [String: [UInt8]]
+
+  static let path = "vault"
+  static let startContent: Content = [
+    "base 1": [1, 2, 3], "base 2": [UInt8](repeating: 2, count: 3000), "changed": [9], "tail": [4],
+  ]
+
+  let operation: Operation
+  let disk: SimulatedDisk
+  let vault: VaultBackend
+  private(set) var fault = SimulatedDisk.Fault(call: 0, kind: .failure(0))
+  /// What the operation threw.
+  private(set) var error: SecretError?
+  /// The operations that the fault met.
+  private(set) var faulted: [SimulatedDisk.Operation] = []
+  private(set) var inodeAfterNextChange: UInt64?
+  private let environment: VaultEnvironment
+
+  var description: String { "\(operation) with \(fault) at \(faulted)" }
+
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// A disk with the vault that the operation is for.
+  static func start(for operation: Operation) throws -> SimulatedDisk {
+    let disk = SimulatedDisk()
+    if operation == .create { return disk }
+    let environment = environment(disk)
+    try VaultBackend.create(
+      at: path, credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: environment)
+    let vault = open(environment)
+    for name in ["base 1", "base 2", "changed", "gone"] { try vault.set(name, startContent[name] ?? [0]) }
+    try vault.addKeySlot(FixedCredential.otherKey.credential)
+    try vault.set("tail", startContent["tail"] ?? [])
+    try vault.remove(identifier("gone"))
+    return disk
+  }
+
+  /// How many calls the operation makes when nothing goes wrong.
+  static func callCount(of operation: Operation, from start: SimulatedDisk, isWarm: Bool) throws -> Int {
+    let scenario = FaultScenario(operation, from: start, isWarm: isWarm)
+    let before = scenario.disk.calls
+    try scenario.perform()
+    return scenario.disk.calls - before
+  }
+
+  init(_ operation: Operation, from start: SimulatedDisk, isWarm: Bool, compactionThreshold: Int? = nil) {
+    self.operation = operation
+    disk = start.duplicate()
+    var environment = Self.environment(disk)
+    if let compactionThreshold { environment.compactionThreshold = compactionThreshold }
+    if operation == .storeWithRewrite { environment.compactionThreshold = 0 }
+    self.environment = environment
+    vault = Self.open(environment)
+    if isWarm, operation != .create { _ = try? vault.get("tail") }
+  }
+
+  private static func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
+    VaultEnvironment(
+      fileSystem: disk, now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0,
+      monotonicSeconds: { 0 }, sleep: { _ in })
+  }
+
+  private static func open(_ environment: VaultEnvironment) -> VaultBackend {
+    var options = VaultOptions.cheap
+    options.lockTimeout = 0
+    return VaultBackend(
+      path: path, credentials: [FixedCredential.key, FixedCredential.otherKey], options: options,
+      environment: environment)
+  }
+
+  /// The vault as another process has it.
+  func open() -> VaultBackend { Self.open(environment) }
+
+  // MARK: Running
+
+  private var after: Content {
+    var content = Self.startContent
+    switch operation {
+    case .create: return [:]
+    case .store, .storeWithRewrite: content["new"] = [7, 7]
+    case .overwrite: content["changed"] = [8, 8]
+    case .remove: content["changed"] = nil
+    case .transaction:
+      content["new"] = [7, 7]
+      content["changed"] = nil
+      content["tail"] = [5]
+    default: break
+    }
+    return content
+  }
+
+  private func perform() throws {
+    switch operation {
+    case .create:
+      try VaultBackend.create(
+        at: Self.path, credential: FixedCredential.key.credential, label: "", options: .cheap,
+        environment: environment)
+    case .store, .storeWithRewrite: try vault.set("new", [7, 7])
+    case .overwrite: try vault.set("changed", [8, 8])
+    case .remove:
+      guard try vault.remove(identifier("changed")) else { throw Failure(description: "nothing removed") }
+    case .transaction:
+      try vault.transaction { transaction throws(SecretError) in
+        func name(_ account: String) throws(SecretError) -> SecretIdentifier {
+          try SecretIdentifier(service: "test", account: account)
+        }
+        try transaction.store(SecretBytes(copying: [7, 7] as [UInt8]), for: name("new"), metadata: nil)
+        _ = try transaction.remove(name("changed"))
+        try transaction.store(SecretBytes(copying: [5] as [UInt8]), for: name("tail"), metadata: nil)
+      }
+    case .compact: try vault.compact()
+    case .addKeySlot: try vault.addKeySlot(FixedCredential(kind: .passphrase("p")).credential)
+    case .replaceKeySlot:
+      try vault.replaceKeySlot(id: slots()[1].id, with: FixedCredential(kind: .passphrase("p")).credential)
+    case .removeKeySlot: try vault.removeKeySlot(id: slots()[1].id)
+    case .rekey: try vault.rekey()
+    case .verify:
+      guard try vault.verify().secretCount == Self.startContent.count else {
+        throw Failure(description: "verify counts wrong")
+      }
+    case .lookup:
+      for (name, value) in Self.startContent where try vault.get(name) != value {
+        throw Failure(description: "\(name) is wrong or missing")
+      }
+      guard try vault.get("gone") == nil else { throw Failure(description: "what is gone is back") }
+    case .items:
+      guard try vault.items(inService: nil).map(\.identifier.account) == Self.startContent.keys.sorted()
+      else { throw Failure(description: "the list is wrong") }
+    }
+  }
+
+  private func slots() throws -> [VaultKeySlot] {
+    try VaultFile(path: Self.path, environment: environment).description.keySlots
+  }
+
+  /// Runs the operation with the fault at its `fault.call`th call, and then looks at everything.
+  mutating func run(with fault: SimulatedDisk.Fault) throws {
+    self.fault = fault
+    var shifted = fault
+    shifted.call += disk.calls
+    disk.inject(shifted)
+    do { try perform() } catch let error as SecretError { self.error = error }
+    faulted = disk.faulted
+    disk.inject(nil)
+    do { try checkWhatIsLeft() } catch { throw Failure(description: "\(self): \(error)") }
+  }
+
+  /// What the error may be, by what the fault was.
+  var allowedCodes: [SecretError.Code] {
+    guard case .failure(let number) = fault.kind else { return [] }
+    switch number {
+    case EACCES, EPERM, EROFS: return [.denied, .io]
+    case EBUSY: return faulted.contains(.rename) ? [.denied] : [.io, .denied]
+    default: return [.io]
+    }
+  }
+
+  private mutating func checkWhatIsLeft() throws {
+    if operation == .create { return try checkCreation() }
+    // Another process sees all or nothing of the change, and may go on: no lock was left behind.
+    var content = try Self.content(of: open())
+    guard content == after || (error != nil && content == Self.startContent) else {
+      throw Failure(description: "it holds \(content)")
+    }
+    // So does this one. What it acknowledges stays, even if the power fails now.
+    try vault.set("next", [1])
+    inodeAfterNextChange = disk.inode(of: Self.path)
+    content["next"] = [1]
+    try expect(content, vault, "the same backend")
+    if error != nil { try survivesPowerLoss(content) }
+    try open().set("another", [2])
+    content["another"] = [2]
+    try expect(content, vault, "the same backend, after another's change")
+    // Nothing stays that the next rewrite does not take away.
+    try open().compact()
+    guard disk.names == [Self.path] else { throw Failure(description: "left behind: \(disk.names)") }
+    try expect(content, open(), "a compacted vault")
+  }
+
+  private func checkCreation() throws {
+    if error == nil || disk.names.contains(Self.path) {
+      try expect([:], open(), "the new vault")
+    } else {
+      // Nothing was made, and making it again works.
+      try VaultBackend.create(
+        at: Self.path, credential: FixedCredential.key.credential, label: "", options: .cheap,
+        environment: environment)
+    }
+    try open().set("next", [1])
+    try expect(["next": [1]], open(), "the new vault")
+    guard disk.names == [Self.path] || faulted.contains(.remove) else {
+      throw Failure(description: "left behind: \(disk.names)")
+    }
+  }
+
+  private func expect(_ content: Content, _ vault: VaultBackend, _ what: String) throws {
+    let found = try Self.content(of: vault)
+    guard found == content else { throw Failure(description: "\(what) holds \(found)") }
+  }
+
+  private func survivesPowerLoss(_ content: Content) throws {
+    var random = SeededRandom(seed: UInt64(fault.call))
+    for _ in 0..<3 {
+      let lost = disk.afterPowerLoss(&random)
+      let found: Content
+      do { found = try Self.content(of: Self.open(Self.environment(lost))) } catch {
+        throw Failure(description: "after a power loss: \(error)")
+      }
+      guard found == content else { throw Failure(description: "after a power loss it holds \(found)") }
+    }
+  }
+
+  private static func content(of vault: VaultBackend) throws -> Content {
+    let count = try vault.verify().secretCount
+    var content: Content = [:]
+    for item in try vault.items(inService: nil) {
+      content[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
+    }
+    guard content.count == count else { throw Failure(description: "the count is wrong") }
+    return content
+  }
+}

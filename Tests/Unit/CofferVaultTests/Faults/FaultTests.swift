@@ -1,0 +1,143 @@
+import CofferVault
+import CofferCore
+import CofferSimulation
+import Glibc
+import Testing
+
+/// Every call of every operation goes wrong once, in every way: the operation succeeds or says why it did not,
+/// nothing acknowledged is lost, and the vault goes on. With `COFFER_EXHAUSTIVE=1` in more ways yet.
+@Suite struct FaultTests {
+  typealias Fault = SimulatedDisk.Fault
+
+  @Test(arguments: FaultScenario.Operation.allCases, [false, true])
+  func everyCallMayFail(_ operation: FaultScenario.Operation, isWarm: Bool) throws {
+    var numbers = [ENOSPC, EIO, EACCES, EBUSY]
+    if isExhaustive { numbers += [EDQUOT, EROFS, ENOMEM, EMFILE, EXDEV, EFBIG, EPERM] }
+    try run(operation, isWarm: isWarm, numbers.map { .failure($0) }, repeats: [0]) { scenario in
+      // A fault that was met and not survived is reported as what it is. Where the operation had another way,
+      // it took it.
+      guard let error = scenario.error else { return }
+      #expect(scenario.allowedCodes.contains(error.code), "\(scenario): \(error.code): \(error)")
+      #expect(!error.reason.isEmpty && error.advice != nil, "\(scenario): \(error)")
+    }
+  }
+
+  /// The disk goes wrong at a call and stays so until the operation has ended.
+  @Test(arguments: FaultScenario.Operation.allCases)
+  func everyCallFromOneOnMayFail(_ operation: FaultScenario.Operation) throws {
+    try run(operation, isWarm: true, [.failure(EIO), .failure(ENOSPC)], repeats: [.max]) { scenario in
+      // Only letting go of the lock may fail without anyone noticing.
+      if scenario.faulted.contains(where: { $0 != .unlock && $0 != .remove }) {
+        #expect(scenario.error != nil, "\(scenario): it succeeded")
+      }
+    }
+  }
+
+  @Test(arguments: FaultScenario.Operation.allCases, [false, true])
+  func interruptionsAndShortReadsAndWritesAreMadeUpFor(
+    _ operation: FaultScenario.Operation, isWarm: Bool
+  ) throws {
+    try run(
+      operation, isWarm: isWarm,
+      [.failure(EINTR), .short(100)] + (isExhaustive ? [.short(1), .short(4095)] : []),
+      repeats: isExhaustive ? [0, 3] : [3]
+    ) { scenario in
+      // These are not documented to be interrupted.
+      if case .failure = scenario.fault.kind,
+        scenario.faulted.contains(where: { [.status, .rename, .remove].contains($0) })
+      {
+        return
+      }
+      #expect(scenario.error == nil, "\(scenario): \(String(describing: scenario.error))")
+    }
+  }
+
+  private func run(
+    _ operation: FaultScenario.Operation, isWarm: Bool, _ faults: [Fault.Kind], repeats: [Int],
+    _ judge: (FaultScenario) throws -> Void
+  ) throws {
+    let start = try FaultScenario.start(for: operation)
+    let calls = try FaultScenario.callCount(of: operation, from: start, isWarm: isWarm)
+    #expect(calls > 2)
+    if !isWarm, operation != .create, !isExhaustive {
+      // Opening is the same for every operation; one of each kind shows it.
+      guard [.store, .verify, .lookup, .rekey].contains(operation) else { return }
+    }
+    for call in 1...calls {
+      for kind in faults {
+        for repeats in repeats {
+          var scenario = FaultScenario(operation, from: start, isWarm: isWarm)
+          try scenario.run(with: Fault(call: call, kind: kind, repeats: repeats))
+          try judge(scenario)
+        }
+      }
+    }
+  }
+
+  // MARK: After a failed barrier
+
+  /// The system may have thrown away what it could not write, and call it clean. A change after that goes to a
+  /// new file.
+  @Test func afterAFailedBarrierTheNextChangeGoesToANewFile() throws {
+    let start = try FaultScenario.start(for: .store)
+    let calls = try FaultScenario.callCount(of: .store, from: start, isWarm: true)
+    var barriers = 0
+    for call in 1...calls {
+      var scenario = FaultScenario(.store, from: start, isWarm: true)
+      let before = scenario.disk.inode(of: FaultScenario.path)
+      try scenario.run(with: Fault(call: call, kind: .failure(EIO)))
+      guard scenario.faulted == [.synchronize] else { continue }
+      barriers += 1
+      #expect(scenario.error?.code == .io)
+      #expect(scenario.inodeAfterNextChange != before)
+    }
+    #expect(barriers == 2)
+  }
+
+  // MARK: A file that is mounted by itself
+
+  @Test func whereNoNewFileCanTakeThePlaceStoresGoOnForEver() throws {
+    let start = try FaultScenario.start(for: .store)
+    let scenario = FaultScenario(.store, from: start, isWarm: true)
+    let disk = scenario.disk
+    disk.refuseRename(EBUSY)
+    let inode = disk.inode(of: FaultScenario.path)
+    let vault = scenario.vault
+    for index in 0..<200 {
+      try vault.set("name \(index % 5)", [UInt8](repeating: UInt8(index), count: index))
+    }
+    #expect(disk.inode(of: FaultScenario.path) == inode)
+    #expect(disk.names == [FaultScenario.path])
+    for change in [
+      { _ = try vault.addKeySlot(FixedCredential.otherKey.credential) },
+      { try vault.rekey() },
+      { try vault.compact() },
+    ] {
+      let error = #expect(throws: SecretError.self) { try change() }
+      #expect(error?.code == .denied)
+      #expect(error?.reason.contains("mounted") ?? false)
+      #expect(error?.advice?.contains("mount its directory") ?? false)
+    }
+    let fresh = scenario.open()
+    for index in 195..<200 {
+      #expect(try fresh.get("name \(index % 5)") == [UInt8](repeating: UInt8(index), count: index))
+    }
+    #expect(try fresh.verify().secretCount == FaultScenario.startContent.count + 5)
+    // And as soon as it can be replaced, it is.
+    disk.refuseRename(nil)
+    try fresh.compact()
+    #expect(disk.inode(of: FaultScenario.path) != inode)
+  }
+
+  /// A rename that fails for another reason is no reason to give up a store either.
+  @Test(arguments: [EXDEV, EACCES, ENOSPC, EIO, EROFS])
+  func aRewriteThatFailsLeavesTheStoreToTheOldFile(_ number: Int32) throws {
+    let start = try FaultScenario.start(for: .store)
+    let scenario = FaultScenario(.store, from: start, isWarm: true, compactionThreshold: 0)
+    scenario.disk.refuseRename(number)
+    for index in 0..<20 { try scenario.vault.set("one", [UInt8(index)]) }
+    #expect(scenario.disk.names == [FaultScenario.path])
+    #expect(try scenario.open().get("one") == [19])
+    #expect(try scenario.open().verify().secretCount == FaultScenario.startContent.count + 1)
+  }
+}

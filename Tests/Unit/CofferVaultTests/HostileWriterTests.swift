@@ -1,0 +1,86 @@
+import CofferVaultFormat
+import CofferCore
+import CofferSimulation
+import CofferVault
+import Testing
+
+/// What somebody who has the key can write: every seal is right, and what is sealed is not.
+@Suite struct HostileWriterTests {
+  private let disk = SimulatedDisk()
+  private let environment: VaultEnvironment
+
+  init() throws {
+    environment = VaultEnvironment(fileSystem: disk, user: 0)
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: environment)
+    try open().set("base", [1])
+    try open().compact()
+  }
+
+  private func open() -> VaultBackend {
+    VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+  }
+
+  /// Seals both commit slots again with `change`d states, and the root with a changed index.
+  private func forge(
+    state change: (inout CommitState) -> Void = { _ in },
+    root changeRoot: (inout BaseIndex) -> Void = { _ in }
+  ) throws {
+    let vault = try VaultFile(path: "vault", environment: environment)
+    let keys = try vault.unlock(with: [FixedCredential.key], limits: .cheap)
+    var state = try CommitSlots(reading: vault, keys: keys).state
+    var bytes = try #require(disk.content(of: "vault"))
+    var index = try BaseIndex(
+      parsing: keys.openRoot(
+        Array(bytes[state.rootOffset..<state.baseEnd]), tag: state.rootTag, file: vault.header.fileID,
+        offset: state.rootOffset),
+      start: vault.headerLength + 2 * Layout.pageSize, rootOffset: state.rootOffset)
+    changeRoot(&index)
+    let root = keys.sealRoot(
+      index.bytes, file: vault.header.fileID, offset: state.rootOffset, randomness: SystemRandomness())
+    bytes.replaceSubrange(state.rootOffset..<state.baseEnd, with: root)
+    (state.rootTag, state.tailTag) = (Bytes16(tagOf: root), Bytes16(tagOf: root))
+    change(&state)
+    for slot in 0...1 {
+      let start = vault.headerLength + slot * Layout.pageSize
+      let page = keys.seal(
+        state, slot: slot, headerHash: vault.headerHash, randomness: SystemRandomness())
+      bytes.replaceSubrange(start..<start + Layout.pageSize, with: page)
+    }
+    disk.overwrite("vault", with: bytes)
+  }
+
+  private func expectTampered(_ body: () throws -> Void) {
+    let error = #expect(throws: SecretError.self) { try body() }
+    #expect(error?.code == .tampered)
+  }
+
+  @Test func aForgeryThatChangesNothingIsAVault() throws {
+    try forge()
+    #expect(try open().get("base") == [1])
+    #expect(try open().verify().secretCount == 1)
+  }
+
+  @Test(arguments: [0, 2, 1 << 42, (1 << 62) - 1])
+  func aWrongNumberOfSecretsIsNoticedByWhoReadsThemAll(_ count: Int) throws {
+    try forge(state: { $0.itemCount = count })
+    expectTampered { _ = try open().verify() }
+    expectTampered { _ = try open().items(inService: nil) }
+    // And is not put right in silence.
+    expectTampered { try open().compact() }
+    expectTampered { try open().rekey() }
+  }
+
+  @Test(arguments: [2, 1 << 20, Int(UInt32.max)])
+  func aBlockOfMoreItemsThanItHoldsIsRefusedBeforeThereIsRoomForThem(_ count: Int) throws {
+    try forge(root: { index in
+      index.itemCount = count
+      index.blocks[0].itemCount = count
+    })
+    expectTampered { _ = try open().get("base") }
+    expectTampered { _ = try open().items(inService: nil) }
+    expectTampered { _ = try open().verify() }
+  }
+}

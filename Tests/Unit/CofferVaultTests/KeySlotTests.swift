@@ -1,0 +1,155 @@
+import CofferCore
+import CofferVault
+import Testing
+
+@Suite struct KeySlotTests {
+  private static let first = FixedCredential(kind: .passphrase("first"))
+  private static let second = FixedCredential(kind: .passphrase("second"))
+
+  private func opens(_ vault: TestVault, _ credential: FixedCredential) throws -> Bool {
+    do throws(SecretError) {
+      return try vault.open(credential).lookUp(SecretIdentifier(service: "test", account: "name")) != nil
+    } catch {
+      guard error.code == .wrongKey else { throw error }
+      return false
+    }
+  }
+
+  private func vault(_ credential: FixedCredential) throws -> TestVault {
+    let vault = try TestVault(credential)
+    try vault.open(credential).set("name", [1, 2, 3])
+    return vault
+  }
+
+  private static let dashes = (0..<32).map { [0xFB, 0xEF, 0xBE][$0 % 3] as UInt8 }
+
+  @Test func eachSlotOpensTheVault() throws {
+    let vault = try vault(.key)
+    let slot = try vault.open().addKeySlot(Self.first.credential, label: "laptop")
+    #expect(slot.label == "laptop")
+    #expect(slot.kind == .passphrase(memory: 64 << 10, passes: 1))
+    #expect(try opens(vault, .key) && opens(vault, Self.first))
+    #expect(try !opens(vault, Self.second))
+    #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == [.key, slot.kind])
+  }
+
+  @Test func aReplacedCredentialOpensNothing() throws {
+    let vault = try vault(Self.first)
+    let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
+    try vault.open(Self.first).replaceKeySlot(id: slot.id, with: Self.second.credential)
+    #expect(try !opens(vault, Self.first))
+    #expect(try opens(vault, Self.second))
+  }
+
+  @Test func aRemovedSlotTakesTheMasterKeyWithIt() throws {
+    let vault = try vault(.key)
+    let slot = try vault.open().addKeySlot(Self.first.credential)
+    let before = try vault.bytes
+    try vault.open().removeKeySlot(id: slot.id)
+    #expect(try opens(vault, .key))
+    #expect(try !opens(vault, Self.first))
+    #expect(try vault.open().verify().secretCount == 1)
+    // Nothing sealed under the old master key is left: no 32 bytes of the base or tail are the same.
+    let after = try vault.bytes
+    let old = Set(stride(from: 4096, to: before.count - 32, by: 1).map { Array(before[$0..<$0 + 32]) })
+    #expect(
+      !stride(from: 4096, to: after.count - 32, by: 32).contains { old.contains(Array(after[$0..<$0 + 32])) }
+    )
+  }
+
+  @Test func aSlotThatStaysNeedsItsCredential() throws {
+    let vault = try vault(.key)
+    let first = try vault.open().addKeySlot(Self.first.credential)
+    _ = try vault.open().addKeySlot(Self.second.credential)
+    let before = try vault.bytes
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: first.id) }
+    #expect(error?.code == .locked)
+    #expect(try vault.bytes == before)
+    try vault.open().removeKeySlot(id: first.id, others: [Self.second])
+    #expect(try opens(vault, .key) && opens(vault, Self.second))
+    #expect(try !opens(vault, Self.first))
+  }
+
+  @Test func theLastSlotStays() throws {
+    let vault = try vault(.key)
+    let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: slot.id) }
+    #expect(error?.code == .conflict)
+    #expect(try opens(vault, .key))
+  }
+
+  @Test func sixteenSlotsAndNoMore() throws {
+    let vault = try vault(.key)
+    let backend = vault.open()
+    for index in 1..<16 {
+      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(index), count: 32))))
+    }
+    let error = #expect(throws: SecretError.self) {
+      try backend.addKeySlot(FixedCredential.otherKey.credential)
+    }
+    #expect(error?.code == .tooLarge)
+    #expect(try opens(vault, .key))
+  }
+
+  @Test func rekeyingKeepsEverySlotAndEverySecret() throws {
+    let vault = try vault(.key)
+    _ = try vault.open().addKeySlot(Self.first.credential)
+    let backend = vault.open()
+    for index in 0..<300 { try backend.set("\(index)", Array("value \(index)".utf8)) }
+    try backend.rekey(others: [Self.first])
+    #expect(try opens(vault, .key) && opens(vault, Self.first))
+    #expect(try vault.open(Self.first).verify().secretCount == 301)
+    #expect(try vault.open().get("299") == Array("value 299".utf8))
+    // A backend that was open all along finds the new key by itself.
+    #expect(try backend.get("17") == Array("value 17".utf8))
+  }
+
+  @Test func onlyTheFirstFourPassphrasesAreTried() throws {
+    let vault = try vault(.key)
+    for index in 0..<5 {
+      _ = try vault.open().addKeySlot(.passphrase(SecretBytes(copying: "pass \(index)")))
+    }
+    #expect(try opens(vault, FixedCredential(kind: .passphrase("pass 3"))))
+    #expect(try !opens(vault, FixedCredential(kind: .passphrase("pass 4"))))
+  }
+
+  @Test func credentialsThatCannotBeOne() throws {
+    let vault = try vault(.key)
+    for credential in [FixedCredential(kind: .key([1])), FixedCredential(kind: .passphrase(""))] {
+      let error = #expect(throws: SecretError.self) { try vault.open().addKeySlot(credential.credential) }
+      #expect(error?.code == .invalidKey)
+    }
+    let error = #expect(throws: SecretError.self) {
+      try vault.open().addKeySlot(
+        FixedCredential.otherKey.credential,
+        label: String(repeating: "x", count: 65)
+      )
+    }
+    #expect(error?.code == .invalidMetadata)
+  }
+
+  /// A random key, and two whose text is all `_` and all `-`.
+  @Test(arguments: [VaultKey.generate().array(), [UInt8](repeating: 0xFF, count: 32), Self.dashes])
+  func keyTextRoundTripsAndNoticesTypos(_ keyBytes: [UInt8]) throws {
+    let key = SecretBytes(copying: keyBytes)
+    let text = VaultKey.text(of: key)
+    #expect(try VaultKey.parse(text).isEqual(to: key))
+    let bytes = text.array()
+    #expect(bytes.count == 62)
+    #expect(try VaultKey.parse(SecretBytes(copying: bytes + [0x0A])).isEqual(to: key))
+    // Every other byte in every place, those that are no character among them.
+    for index in bytes.indices {
+      for byte in UInt8.min ... .max where byte != bytes[index] {
+        var changed = bytes
+        changed[index] = byte
+        do {
+          _ = try VaultKey.parse(SecretBytes(copying: changed))
+          Issue.record("byte \(byte) is taken at \(index)")
+        } catch { #expect(error.code == .invalidKey) }
+      }
+    }
+    for wrong in [[], Array(bytes.dropLast()), bytes + [0x41], bytes + [0x0A, 0x0A], bytes + [0x0D, 0x0A]] {
+      #expect(throws: SecretError.self) { _ = try VaultKey.parse(SecretBytes(copying: wrong)) }
+    }
+  }
+}

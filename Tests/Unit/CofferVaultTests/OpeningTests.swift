@@ -1,0 +1,217 @@
+import CofferSystem
+import CofferCore
+import CofferVault
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// What stands at a vault's path may be anything. Each gives its own error, at once, and is left as it was.
+@Suite struct OpeningTests {
+  private func code(_ body: () throws -> Void) -> SecretError.Code? {
+    do {
+      try body()
+      return nil
+    } catch let error as SecretError {
+      #expect(!error.reason.isEmpty)
+      return error.code
+    } catch { return SecretError.Code("not a SecretError: \(error)") }
+  }
+
+  private func code(ofOpening path: String) -> SecretError.Code? {
+    code { try VaultBackend(path: path, credentials: [FixedCredential.key]).unlock() }
+  }
+
+  @Test func nothing() throws {
+    let directory = try TemporaryDirectory()
+    #expect(code(ofOpening: directory.file("no.vault")) == .vaultNotFound)
+    #expect(code(ofOpening: directory.file("no/directory/no.vault")) == .vaultNotFound)
+    #expect(code(ofOpening: "") == .vaultNotFound)
+  }
+
+  @Test func aDirectoryAFIFOAndADevice() throws {
+    let directory = try TemporaryDirectory()
+    #expect(code(ofOpening: directory.path) == .notAVault)
+    #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
+    #expect(code(ofOpening: directory.file("fifo")) == .notAVault)
+    #expect(code(ofOpening: "/dev/null") == .notAVault)
+  }
+
+  @Test func aLinkThatLeadsNowhere() throws {
+    let directory = try TemporaryDirectory()
+    #expect(symlink(directory.file("gone"), directory.file("link")) == 0)
+    #expect(code(ofOpening: directory.file("link")) == .vaultNotFound)
+    #expect(
+      code {
+        try VaultBackend.create(at: directory.file("link"), credential: FixedCredential.key.credential)
+      } == .alreadyExists
+    )
+    #expect(access(directory.file("gone"), F_OK) == -1)
+  }
+
+  @Test func aLinkToAVaultIsFollowedOnce() throws {
+    let vault = try TestVault()
+    let link = vault.directory.file("link")
+    #expect(symlink(vault.path, link) == 0)
+    let backend = VaultBackend(path: link, credentials: [FixedCredential.key])
+    try backend.set("name", [1])
+    try backend.compact()
+    #expect(try vault.open().get("name") == [1])
+    var status = stat()
+    #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+  }
+
+  @Test(arguments: [[], Array("hello, world\n".utf8), [0x89, 0x43], [UInt8](repeating: 0, count: 20_000)])
+  func filesThatAreNoVault(_ content: [UInt8]) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("file")
+    try Data(content).write(to: URL(filePath: path))
+    #expect(chmod(path, 0o600) == 0)
+    #expect(code(ofOpening: path) == .notAVault)
+    #expect(try Array(Data(contentsOf: URL(filePath: path))) == content)
+  }
+
+  @Test func everyTruncation() throws {
+    let vault = try TestVault()
+    try vault.open().set("name", [1, 2, 3])
+    let whole = try vault.bytes
+    for size in stride(from: 0, to: whole.count, by: 37) {
+      #expect(truncate(vault.path, size) == 0)
+      #expect(code(ofOpening: vault.path) == (size < 8 ? .notAVault : .tampered), "\(size)")
+      let file = open(vault.path, O_WRONLY)
+      #expect(pwrite(file, whole, whole.count, 0) == whole.count)
+      close(file)
+    }
+    #expect(code(ofOpening: vault.path) == nil)
+  }
+
+  @Test func aVaultThatIsOpenToOthers() throws {
+    let vault = try TestVault()
+    for mode: mode_t in [0o640, 0o604, 0o620, 0o601] {
+      #expect(chmod(vault.path, mode) == 0)
+      #expect(code(ofOpening: vault.path) == .denied)
+    }
+  }
+
+  /// What is open already is no different.
+  @Test func aVaultThatIsOpenedToOthersMeanwhile() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    #expect(chmod(vault.path, 0o640) == 0)
+    #expect(code { _ = try backend.get("a") } == .denied)
+    #expect(code { try backend.set("a", [2]) } == .denied)
+    #expect(chmod(vault.path, 0o600) == 0)
+    #expect(try backend.get("a") == [1])
+    try backend.set("a", [2])
+    #expect(try vault.open().get("a") == [2])
+  }
+
+  @Test func aVaultOfAnotherUser() throws {
+    let vault = try TestVault()
+    let environment = VaultEnvironment(user: geteuid() + 1)
+    #expect(code { try vault.open(environment: environment).unlock() } == .denied)
+  }
+
+  @Test func noKeyAndTheWrongOne() throws {
+    let vault = try TestVault()
+    #expect(code { try vault.open(nil).unlock() } == .locked)
+    #expect(code { try vault.open(.otherKey).unlock() } == .wrongKey)
+    #expect(code { try vault.open(FixedCredential(kind: .passphrase("guess"))).unlock() } == .wrongKey)
+  }
+
+  @Test func aHeaderThatAsksForTooMuch() throws {
+    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
+    var bytes = try vault.bytes
+    // The first slot begins at 64; its passes follow type, version, length, id, time and an empty label.
+    let passes = 64 + 1 + 1 + 2 + 16 + 8 + 1
+    for (offset, value) in [(passes, UInt32.max), (passes + 4, UInt32.max)] {
+      var changed = bytes
+      withUnsafeBytes(of: value) { changed.replaceSubrange(offset..<offset + 4, with: $0) }
+      try Data(changed).write(to: URL(filePath: vault.path))
+      #expect(chmod(vault.path, 0o600) == 0)
+      #expect(
+        code { try vault.open(FixedCredential(kind: .passphrase("pass"))).unlock() } == .costLimitExceeded
+      )
+      // A key needs no stretching, so the limit does not concern it.
+      #expect(code { try vault.open(.key).unlock() } == .wrongKey)
+    }
+    bytes[passes..<passes + 4] = [0, 0, 0, 0]
+    try Data(bytes).write(to: URL(filePath: vault.path))
+    #expect(chmod(vault.path, 0o600) == 0)
+    #expect(code { try vault.open(FixedCredential(kind: .passphrase("pass"))).unlock() } == .tampered)
+  }
+
+  @Test func aLimitThatWasLowered() throws {
+    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
+    var options = VaultOptions.cheap
+    options.maximumPassphraseMemory = 32 << 10
+    let backend = vault.open(FixedCredential(kind: .passphrase("pass")), options: options)
+    #expect(code { try backend.unlock() } == .costLimitExceeded)
+  }
+
+  @Test func aFileIsMadeForItsOwnerAloneWhateverTheUmask() throws {
+    for mask: mode_t in [0o000, 0o077, 0o777] {
+      let before = umask(mask)
+      defer { umask(before) }
+      let directory = try TemporaryDirectory()
+      let path = directory.file("v")
+      try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+      var status = stat()
+      #expect(stat(path, &status) == 0)
+      #expect(status.st_mode & 0o7777 == 0o600)
+      let backend = VaultBackend(path: path, credentials: [FixedCredential.key])
+      try backend.set("a", [1])
+      try backend.compact()
+      #expect(stat(path, &status) == 0)
+      #expect(status.st_mode & 0o7777 == 0o600)
+    }
+  }
+
+  @Test func creationIsExclusive() throws {
+    let vault = try TestVault()
+    try vault.open().set("name", [1])
+    #expect(
+      code { try VaultBackend.create(at: vault.path, credential: FixedCredential.otherKey.credential) }
+        == .alreadyExists
+    )
+    #expect(try vault.open().get("name") == [1])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) == ["test.vault"])
+  }
+
+  @Test func aReadOnlyVaultIsReadAndNotWritten() throws {
+    let vault = try TestVault()
+    try vault.open().set("name", [1])
+    var environment = VaultEnvironment()
+    environment.fileSystem = ReadOnlyFileSystem()
+    let backend = vault.open(environment: environment)
+    #expect(try backend.get("name") == [1])
+    #expect(code { try backend.set("name", [2]) } == .denied)
+    #expect(code { try backend.remove(identifier("name")) } == .denied)
+    #expect(try backend.get("name") == [1])
+  }
+}
+
+/// The real disk, as on a read-only mount.
+private struct ReadOnlyFileSystem: FileSystem {
+  func locate(_ path: String) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path)
+    return Location(
+      directory: ReadOnlyDirectory(directory: location.directory), name: location.name, path: location.path)
+  }
+
+  struct ReadOnlyDirectory: Directory {
+    let directory: any Directory
+    func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+      if writable { throw FileSystemError(EROFS) }
+      return try directory.open(name, writable: false)
+    }
+    func create(_ name: String) throws(FileSystemError) -> any File { throw FileSystemError(EROFS) }
+    func status(of name: String) throws(FileSystemError) -> FileStatus { try directory.status(of: name) }
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+      throw FileSystemError(EROFS)
+    }
+    func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
+    func synchronize() throws(FileSystemError) {}
+    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+  }
+}

@@ -1,0 +1,199 @@
+import CofferCore
+import CofferVault
+import FoundationEssentials
+import Glibc
+import Testing
+
+@Suite struct SharingTests {
+  @Test func twoBackendsSeeEachOther() throws {
+    let vault = try TestVault()
+    let (one, two) = (vault.open(), vault.open())
+    try one.set("a", [1])
+    #expect(try two.get("a") == [1])
+    try two.set("a", [2])
+    try two.set("b", [3])
+    #expect(try one.get("a") == [2])
+    try one.compact()
+    #expect(try two.get("b") == [3])
+    try two.remove(identifier("a"))
+    #expect(try one.get("a") == nil)
+    try two.compact()
+    try one.set("c", [4])
+    #expect(try two.items(inService: nil).map(\.identifier.account) == ["b", "c"])
+  }
+
+  @Test func aLockThatIsNotLetGoEndsAtTheDeadline() throws {
+    let vault = try TestVault()
+    let file = open(vault.path, O_RDONLY)
+    defer { close(file) }
+    #expect(flock(file, LOCK_EX) == 0)
+    var options = VaultOptions.cheap
+    options.lockTimeout = 0.2
+    let backend = vault.open(options: options)
+    let error = #expect(throws: SecretError.self) { try backend.set("a", [1]) }
+    #expect(error?.code == .timedOut)
+    // Readers take no lock.
+    #expect(try backend.get("a") == nil)
+    #expect(flock(file, LOCK_UN) == 0)
+    try backend.set("a", [1])
+    #expect(try backend.get("a") == [1])
+  }
+
+  @Test func anotherThreadsTransactionEndsAtTheDeadline() async throws {
+    let vault = try TestVault()
+    var options = VaultOptions.cheap
+    options.lockTimeout = 0.2
+    let backend = vault.open(options: options)
+    try backend.transaction { _ throws(SecretError) in
+      let ended = DispatchSemaphoreBox()
+      let code = SharedCode()
+      detachThread {
+        do throws(SecretError) {
+          _ = try backend.lookUp(SecretIdentifier(service: "s", account: "a"))
+        } catch { code.set(error.code) }
+        ended.signal()
+      }
+      ended.wait()
+      #expect(code.value == .timedOut)
+    }
+  }
+
+  @Test func aFileThatTakesTheVaultsPlaceIsNoticed() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    try FileManager.default.removeItem(atPath: vault.path)
+    let missing = #expect(throws: SecretError.self) { try backend.get("a") }
+    #expect(missing?.code == .vaultNotFound)
+    try VaultBackend.create(at: vault.path, credential: FixedCredential.key.credential)
+    // Another vault, with a history of its own.
+    #expect(try backend.get("a") == nil)
+    try backend.set("a", [2])
+    #expect(try vault.open().get("a") == [2])
+  }
+
+  @Test func anOlderCopyIsNoticedByWhoSawTheNewer() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    let old = try vault.bytes
+    try backend.set("a", [2])
+    try Data(old).write(to: URL(filePath: vault.path))
+    #expect(chmod(vault.path, 0o600) == 0)
+    for _ in 0..<2 {
+      let error = #expect(throws: SecretError.self) { try backend.get("a") }
+      #expect(error?.code == .rolledBack)
+      let writing = #expect(throws: SecretError.self) { try backend.set("b", [1]) }
+      #expect(writing?.code == .rolledBack)
+    }
+    // Who never saw the newer one cannot know.
+    #expect(try vault.open().get("a") == [1])
+  }
+
+  @Test func anOlderCopyWrittenOverTheFileIsNoticed() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    let old = try vault.bytes
+    try backend.set("a", [2])
+    let file = open(vault.path, O_WRONLY)
+    #expect(pwrite(file, old, old.count, 0) == old.count)
+    close(file)
+    let error = #expect(throws: SecretError.self) { try backend.get("a") }
+    #expect(error?.code == .rolledBack)
+  }
+
+  @Test func aForkedHistoryIsNoticed() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    let common = try vault.bytes
+    try backend.set("a", [2])
+    try Data(common).write(to: URL(filePath: vault.path))
+    #expect(chmod(vault.path, 0o600) == 0)
+    try vault.open().set("a", [3])
+    // The same number of changes, and another last one.
+    let error = #expect(throws: SecretError.self) { try backend.get("a") }
+    #expect(error?.code == .rolledBack)
+  }
+
+  @Test func whatAnInterruptedWriterLeftIsCutOff() throws {
+    let vault = try TestVault()
+    try vault.open().set("a", [1])
+    let size = try vault.bytes.count
+    let file = open(vault.path, O_WRONLY | O_APPEND)
+    let junk = [UInt8](repeating: 0xAA, count: 1000)
+    #expect(write(file, junk, junk.count) == junk.count)
+    close(file)
+    #expect(try vault.open().get("a") == [1])
+    #expect(try vault.open().verify().unacknowledgedBytes == 1000)
+    try vault.open().set("b", [2])
+    #expect(try vault.open().verify().unacknowledgedBytes == 0)
+    #expect(try vault.bytes.count < size + 1000)
+  }
+
+  @Test func aDamagedSlotIsMadeUpForByTheOther() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    try backend.set("b", [2])
+    var damaged = 0
+    for slot in 0...1 {
+      var bytes = try vault.bytes
+      bytes[4096 * (1 + slot) + 100] ^= 1
+      try Data(bytes).write(to: URL(filePath: vault.path))
+      #expect(chmod(vault.path, 0o600) == 0)
+      let fresh = vault.open()
+      if slot == 0 {
+        let report = try fresh.verify()
+        #expect(report.isRecovered)
+        damaged += report.secretCount
+      } else {
+        let error = #expect(throws: SecretError.self) { try fresh.verify() }
+        #expect(error?.code == .tampered)
+      }
+    }
+    #expect(damaged == 1 || damaged == 2)
+  }
+
+  @Test func nothingLegibleIsInTheFile() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    let words = [
+      "canaryservice", "canaryaccount", "canarylabel", "canaryname", "canaryattribute", "canaryvalue",
+    ]
+    func store() throws {
+      try backend.store(
+        SecretBytes(copying: words[5]),
+        for: SecretIdentifier(service: words[0], account: words[1]),
+        metadata: SecretMetadata(label: words[2], attributes: [words[3]: words[4]])
+      )
+    }
+    try store()
+    try backend.compact()
+    try store()
+    let text = String(decoding: try vault.bytes, as: Unicode.ASCII.self)
+    for word in words { #expect(!text.contains(word)) }
+    #expect(text.contains("COF"))
+  }
+}
+
+/// A thread that may be blocked; the test's own must not wait on the cooperative pool for it.
+func detachThread(_ body: @escaping @Sendable () -> Void) {
+  Dispatch.DispatchQueue(label: "test").async(execute: body)
+}
+
+import Dispatch
+import Synchronization
+
+final class DispatchSemaphoreBox: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+  func signal() { semaphore.signal() }
+  func wait() { semaphore.wait() }
+}
+
+final class SharedCode: Sendable {
+  private let code = Mutex<SecretError.Code?>(nil)
+  var value: SecretError.Code? { code.withLock { $0 } }
+  func set(_ new: SecretError.Code) { code.withLock { $0 = new } }
+}

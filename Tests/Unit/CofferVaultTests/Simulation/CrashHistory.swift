@@ -1,0 +1,286 @@
+import CofferCore
+import CofferSimulation
+import CofferVault
+import FoundationEssentials
+import Glibc
+
+/// One random life of a vault on a simulated disk, with power losses in it, held against a model.
+///
+/// After each power loss the vault must open without a false alarm, verify, and hold exactly what was
+/// acknowledged; of the change that was under way, all or nothing. In the midst of some changes another writer
+/// makes one of its own, or is told that the vault is busy.
+struct CrashHistory {
+  struct Failure: Error, CustomStringConvertible {
+    let seed: UInt64
+    let step: String
+    let what: String
+    var description: String { "seed \(seed), after \(step): \(what)" }
+  }
+
+  /// Time goes on whenever somebody asks for it, so that every wait ends.
+  private final class Clock: @unchecked Sendable {  // each history has one thread
+    private var seconds = 0.0
+    func next() -> Double {
+      seconds += 0.05
+      return seconds
+    }
+  }
+  private typealias Content = CrashContent
+
+  private let seed: UInt64
+  private var random: SeededRandom
+  private var disk: SimulatedDisk
+  private var environment: VaultEnvironment
+  private var writers: [VaultBackend] = []
+  /// `nil`: there is no vault yet.
+  private var content: Content?
+  /// What a power loss may bring back, beside the content: a change that was seen but never acknowledged.
+  private var alternatives: [Content?] = []
+
+  private static let path = "vault"
+
+  init(seed: UInt64, omission: SimulatedDisk.Omission = .none, hasFixedNonces: Bool = false) {
+    self.seed = seed
+    random = SeededRandom(seed: seed)
+    disk = SimulatedDisk(omission: omission)
+    let clock = Clock()
+    environment = VaultEnvironment(
+      fileSystem: disk, randomness: SeededRandomness(seed: seed ^ 0xA5A5, hasFixedNonces: hasFixedNonces),
+      now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, monotonicSeconds: { clock.next() },
+      sleep: { _ in })
+    // A few changes are enough for the next to write the file anew.
+    environment.compactionThreshold = 1000
+  }
+
+  private mutating func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
+
+  private var sources: [any VaultCredentialSource] {
+    // Each further slot may or may not have been there when the power failed.
+    [FixedCredential.key] + Content.ExtraSlot.allCases.map(\.credential)
+  }
+
+  private static var options: VaultOptions {
+    var options = VaultOptions.cheap
+    options.passphraseMemory = 8192
+    options.lockTimeout = 1
+    return options
+  }
+
+  private func open() -> VaultBackend {
+    var options = Self.options
+    // Half of the histories have a watermark, which must never call a vault old that has only lost power.
+    if seed % 2 == 0 { options.watermarkDirectory = "state" }
+    return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
+  }
+
+  /// Lives through `steps` changes, about a third of which meet a power loss. Gives how many losses there were.
+  mutating func run(steps: Int) throws -> Int {
+    var losses = 0
+    for _ in 0..<steps {
+      let losesPower = pick(0..<3) == 0
+      if losesPower {
+        // A change makes between 1 and about 40 calls.
+        disk.failPower(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)))
+      }
+      let step = try step()
+      if !losesPower {
+        if let error = step.error {
+          throw Failure(seed: seed, step: step.name, what: "it failed with the power on: \(error)")
+        }
+        // Which of two writers came first, only the vault can tell.
+        if let first = step.possible.first, step.possible.contains(where: { $0 != first }) {
+          content = try read(oneOf: step.possible, step.name)
+        }
+        continue
+      }
+      losses += 1
+      if pick(0..<3) == 0 {
+        try goOnAfterKill(possible: step.possible, step.name)
+      } else {
+        try check(possible: step.possible + alternatives, step.name)
+      }
+    }
+    try check(possible: [content] + alternatives, "the end")
+    return losses
+  }
+
+  /// The process is killed, and the system is not. The next one sees what is in the system's cache; until it
+  /// has made a change of its own, a power loss may still undo what was not acknowledged.
+  private mutating func goOnAfterKill(possible: [Content?], _ step: String) throws {
+    disk.killProcess()
+    writers = []
+    content = try read(oneOf: possible, "a kill during \(step)")
+    alternatives += possible
+  }
+
+  private struct Step {
+    let name: String
+    /// What the vault may hold if the power fails from now on.
+    let possible: [Content?]
+    let error: (any Error)?
+  }
+
+  private mutating func step() throws -> Step {
+    guard let before = content else {
+      let environment = environment
+      let error = attempt {
+        try VaultBackend.create(
+          at: Self.path, credential: FixedCredential.key.credential, label: "", options: Self.options,
+          environment: environment)
+      }
+      if error == nil {
+        content = Content()
+        alternatives = []
+      }
+      return Step(name: "create", possible: error == nil ? [content] : [nil, Content()], error: error)
+    }
+    if writers.isEmpty || pick(0..<8) == 0 { writers.append(open()) }
+    let writer = writers[pick(0..<writers.count)]
+    let environment = environment
+    let change =
+      pick(0..<16) > 0
+      ? CrashChange.ofSecrets(&random)
+      : CrashChange.ofSlots(before, &random) { try VaultBackend.slots(Self.path, environment) }
+    let meanwhile = pick(0..<3) == 0 ? interruption(of: writer) : nil
+    let error = attempt { try change.run(writer) }
+    disk.interrupt(atCall: nil)
+    let hasSucceeded = error == nil
+    let name = meanwhile.map { "\(change.name), with \($0.change.name) meanwhile" } ?? change.name
+    let other: Interruption.Answer
+    do { other = try meanwhile?.counts(isPowerOn: !disk.isDead) ?? .no } catch {
+      throw Failure(seed: seed, step: name, what: "the other writer failed with the power on: \(error)")
+    }
+    // The other writer's change came before this one or after it.
+    var possible: [Content] = []
+    var isOn = [before]
+    if other != .yes {
+      possible += hasSucceeded ? [change.applied(before)] : [before, change.applied(before)]
+    }
+    if other != .no, let interrupting = meanwhile?.change {
+      let first = interrupting.applied(before)
+      let isInterruptionOn = [before, change.applied(before)]
+      possible += [change.applied(first), interrupting.applied(change.applied(before))]
+      if !hasSucceeded { possible.append(first) }
+      isOn.append(first)
+      guard interrupting.isRight(isInterruptionOn) else {
+        throw Failure(seed: seed, step: name, what: "the other writer read what was not there")
+      }
+      if other == .yes, isInterruptionOn.allSatisfy(interrupting.commits) { alternatives = [] }
+    }
+    guard change.isRight(isOn) else {
+      throw Failure(seed: seed, step: name, what: "it read what was not there")
+    }
+    if hasSucceeded {
+      content = possible[0]
+      // Acknowledged is acknowledged, with all that it was made upon.
+      if isOn.allSatisfy(change.commits) { alternatives = [] }
+    }
+    return Step(name: name, possible: possible, error: error)
+  }
+
+  /// Has another writer make a change in the midst of the next one.
+  private mutating func interruption(of writer: VaultBackend) -> Interruption {
+    let others = writers.filter { $0 !== writer }
+    let other = pick(0..<4) == 0 ? open() : others.first ?? open()
+    if others.allSatisfy({ $0 !== other }) { writers.append(other) }
+    let interruption = Interruption(change: CrashChange.ofSecrets(&random), vault: other)
+    disk.interrupt(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)), with: interruption.run)
+    return interruption
+  }
+
+  private final class Interruption {
+    enum Answer { case yes, no, perhaps }
+    let change: CrashChange
+    private let vault: VaultBackend
+    private var outcome: Result<Void, any Error>?
+
+    init(change: CrashChange, vault: VaultBackend) {
+      (self.change, self.vault) = (change, vault)
+    }
+
+    func run() { outcome = Result { try change.run(vault) } }
+
+    /// Whether what it did is there: it may have come too late, and it may have been refused.
+    func counts(isPowerOn: Bool) throws -> Answer {
+      do {
+        guard let outcome else { return .no }
+        try outcome.get()
+        return .yes
+      } catch let error as SecretError where error.code == .timedOut {
+        return .no
+      } catch {
+        if isPowerOn { throw error }
+        return .perhaps
+      }
+    }
+  }
+
+  /// What went wrong, if anything did: with the power on, nothing may.
+  private func attempt(_ body: () throws -> Void) -> (any Error)? {
+    do {
+      try body()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// What the vault holds now, which must be one of these.
+  private func read(oneOf possible: [Content?], _ step: String) throws -> Content? {
+    let found: Content?
+    do { found = try read() } catch {
+      throw Failure(seed: seed, step: step, what: "the vault does not open: \(error)")
+    }
+    guard possible.contains(found) else {
+      func describe(_ content: Content?) -> String { content?.description ?? "no vault" }
+      let expected = possible.map(describe).joined(separator: " or ")
+      throw Failure(seed: seed, step: step, what: "it holds \(describe(found)), and not \(expected)")
+    }
+    return found
+  }
+
+  /// Ends the world, looks at what is left, and goes on with it.
+  private mutating func check(possible: [Content?], _ step: String) throws {
+    // Up to two further losses, while the first look itself is under way.
+    for _ in 0..<(1 + pick(0..<2)) {
+      disk = disk.afterPowerLoss(&random)
+      environment.fileSystem = disk
+      writers = []
+      if pick(0..<3) == 0 {
+        disk.failPower(atCall: disk.calls + 1 + pick(0..<12))
+        let vault = open()
+        _ = attempt { _ = try vault.verify() }
+      }
+      disk.failPower(atCall: nil)
+    }
+    disk = disk.afterPowerLoss(&random)
+    environment.fileSystem = disk
+    content = try read(oneOf: possible, step)
+    alternatives = []
+  }
+
+  private func read() throws -> Content? {
+    let vault = open()
+    do throws(SecretError) {
+      try vault.unlock()
+    } catch {
+      if error.code == .vaultNotFound { return nil }
+      throw error
+    }
+    let count = try vault.verify().secretCount
+    var found = Content()
+    for item in try vault.items(inService: nil) {
+      found.secrets[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
+    }
+    guard found.secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
+    let slots = try VaultBackend.slots(Self.path, environment).dropFirst()
+    found.extraSlots = Set(Content.ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
+    return found
+  }
+}
+
+extension VaultBackend {
+  fileprivate static func slots(_ path: String, _ environment: VaultEnvironment) throws -> [VaultKeySlot] {
+    try VaultFile(path: path, environment: environment).description.keySlots
+  }
+}

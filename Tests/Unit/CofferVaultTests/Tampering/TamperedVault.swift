@@ -1,0 +1,260 @@
+import CofferSystem
+import CofferVaultFormat
+import CofferCore
+import CofferSimulation
+import CofferVault
+import FoundationEssentials
+
+/// A vault's whole life as a list of files, and the judge of anything made of them.
+struct TamperedVault: Sendable {
+  typealias Content = [String: [UInt8]]
+
+  /// The file after one change, and what it holds.
+  struct Generation: Sendable {
+    let bytes: [UInt8]
+    let checkpoint: String
+    let content: Content
+  }
+
+  enum Shape: CaseIterable, Sendable {
+    case tailOnly, baseOnly, baseAndTail
+    /// Written anew twice, with changes in between.
+    case twoGenerations
+    /// Some 30 secrets with long labels: three blocks.
+    case manyBlocks
+  }
+
+  enum Outcome: Equatable, CustomStringConvertible {
+    /// It verifies as the state of this checkpoint, with exactly that state's secrets.
+    case state(String, isRecovered: Bool)
+    case refused(SecretError.Code)
+
+    var description: String {
+      switch self {
+      case .state(let checkpoint, let isRecovered): "\(checkpoint)\(isRecovered ? ", recovered" : "")"
+      case .refused(let code): "\(code)"
+      }
+    }
+  }
+
+  struct Wrong: Error, CustomStringConvertible { let description: String }
+
+  let generations: [Generation]
+  var current: Generation { generations[generations.count - 1] }
+  var previous: Generation { generations[generations.count - 2] }
+
+  /// The outcomes that the specification has for a file that is not what it should be.
+  static let refusals: Set<SecretError.Code> = [
+    .tampered, .notAVault, .unsupportedVersion, .wrongKey, .costLimitExceeded,
+  ]
+
+  init(_ shape: Shape) throws {
+    let disk = SimulatedDisk()
+    let environment = Self.environment(disk)
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "ci", options: .cheap,
+      environment: environment)
+    let vault = Self.open(environment)
+    var generations: [Generation] = []
+    var content: Content = [:]
+    func record() throws {
+      generations.append(
+        Generation(
+          bytes: disk.content(of: "vault") ?? [], checkpoint: try vault.verify().checkpoint,
+          content: content))
+    }
+    func set(_ name: String, _ value: [UInt8], label: String? = nil) throws {
+      try vault.store(
+        SecretBytes(copying: value), for: identifier(name), metadata: SecretMetadata(label: label))
+      content[name] = value
+      try record()
+    }
+    func remove(_ name: String) throws {
+      try vault.remove(identifier(name))
+      content[name] = nil
+      try record()
+    }
+    func compact() throws {
+      try vault.compact()
+      try record()
+    }
+    try record()
+    switch shape {
+    case .tailOnly:
+      try set("a", [1])
+      try set("b", [2, 2])
+      try set("a", [3])
+      try remove("b")
+      try set("c", [4])
+    case .baseOnly:
+      for name in ["a", "b", "c"] { try set(name, Array(name.utf8)) }
+      try compact()
+    case .baseAndTail:
+      for name in ["a", "b", "c"] { try set(name, Array(name.utf8)) }
+      try compact()
+      try set("a", [5])
+      try remove("b")
+      try set("d", [6])
+    case .twoGenerations:
+      try set("a", [1])
+      try set("b", [2])
+      try compact()
+      try set("a", [3])
+      try set("c", [4])
+      try compact()
+      try set("a", [5])
+      try set("b", [6])
+    case .manyBlocks:
+      let label = String(repeating: "x", count: 1000)
+      try vault.transaction { transaction throws(SecretError) in
+        for index in 0..<30 {
+          let value = [UInt8](repeating: UInt8(index), count: 3)
+          content["\(index)"] = value
+          try transaction.store(
+            SecretBytes(copying: value), for: SecretIdentifier(service: "test", account: "\(index)"),
+            metadata: SecretMetadata(label: label))
+        }
+      }
+      try record()
+      try compact()
+      try set("1", [1])
+    }
+    self.generations = generations
+  }
+
+  private static func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
+    VaultEnvironment(
+      fileSystem: disk, now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0,
+      monotonicSeconds: { 0 }, sleep: { _ in })
+  }
+
+  private static func open(_ environment: VaultEnvironment) -> VaultBackend {
+    VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+  }
+
+  private static func disk(_ bytes: [UInt8]) throws -> SimulatedDisk {
+    let disk = SimulatedDisk()
+    _ = try disk.locate("vault").directory.create("vault")
+    disk.overwrite("vault", with: bytes)
+    return disk
+  }
+
+  // MARK: Judging
+
+  /// What a reader makes of `bytes`. Throws where it is an outcome that the specification does not have, or
+  /// where anything read from it is not what the state that it verifies as holds. What does not verify may be
+  /// read in part, as the current state or, where so much was changed that its slot may be gone, the one before.
+  func outcome(of bytes: [UInt8], mayBeRecovered: Bool = false) throws -> Outcome {
+    let environment = Self.environment(try Self.disk(bytes))
+    let vault = Self.open(environment)
+    let report: VaultReport
+    do throws(SecretError) { report = try vault.verify() } catch {
+      guard Self.refusals.contains(error.code) else { throw Wrong(description: "verify says \(error)") }
+      do { try checkPartialReads(Self.open(environment), as: current) } catch {
+        guard mayBeRecovered else { throw error }
+        try checkPartialReads(Self.open(environment), as: previous)
+      }
+      return .refused(error.code)
+    }
+    guard let state = generations.first(where: { $0.checkpoint == report.checkpoint }) else {
+      throw Wrong(description: "it verifies as a state that never was: \(report.checkpoint)")
+    }
+    let items = try vault.items(inService: nil).map(\.identifier.account)
+    guard Set(items) == Set(state.content.keys), items.count == report.secretCount else {
+      throw Wrong(description: "it lists \(items)")
+    }
+    for (name, value) in state.content where try vault.get(name) != value {
+      throw Wrong(description: "\(name) is wrong or missing")
+    }
+    return .state(report.checkpoint, isRecovered: report.isRecovered)
+  }
+
+  /// What does not verify may still be read in part: each read says what is wrong, or is right.
+  private func checkPartialReads(_ vault: VaultBackend, as state: Generation) throws {
+    for name in Set(generations.flatMap(\.content.keys)) {
+      do {
+        let found = try vault.get(name)
+        guard found == state.content[name] else {
+          throw Wrong(description: "\(name) is \(String(describing: found)), and no error")
+        }
+      } catch let error as SecretError {
+        guard Self.refusals.contains(error.code) else { throw Wrong(description: "reading says \(error)") }
+      }
+    }
+    do {
+      let items = try vault.items(inService: nil).map(\.identifier.account)
+      guard Set(items) == Set(state.content.keys) else { throw Wrong(description: "it lists \(items)") }
+    } catch let error as SecretError {
+      guard Self.refusals.contains(error.code) else { throw Wrong(description: "listing says \(error)") }
+    }
+  }
+
+  /// What somebody who has the current state in memory makes of `bytes` in its place.
+  func outcomeForWhoSawTheCurrentState(_ bytes: [UInt8]) throws -> SecretError.Code? {
+    let disk = try Self.disk(current.bytes)
+    let vault = Self.open(Self.environment(disk))
+    try vault.unlock()
+    disk.overwrite("vault", with: bytes)
+    do throws(SecretError) {
+      for (name, value) in current.content
+      where try vault.lookUp(SecretIdentifier(service: "test", account: name))?.array() != value {
+        return SecretError.Code("a wrong value")
+      }
+      return nil
+    } catch { return error.code }
+  }
+}
+
+/// Where the parts of a vault's file are.
+struct VaultAnatomy {
+  let headerLength: Int
+  let slots: [Range<Int>]
+  /// Which commit slot counts.
+  let currentSlot: Int
+  private(set) var values: [Range<Int>] = []
+  private(set) var blocks: [Range<Int>] = []
+  let root: Range<Int>
+  private(set) var frames: [Range<Int>] = []
+  private(set) var sealedMetadata: [Range<Int>] = []
+
+  init(_ bytes: [UInt8]) throws {
+    let disk = SimulatedDisk()
+    _ = try disk.locate("vault").directory.create("vault")
+    disk.overwrite("vault", with: bytes)
+    let environment = VaultEnvironment(fileSystem: disk, user: 0)
+    let vault = try VaultFile(path: "vault", environment: environment)
+    let keys = try vault.unlock(with: [FixedCredential.key], limits: .cheap)
+    let open = try UnlockedVault(vault, keys: keys)
+    let state = open.state
+    headerLength = vault.headerLength
+    slots = (0...1).map {
+      vault.headerLength + $0 * Layout.pageSize..<vault.headerLength + ($0 + 1) * Layout.pageSize
+    }
+    currentSlot = open.currentSlot
+    root = state.rootOffset..<state.baseEnd
+    for (index, block) in open.base.blocks.enumerated() {
+      blocks.append(block.offset..<block.offset + block.length)
+      for item in try open.block(index) {
+        values.append(item.valueOffset..<item.valueOffset + item.valueLength)
+      }
+    }
+    var offset = state.baseEnd
+    while offset < state.end {
+      let header = try FrameHeader(parsing: bytes, from: offset)
+      frames.append(offset..<offset + header.frameLength)
+      let metadata =
+        offset + Layout.frameHeaderLength..<offset + Layout.frameHeaderLength + header.sealedMetadataLength
+      sealedMetadata.append(metadata)
+      if header.kind == .put { values.append(metadata.upperBound..<offset + header.frameLength) }
+      offset += header.frameLength
+    }
+  }
+
+  /// `bytes` with two of its parts in each other's place.
+  static func exchange(_ one: Range<Int>, _ other: Range<Int>, in bytes: [UInt8]) -> [UInt8] {
+    let (first, second) = one.lowerBound < other.lowerBound ? (one, other) : (other, one)
+    return Array(bytes[..<first.lowerBound]) + bytes[second]
+      + bytes[first.upperBound..<second.lowerBound] + bytes[first] + bytes[second.upperBound...]
+  }
+}

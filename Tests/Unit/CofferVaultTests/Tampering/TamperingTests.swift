@@ -1,0 +1,220 @@
+import CofferCore
+import CofferVaultFormat
+import Testing
+
+/// A vault's file, changed in every way that is easy to think of: each is refused, or read as a state that
+/// was once acknowledged and reported as what it is. `COFFER_EXHAUSTIVE=1` leaves nothing out.
+@Suite struct TamperingTests {
+  private static let small: [TamperedVault.Shape] = [.tailOnly, .baseOnly, .baseAndTail, .twoGenerations]
+
+  /// One change to a valid file leaves the current state, or what a damaged commit slot leaves: the state one
+  /// commit earlier, and it is said.
+  private func judge(_ vault: TamperedVault, _ bytes: [UInt8], _ what: @autoclosure () -> String) {
+    do {
+      switch try vault.outcome(of: bytes) {
+      case .refused: break
+      case .state(vault.current.checkpoint, _): break
+      case .state(vault.previous.checkpoint, isRecovered: true): break
+      case let outcome: Issue.record("\(what()): \(outcome)")
+      }
+    } catch { Issue.record("\(what()): \(error)") }
+  }
+
+  // MARK: Bits, lengths
+
+  @Test(arguments: Self.small) func everyFlippedBitIsNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    let anatomy = try VaultAnatomy(whole)
+    var count = 0
+    for offset in whole.indices {
+      let bits = isExhaustive ? Array(0..<8) : [offset % 8]
+      // Padding and the inside of a seal are alike everywhere: the ordinary run takes a sample of some.
+      let isLikeOthers = offset > 512 && offset < anatomy.slots[1].upperBound
+      if !isExhaustive,
+        shape == .baseAndTail ? isLikeOthers && offset % 5 != 0 : isLikeOthers || offset % 7 != 0
+      {
+        continue
+      }
+      for bit in bits {
+        var bytes = whole
+        bytes[offset] ^= 1 << bit
+        count += 1
+        let outcome: TamperedVault.Outcome
+        do { outcome = try vault.outcome(of: bytes) } catch {
+          Issue.record("bit \(bit) of byte \(offset): \(error)")
+          continue
+        }
+        let expected: TamperedVault.Outcome?
+        if anatomy.slots[anatomy.currentSlot].contains(offset), vault.current.bytes != vault.previous.bytes {
+          // Both slots of a new file say the same.
+          let isNew = anatomy.frames.isEmpty
+          expected = .state(
+            isNew ? vault.current.checkpoint : vault.previous.checkpoint, isRecovered: true)
+        } else if anatomy.slots[1 - anatomy.currentSlot].contains(offset) {
+          expected = .state(vault.current.checkpoint, isRecovered: true)
+        } else {
+          expected = nil
+        }
+        switch (expected, outcome) {
+        case (let expected?, _): #expect(outcome == expected, "bit \(bit) of byte \(offset)")
+        case (nil, .refused(let code)):
+          if offset >= anatomy.headerLength {
+            #expect(code == .tampered, "bit \(bit) of byte \(offset)")
+          }
+        case (nil, .state): Issue.record("bit \(bit) of byte \(offset): \(outcome)")
+        }
+      }
+    }
+    print("flipped bits, \(shape): \(count)")
+  }
+
+  @Test(arguments: Self.small) func everyTruncationIsNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    for size in stride(from: 0, to: whole.count, by: isExhaustive ? 1 : 61) {
+      let outcome = try vault.outcome(of: Array(whole[..<size]))
+      #expect(outcome == .refused(size < 8 ? .notAVault : .tampered), "\(size)")
+    }
+    for size in 1...40 {
+      #expect(try vault.outcome(of: Array(whole.dropLast(size))) == .refused(.tampered))
+    }
+  }
+
+  @Test(arguments: Self.small) func everyInsertedByteIsNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    for offset in stride(from: 0, to: whole.count, by: isExhaustive ? 1 : 53) {
+      for byte: UInt8 in isExhaustive ? [0, 1, 0x80, whole[offset]] : [whole[offset]] {
+        var bytes = whole
+        bytes.insert(byte, at: offset)
+        judge(vault, bytes, "byte \(byte) at \(offset)")
+        bytes = whole
+        bytes.remove(at: offset)
+        judge(vault, bytes, "without byte \(offset)")
+      }
+    }
+  }
+
+  @Test(arguments: Self.small) func whatFollowsTheEndCountsForNothing(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    let anatomy = try VaultAnatomy(whole)
+    let current = TamperedVault.Outcome.state(vault.current.checkpoint, isRecovered: false)
+    #expect(try vault.outcome(of: whole + [0]) == current)
+    #expect(try vault.outcome(of: whole + whole) == current)
+    // Not even frames that were authentic once.
+    for frame in anatomy.frames { #expect(try vault.outcome(of: whole + whole[frame]) == current) }
+  }
+
+  // MARK: Parts in other places
+
+  @Test(arguments: TamperedVault.Shape.allCases)
+  func everyPairOfPartsExchangedIsNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    let anatomy = try VaultAnatomy(whole)
+    if shape == .manyBlocks { #expect(anatomy.blocks.count >= 2) }
+    var count = 0
+    for (kind, parts) in [
+      ("frames", anatomy.frames), ("blocks", anatomy.blocks), ("values", anatomy.values),
+      ("metadata", anatomy.sealedMetadata), ("slots", anatomy.slots),
+    ] {
+      for (index, one) in parts.enumerated() {
+        for other in parts[(index + 1)...] where whole[one] != whole[other] {
+          count += 1
+          let exchanged = VaultAnatomy.exchange(one, other, in: whole)
+          #expect(try vault.outcome(of: exchanged) == .refused(.tampered), "\(kind) \(one) and \(other)")
+          // And one in the place of both.
+          guard one.count == other.count else { continue }
+          var copied = whole
+          copied.replaceSubrange(other, with: whole[one])
+          if kind == "slots" {
+            judge(vault, copied, "one slot twice")
+          } else {
+            #expect(try vault.outcome(of: copied) == .refused(.tampered), "\(kind) \(one) over \(other)")
+          }
+        }
+      }
+    }
+    #expect(count > 0)
+  }
+
+  /// Frames left out or repeated, from every place.
+  @Test(arguments: [TamperedVault.Shape.tailOnly, .baseAndTail])
+  func framesLeftOutOrRepeatedAreNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let whole = vault.current.bytes
+    for frame in try VaultAnatomy(whole).frames {
+      var bytes = whole
+      bytes.removeSubrange(frame)
+      #expect(try vault.outcome(of: bytes) == .refused(.tampered))
+      // Of the same length as before, so that the end is where it was.
+      #expect(
+        try vault.outcome(of: bytes + [UInt8](repeating: 0, count: frame.count)) == .refused(.tampered))
+      bytes = whole
+      bytes.insert(contentsOf: whole[frame], at: frame.lowerBound)
+      #expect(try vault.outcome(of: bytes) == .refused(.tampered) || frame == VaultAnatomy(whole).frames.last)
+    }
+  }
+
+  // MARK: Parts of other times and other vaults
+
+  /// Header, slots, base and tail of each generation in the current file, alone and together.
+  @Test(arguments: Self.small) func partsOfOtherGenerationsAreNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    for (number, generation) in vault.generations.dropLast().enumerated() {
+      try splice(vault, with: generation.bytes, "generation \(number)")
+    }
+  }
+
+  /// The same key and the same passphrase slots, and yet another vault.
+  @Test(arguments: Self.small) func partsOfAnotherVaultAreNoticed(_ shape: TamperedVault.Shape) throws {
+    let vault = try TamperedVault(shape)
+    let other = try TamperedVault(shape)
+    for (number, generation) in other.generations.enumerated() {
+      try splice(vault, with: generation.bytes, isOther: true, "another's generation \(number)")
+    }
+  }
+
+  private func splice(
+    _ vault: TamperedVault, with donor: [UInt8], isOther: Bool = false, _ what: String
+  ) throws {
+    let whole = vault.current.bytes
+    let page = Layout.pageSize
+    let parts: [(String, Range<Int>)] = [
+      ("header", 0..<page), ("slot 0", page..<2 * page), ("slot 1", 2 * page..<3 * page),
+      ("body", 3 * page..<min(donor.count, whole.count)),
+    ]
+    // Each choice of parts but none and all: all is an older file as a whole.
+    for choice in 1..<15 {
+      var bytes = whole
+      var names: [String] = []
+      // Header, body and a slot are all that another vault needs to be a vault.
+      let isWholeOther = isOther && choice & 0b0001 != 0 && choice & 0b0110 != 0
+      if isWholeOther, choice & 0b1000 != 0 || donor.count < 3 * page + 1024 { continue }
+      for (index, (name, range)) in parts.enumerated() where choice & 1 << index != 0 {
+        names.append(name)
+        bytes.replaceSubrange(range, with: donor[range])
+      }
+      do {
+        let outcome = try vault.outcome(of: bytes, mayBeRecovered: true)
+        guard case .state(let checkpoint, let isRecovered) = outcome else { continue }
+        // Both commit slots of an earlier moment of the same file: an older state, whole and authentic. Who
+        // saw a later one says so; nobody else can.
+        let isOlder = choice & 0b0110 == 0b0110
+        // One slot that does not fit: the other counts.
+        #expect(
+          checkpoint == vault.current.checkpoint || isOlder || isRecovered
+            || bytes == vault.previous.bytes
+            || checkpoint == vault.previous.checkpoint,
+          "\(what), \(names): \(outcome)")
+        if checkpoint != vault.current.checkpoint {
+          let code = try vault.outcomeForWhoSawTheCurrentState(bytes)
+          // It says so, or goes on to read the state it knows, if what that takes is still there.
+          #expect(code == .rolledBack || code == nil, "\(what), \(names): \(outcome)")
+        }
+      } catch { Issue.record("\(what), \(names): \(error)") }
+    }
+  }
+}
