@@ -4,5 +4,5 @@
 @_exported public import CofferVault
 
 #if Keyring
-  @_exported public import CofferKeyring
+@_exported public import CofferKeyring
 #endif

@@ -1,7 +1,7 @@
 package import CofferCore
 
 #if Keyring
-  internal import CofferKeyring
+internal import CofferKeyring
 #endif
 
 /// How the choice of a backend reaches the keyring: the only place here that knows whether it was built in.
@@ -20,20 +20,20 @@ package struct KeyringProvider: Sendable {
 
   /// What this build has.
   #if Keyring
-    package static let builtIn = KeyringProvider(
-      isAvailable: { KeyringBackend.isAvailable(environment: $0) },
-      make: { environment throws(SecretError) in KeyringBackend(environment: environment) }
-    )
+  package static let builtIn = KeyringProvider(
+    isAvailable: { KeyringBackend.isAvailable(environment: $0) },
+    make: { environment throws(SecretError) in KeyringBackend(environment: environment) }
+  )
   #else
-    package static let builtIn = KeyringProvider(
-      isAvailable: { _ in false },
-      make: { _ throws(SecretError) in
-        throw SecretError(
-          .unsupported,
-          "This program was built without the keyring.",
-          advice: "Build it with the package's Keyring trait, or use a vault: set COFFER_BACKEND=vault."
-        )
-      }
-    )
+  package static let builtIn = KeyringProvider(
+    isAvailable: { _ in false },
+    make: { _ throws(SecretError) in
+      throw SecretError(
+        .unsupported,
+        "This program was built without the keyring.",
+        advice: "Build it with the package's Keyring trait, or use a vault: set COFFER_BACKEND=vault."
+      )
+    }
+  )
   #endif
 }

@@ -1,73 +1,73 @@
 #if Keyring
-  internal import CLibsecret
+internal import CLibsecret
 
-  /// Makes a `SecretService` on a connection and for a process that the caller names.
-  ///
-  /// libsecret's constructor puts the shared session bus and the well-known name over whatever it is given.
-  /// GObject allows that to be undone only while the object is under construction; so this is a class
-  /// derived from libsecret's, whose constructor puts back what was given.
-  enum SecretServiceObject {
-    /// The derived class. 0 where it could not be registered.
-    private static let type: GType = {
-      var parent = GTypeQuery()
-      g_type_query(secret_service_get_type(), &parent)
-      return g_type_register_static_simple(
-        parent.type,
-        "CofferSecretService",
-        guint(parent.class_size),
-        { derived, _ in
-          derived?.assumingMemoryBound(to: GObjectClass.self).pointee.constructor = construct
-        },
-        guint(parent.instance_size),
-        nil,
-        GTypeFlags(rawValue: 0)
-      )
-    }()
+/// Makes a `SecretService` on a connection and for a process that the caller names.
+///
+/// libsecret's constructor puts the shared session bus and the well-known name over whatever it is given.
+/// GObject allows that to be undone only while the object is under construction; so this is a class
+/// derived from libsecret's, whose constructor puts back what was given.
+enum SecretServiceObject {
+  /// The derived class. 0 where it could not be registered.
+  private static let type: GType = {
+    var parent = GTypeQuery()
+    g_type_query(secret_service_get_type(), &parent)
+    return g_type_register_static_simple(
+      parent.type,
+      "CofferSecretService",
+      guint(parent.class_size),
+      { derived, _ in
+        derived?.assumingMemoryBound(to: GObjectClass.self).pointee.constructor = construct
+      },
+      guint(parent.instance_size),
+      nil,
+      GTypeFlags(rawValue: 0)
+    )
+  }()
 
-    private static let construct:
-      @convention(c) (GType, guint, UnsafeMutablePointer<GObjectConstructParam>?) -> UnsafeMutablePointer<
-        GObject
-      >? =
-        { type, count, properties in
-          let parent = g_type_class_peek(secret_service_get_type())?.assumingMemoryBound(
-            to: GObjectClass.self
-          )
-          guard let object = parent?.pointee.constructor?(type, count, properties) else { return nil }
-          for property in UnsafeBufferPointer(start: properties, count: Int(count)) {
-            guard let name = property.pspec.pointee.name, let value = property.value else { continue }
-            if ["g-name", "g-flags", "g-bus-type"].contains(String(cString: name)) {
-              g_object_set_property(object, name, value)
-            }
+  private static let construct:
+    @convention(c) (GType, guint, UnsafeMutablePointer<GObjectConstructParam>?) -> UnsafeMutablePointer<
+      GObject
+    >? =
+      { type, count, properties in
+        let parent = g_type_class_peek(secret_service_get_type())?.assumingMemoryBound(
+          to: GObjectClass.self
+        )
+        guard let object = parent?.pointee.constructor?(type, count, properties) else { return nil }
+        for property in UnsafeBufferPointer(start: properties, count: Int(count)) {
+          guard let name = property.pspec.pointee.name, let value = property.value else { continue }
+          if ["g-name", "g-flags", "g-bus-type"].contains(String(cString: name)) {
+            g_object_set_property(object, name, value)
           }
-          return object
         }
-
-    /// An object that has yet to be initialised, or `nil` where there is no class for it.
-    static func make(_ connection: BusConnection, owner: String) -> UnsafeMutablePointer<SecretService>? {
-      guard type != 0 else { return nil }
-      let flags =
-        G_DBUS_PROXY_FLAGS_DO_NOT_LOAD_PROPERTIES.rawValue
-        | G_DBUS_PROXY_FLAGS_DO_NOT_CONNECT_SIGNALS.rawValue
-        | G_DBUS_PROXY_FLAGS_DO_NOT_AUTO_START.rawValue
-      let names = ["g-connection", "g-name", "g-flags", "g-bus-type"]
-      var values = [GValue](repeating: GValue(), count: names.count)
-      g_value_init(&values[0], g_dbus_connection_get_type())
-      g_value_set_object(&values[0], UnsafeMutableRawPointer(connection.raw))
-      g_value_init(&values[1], g_type_from_name("gchararray"))
-      g_value_set_string(&values[1], owner)
-      g_value_init(&values[2], g_dbus_proxy_flags_get_type())
-      g_value_set_flags(&values[2], flags)
-      g_value_init(&values[3], g_bus_type_get_type())
-      g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
-      defer { for index in values.indices { g_value_unset(&values[index]) } }
-
-      let copies = names.map { g_strdup($0) }
-      defer { for copy in copies { g_free(copy) } }
-      var pointers = copies.map { UnsafePointer($0) }
-      guard let object = g_object_new_with_properties(type, guint(names.count), &pointers, values) else {
-        return nil
+        return object
       }
-      return UnsafeMutableRawPointer(object).assumingMemoryBound(to: SecretService.self)
+
+  /// An object that has yet to be initialised, or `nil` where there is no class for it.
+  static func make(_ connection: BusConnection, owner: String) -> UnsafeMutablePointer<SecretService>? {
+    guard type != 0 else { return nil }
+    let flags =
+      G_DBUS_PROXY_FLAGS_DO_NOT_LOAD_PROPERTIES.rawValue
+      | G_DBUS_PROXY_FLAGS_DO_NOT_CONNECT_SIGNALS.rawValue
+      | G_DBUS_PROXY_FLAGS_DO_NOT_AUTO_START.rawValue
+    let names = ["g-connection", "g-name", "g-flags", "g-bus-type"]
+    var values = [GValue](repeating: GValue(), count: names.count)
+    g_value_init(&values[0], g_dbus_connection_get_type())
+    g_value_set_object(&values[0], UnsafeMutableRawPointer(connection.raw))
+    g_value_init(&values[1], g_type_from_name("gchararray"))
+    g_value_set_string(&values[1], owner)
+    g_value_init(&values[2], g_dbus_proxy_flags_get_type())
+    g_value_set_flags(&values[2], flags)
+    g_value_init(&values[3], g_bus_type_get_type())
+    g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
+    defer { for index in values.indices { g_value_unset(&values[index]) } }
+
+    let copies = names.map { g_strdup($0) }
+    defer { for copy in copies { g_free(copy) } }
+    var pointers = copies.map { UnsafePointer($0) }
+    guard let object = g_object_new_with_properties(type, guint(names.count), &pointers, values) else {
+      return nil
     }
+    return UnsafeMutableRawPointer(object).assumingMemoryBound(to: SecretService.self)
   }
+}
 #endif

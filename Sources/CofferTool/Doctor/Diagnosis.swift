@@ -136,52 +136,52 @@ struct Diagnosis {
 
   private mutating func examineKeyring(_ options: GlobalOptions) throws {
     #if Keyring
-      subject = "bus"
-      let environment = Environment.all
-      let status = KeyringBackend.probe(environment: environment)
-      guard status.isBusReachable else {
-        throw SecretError(
-          .unavailable,
-          status.problem?.reason ?? "There is no session bus, so no keyring can be reached.",
-          advice: "Use a vault instead: secret init"
-        )
-      }
-      good("\(status.busAddress ?? "the session bus") answers")
+    subject = "bus"
+    let environment = Environment.all
+    let status = KeyringBackend.probe(environment: environment)
+    guard status.isBusReachable else {
+      throw SecretError(
+        .unavailable,
+        status.problem?.reason ?? "There is no session bus, so no keyring can be reached.",
+        advice: "Use a vault instead: secret init"
+      )
+    }
+    good("\(status.busAddress ?? "the session bus") answers")
 
-      subject = "keyring"
-      if let problem = status.problem { throw problem }
-      guard status.isAvailable else {
-        throw SecretError(
-          .unavailable,
-          "No keyring runs on the session bus, and none can be started there.",
-          advice: "Install gnome-keyring or another Secret Service, or use a vault instead: secret init"
-        )
-      }
-      good(status.isServiceRunning ? "a keyring runs" : "no keyring runs yet, and one can be started")
-      if let collection = status.defaultCollection {
-        if status.isLocked == true {
-          let asks =
-            status.mayPrompt ? "it will ask for its password" : "nobody may be asked for its password"
-          guard status.mayPrompt else {
-            throw SecretError(
-              .locked,
-              "The collection “\(collection)” is locked, and \(asks).",
-              advice: "Unlock it from the desktop, or use a vault instead: secret init"
-            )
-          }
-          remark("the collection “\(collection)” is locked; \(asks)", "Unlock it, or answer when it asks.")
-        } else {
-          good("the collection “\(collection)” is open")
+    subject = "keyring"
+    if let problem = status.problem { throw problem }
+    guard status.isAvailable else {
+      throw SecretError(
+        .unavailable,
+        "No keyring runs on the session bus, and none can be started there.",
+        advice: "Install gnome-keyring or another Secret Service, or use a vault instead: secret init"
+      )
+    }
+    good(status.isServiceRunning ? "a keyring runs" : "no keyring runs yet, and one can be started")
+    if let collection = status.defaultCollection {
+      if status.isLocked == true {
+        let asks =
+          status.mayPrompt ? "it will ask for its password" : "nobody may be asked for its password"
+        guard status.mayPrompt else {
+          throw SecretError(
+            .locked,
+            "The collection “\(collection)” is locked, and \(asks).",
+            advice: "Unlock it from the desktop, or use a vault instead: secret init"
+          )
         }
-      } else if status.isServiceRunning {
-        remark("there is no default collection yet", "It is made by the first secret set.")
+        remark("the collection “\(collection)” is locked; \(asks)", "Unlock it, or answer when it asks.")
+      } else {
+        good("the collection “\(collection)” is open")
       }
-      if status.isServiceRunning, status.isLocked != true {
-        let count = try configuration.backend(.keyring).items(inService: options.serviceName).count
-        good("it answers, and holds \(count) secrets of the service “\(options.serviceName)”")
-      }
+    } else if status.isServiceRunning {
+      remark("there is no default collection yet", "It is made by the first secret set.")
+    }
+    if status.isServiceRunning, status.isLocked != true {
+      let count = try configuration.backend(.keyring).items(inService: options.serviceName).count
+      good("it answers, and holds \(count) secrets of the service “\(options.serviceName)”")
+    }
     #else
-      _ = try configuration.backend(.keyring)
+    _ = try configuration.backend(.keyring)
     #endif
   }
 

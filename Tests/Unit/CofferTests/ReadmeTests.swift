@@ -27,9 +27,9 @@ import Testing
       flags += ["-Xcc", "-fmodule-map-file=\(Self.root.path())Sources/\(module)/module.modulemap"]
     }
     #if Keyring
-      let (status, said) = try Self.run(["pkg-config", "--cflags-only-I", "libsecret-1"])
-      #expect(status == 0, "pkg-config does not know libsecret-1: \(said)")
-      for flag in said.split(whereSeparator: \.isWhitespace) { flags += ["-Xcc", String(flag)] }
+    let (status, said) = try Self.run(["pkg-config", "--cflags-only-I", "libsecret-1"])
+    #expect(status == 0, "pkg-config does not know libsecret-1: \(said)")
+    for flag in said.split(whereSeparator: \.isWhitespace) { flags += ["-Xcc", String(flag)] }
     #endif
     for (index, fence) in fences.enumerated() {
       let file = "\(directory.path)/Fence\(index).swift"

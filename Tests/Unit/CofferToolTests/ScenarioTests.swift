@@ -11,8 +11,8 @@ import Testing
     var leftOut = Set(
       ProcessInfo.processInfo.environment["COFFER_WITHOUT_SCENARIOS"]?.split(separator: " ") ?? [])
     #if !Keyring
-      // These say what a keyring that is built in says.
-      leftOut.formUnion(["backend-keyring.txt", "doctor.txt", "key-change.txt"])
+    // These say what a keyring that is built in says.
+    leftOut.formUnion(["backend-keyring.txt", "doctor.txt", "key-change.txt"])
     #endif
     return names.filter { !leftOut.contains($0[...]) }.sorted()
   }
