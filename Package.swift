@@ -109,7 +109,7 @@ let package = Package(
     .testTarget(
       name: "CofferMemoryTests", dependencies: ["CofferProbe", "CofferCore", "CofferVault"],
       path: "Tests/System/memory"),
-    // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/run` searches on from there.
+    // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/fuzz.sh` searches on from there.
     .testTarget(
       name: "CofferFuzzTests",
       dependencies: [

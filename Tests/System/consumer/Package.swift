@@ -5,7 +5,7 @@ import PackageDescription
 // A program in a package of its own, as a user would write it.
 let package = Package(
   name: "consumer",
-  dependencies: [.package(name: "coffer", path: "../..", traits: [])],
+  dependencies: [.package(name: "coffer", path: "../../..", traits: [])],
   targets: [
     .executableTarget(name: "Consumer", dependencies: [.product(name: "Coffer", package: "coffer")])
   ],

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A program in another package keeps its values over a restart, and sees what `secret set` writes meanwhile.
-# Usage: Tests/Consumer/run SECRET, where SECRET is the built tool.
+# Usage: Tests/System/consumer/consumer.sh SECRET, where SECRET is the built tool.
 set -euo pipefail
 secret=$(realpath "$1")
 cd "$(dirname "$0")"

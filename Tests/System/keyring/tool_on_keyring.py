@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The tool on a real GNOME keyring, and without one: `Tests/Keyring/run SECRET`.
+"""The tool on a real GNOME keyring, and without one: `Tests/System/keyring/tool_on_keyring.py SECRET`.
 
 Starts dbus-daemon and gnome-keyring-daemon of its own, in directories of its own. `--time` also prints how long a
 lookup takes beside `secret-tool lookup`, by turns.

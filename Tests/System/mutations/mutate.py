@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Breaks the vault in one small way after the other, and sees whether its tests notice.
+"""Breaks the code in one small way at a time and checks that a test notices.
 
-    Tests/Mutations/run                 all of mutations.py
-    Tests/Mutations/run barrier lock    those whose name has one of the words in it
-    Tests/Mutations/run --list
+usage: mutate.py [--list] [WORD]...
 
-The vault's modules and tests are copied to a directory of their own and built there, so the tree is not touched; for
-what is tried on the built tool, everything is.
-Exit status 1: a mutation survived, or could not be tried.
+Tries the mutations of mutations.py whose name contains one of the words; without a word, all of them. --list prints
+them and tries none. The sources are copied to a temporary directory and built there, so the working tree stays as it
+is. A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it could not be tried: its text
+is not in the file exactly once, or the changed code does not compile.
+
+Exit status: 0 every mutation was caught, 1 a mutation survived or is broken, or the tests fail without a mutation,
+64 no mutation has such a name.
 """
 
 import argparse
@@ -22,53 +24,60 @@ from pathlib import Path
 
 from mutations import MUTATIONS
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-DIRECTORIES = ["Sources/CSodium", "Sources/CLinux", "Sources/CLibsecret", "Sources/CofferCore", "Sources/CofferVault",
-               "Sources/CofferKeyring", "Sources/Coffer", "Sources/CofferTesting", "Tests/Simulation",
-               "Tests/CofferVaultTests", "Tests/Probe", "Tests/Memory", "Tests/Vectors"]
+ROOT = Path(__file__).resolve().parents[3]
+# The test targets that are built for mutations whose tests are a filter of `swift test`. Everything that they do not
+# depend on is left out of the build.
+TEST_TARGETS = ["CofferVaultTests", "CofferMemoryTests"]
+NOT_COPIED = shutil.ignore_patterns("__pycache__", ".build", ".git")
 STATIC = ["--disable-default-traits", "--static-swift-stdlib", "-Xswiftc", "-static-executable",
           "--scratch-path", ".build/static"]
-# Long enough for the slowest of the tests on a slow machine; a mutation that makes a test hang has been noticed.
-PATIENCE = 900
+# In seconds: more than the slowest test takes on a slow machine. A test that takes longer hangs, which counts as caught.
+TIMEOUT = 900
 
-
-def manifest():
-    """The package's own manifest without the targets that are not copied."""
-    text = (ROOT / "Package.swift").read_text("utf-8")
-    return text + '''
-let kept: Set<String> = [
-  "CSodium", "CLinux", "CLibsecret", "CofferCore", "CofferVault", "CofferKeyring", "Coffer", "CofferTesting",
-  "CofferSimulation", "CofferVaultTests", "CofferProbe", "CofferMemoryTests",
-]
+# Appended to the package's manifest.
+ONLY_TEST_TARGETS = """
+var kept: Set<String> = [%s]
+var count = 0
+while count < kept.count {
+  count = kept.count
+  for target in package.targets where kept.contains(target.name) {
+    for dependency in target.dependencies {
+      switch dependency {
+      case .targetItem(let name, _), .byNameItem(let name, _): kept.insert(name)
+      default: break
+      }
+    }
+  }
+}
 package.targets.removeAll { !kept.contains($0.name) }
 package.products.removeAll()
 package.dependencies.removeAll()
-'''
+"""
 
 
 def is_command(tests):
-    return "/run " in tests
-
-
-def copy_for_tests(scratch):
-    for name in DIRECTORIES:
-        shutil.copytree(ROOT / name, scratch / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    (scratch / "Package.swift").write_text(manifest(), "utf-8")
+    """Whether `tests` is a command rather than a filter of `swift test`."""
+    return (ROOT / tests.split()[0]).is_file()
 
 
 def copy_for_commands(scratch):
-    shutil.copytree(ROOT, scratch, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".build", ".git"),
-                    dirs_exist_ok=True)
+    shutil.copytree(ROOT, scratch, symlinks=True, ignore=NOT_COPIED, dirs_exist_ok=True)
+
+
+def copy_for_tests(scratch):
+    copy_for_commands(scratch)
+    with open(scratch / "Package.swift", "a", encoding="utf-8") as manifest:
+        manifest.write(ONLY_TEST_TARGETS % ", ".join(f'"{name}"' for name in TEST_TARGETS))
 
 
 def call(scratch, *arguments):
-    """Exit status and output. A status of None: it took longer than anything should."""
-    # With CI set a warning would stop the build, and a mutation may well deserve one.
+    """Returns the exit status and the output. The status is None if the command timed out."""
+    # CI turns warnings into errors, and a mutation may cause a warning.
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     process = subprocess.Popen(arguments, cwd=scratch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True)
     try:
-        output, _ = process.communicate(timeout=PATIENCE)
+        output, _ = process.communicate(timeout=TIMEOUT)
         return process.returncode, output
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
@@ -77,7 +86,11 @@ def call(scratch, *arguments):
 
 
 def build(scratch, tests):
-    """Exit status and output. The fuzzer is built by its command; what does not compile is found here before."""
+    """Returns the exit status and the output of the build that `tests` needs.
+
+    The fuzzer is built by its own script. The products are built before it, so that a mutation that does not compile
+    is not counted as caught.
+    """
     if is_command(tests):
         flags = STATIC if "STATIC" in tests else []
         for product in "secret", "CofferProbe":
@@ -97,17 +110,19 @@ def run(scratch, tests):
 
 
 def failures(output):
-    """The tests, or what of a command, that are said to have failed."""
+    """The names of the tests, or of the checks of a command, that failed."""
     found = re.findall(r"✘ Test (\w+)\(.*?failed after", output) + re.findall("^FAILED:? (.*)", output, re.M)
     return sorted(set(found))
 
 
 def attempt(scratch, mutation):
-    """What became of one mutation: `caught`, `survived` or `broken`, and by what."""
+    """Returns `caught`, `survived` or `broken`, and what caught the mutation or why it is broken."""
     path = scratch / mutation["file"]
+    if not path.is_file():
+        return "broken", f"there is no file {mutation['file']}"
     original = path.read_text("utf-8")
     if original.count(mutation["find"]) != 1:
-        return "broken", f"its text is {original.count(mutation['find'])} times in {mutation['file']}"
+        return "broken", f"its text is in {mutation['file']} {original.count(mutation['find'])} times, not once"
     try:
         path.write_text(original.replace(mutation["find"], mutation["replace"]), "utf-8")
         status, output = build(scratch, mutation["tests"])
@@ -116,11 +131,11 @@ def attempt(scratch, mutation):
             return "broken", "it does not compile: " + " ".join(errors[:2])
         status, output = run(scratch, mutation["tests"])
         if status is None:
-            return "caught", "a test that does not end"
+            return "caught", "a test that hangs"
         if status != 0:
-            # A command that names no failure has said last what is wrong.
+            # A command that names no failure explains it in its last line.
             last = (output.strip().splitlines() or [""])[-1] if is_command(mutation["tests"]) else ""
-            return "caught", ", ".join(failures(output)) or last or "the tests' process"
+            return "caught", ", ".join(failures(output)) or last or "the end of the test process"
         return "survived", mutation["tests"]
     finally:
         path.write_text(original, "utf-8")
@@ -128,17 +143,17 @@ def attempt(scratch, mutation):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="try only mutations whose name has one of these in it")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="try only mutations whose name contains WORD")
     parser.add_argument("--list", action="store_true", help="print the mutations and try none")
     arguments = parser.parse_args()
     chosen = [m for m in MUTATIONS if not arguments.words or any(word in m["name"] for word in arguments.words)]
+    if not chosen:
+        print("mutate.py: no mutation has such a name; --list prints all names", file=sys.stderr)
+        return 64
     if arguments.list:
         for mutation in chosen:
             print(f"{mutation['name']}: {mutation['reason']} ({mutation['tests']})")
         return 0
-    if not chosen:
-        print("No mutation has such a name.", file=sys.stderr)
-        return 1
     counts = {"caught": 0, "survived": 0, "broken": 0}
     of_tests = [m for m in chosen if not is_command(m["tests"])]
     of_commands = [m for m in chosen if is_command(m["tests"])]
@@ -160,9 +175,9 @@ def main():
             print("the tests pass", flush=True)
             for mutation in mutations:
                 start = time.monotonic()
-                outcome, by = attempt(scratch, mutation)
+                outcome, detail = attempt(scratch, mutation)
                 counts[outcome] += 1
-                print(f"{outcome:9} {mutation['name']}: {by} ({time.monotonic() - start:.0f} s)", flush=True)
+                print(f"{outcome:9} {mutation['name']}: {detail} ({time.monotonic() - start:.0f} s)", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     return 0 if counts["caught"] == len(chosen) else 1
 

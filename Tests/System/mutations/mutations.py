@@ -6,13 +6,14 @@ sources, and STATIC the one that needs no library. `reason` says what the broken
 """
 
 VAULT = "Sources/CofferVault/"
-COMMIT = VAULT + "Storage/Commit.swift"
-SESSION = VAULT + "Storage/VaultSession.swift"
-NEW_FILE = VAULT + "Storage/VaultFileWriter.swift"
-LOCKED = VAULT + "Storage/VaultFile.swift"
-OPEN = VAULT + "Storage/UnlockedVault.swift"
+FORMAT = "Sources/CofferVaultFormat/"
+COMMIT = VAULT + "Store/Commit.swift"
+SESSION = VAULT + "Store/VaultSession.swift"
+NEW_FILE = VAULT + "Store/VaultFileWriter.swift"
+LOCKED = VAULT + "Store/VaultFile.swift"
+OPEN = VAULT + "Store/UnlockedVault.swift"
 KEYS = VAULT + "Crypto/DerivedKeys.swift"
-SLOT_SECRET = VAULT + "Crypto/SlotKey.swift"
+SLOT_SECRET = VAULT + "Keys/SlotKey.swift"
 SODIUM = VAULT + "Crypto/Sodium.swift"
 BARRIER = "try uninterrupted { () throws(FileSystemError) in try file.synchronizeData() }"
 CRASHES = "CrashTests/nothingAcknowledged"
@@ -56,12 +57,12 @@ MUTATIONS = [
              "if vault.status.size >= 0 { return }", "CrashTests/whatIsAcknowledged", "changes go to a file that a power loss unnames"),
     mutation("watermark before the directory's barrier", SESSION, "      try settle(vault.vault)\n    } catch { return }",
              "    } catch { return }", "CrashTests/whatHasFailed", "a vault that has only lost power is called an old copy"),
-    mutation("torn watermark believed", VAULT + "Storage/Watermark.swift",
+    mutation("torn watermark believed", VAULT + "Store/Watermark.swift",
              "guard Self.withHash(hashed) == bytes else { return nil }", "", "RollbackTests/aTorn",
              "a vault that has only lost power is called an old copy"),
     mutation("temporary file left behind", NEW_FILE, "    } catch {\n      abandon()\n      throw", "    } catch {\n      throw",
              "FaultTests/everyCallMayFail", "files pile up"),
-    mutation("interruption not retried", VAULT + "Storage/FileIO.swift", "if error.number != EINTR { throw error }\n    }\n  }\n}\n\nex",
+    mutation("interruption not retried", VAULT + "Store/FileIO.swift", "if error.number != EINTR { throw error }\n    }\n  }\n}\n\nex",
              "throw error\n    }\n  }\n}\n\nex", "FaultTests/interruptions", "a signal makes a store fail"),
     # Sharing
     mutation("lock not taken", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
@@ -90,7 +91,7 @@ MUTATIONS = [
         header.mac
       )
 """, "      header.mac.count == 32\n", VECTORS, "key slots are changed by who has no key"),
-    mutation("header padding unchecked", VAULT + "Format/Header.swift", "    try reader.zeros(bytes.count - length)\n", "", VECTORS,
+    mutation("header padding unchecked", FORMAT + "Header.swift", "    try reader.zeros(bytes.count - length)\n", "", VECTORS,
              "a header has two spellings"),
     mutation("no chain in associated data", KEYS, "    previousTag.append(to: &data)\n", "", VECTORS, "frames can be reordered"),
     mutation("no offset in a frame's associated data", KEYS,
@@ -101,10 +102,10 @@ MUTATIONS = [
              "a value from another history is taken for this one's"),
     mutation("commit slot not bound to the header", KEYS, 'Array("coffer-commit".utf8) + [UInt8(slot)] + headerHash',
              'Array("coffer-commit".utf8) + [UInt8(slot)]', "TamperingTests/parts|VectorTests/everyVector", "slots of another time fit"),
-    mutation("end beyond the file accepted", VAULT + "Storage/CommitSlots.swift",
+    mutation("end beyond the file accepted", VAULT + "Store/CommitSlots.swift",
              'guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }', "_ = size",
              "VectorTests/everyVector|TamperingTests/everyTruncation", "a truncated file is read in part"),
-    mutation("frame sequence unchecked", VAULT + "Storage/TailReader.swift", "header.sequence == sequence + 1, ", "", VECTORS,
+    mutation("frame sequence unchecked", VAULT + "Store/TailReader.swift", "header.sequence == sequence + 1, ", "", VECTORS,
              "frames can be numbered at will"),
     mutation("lookup id unchecked", VAULT + "VaultReport.swift",
              "      guard keys.lookupID(identifier) == item.record.id else {\n        throw .tampered(\"a record has the lookup id of another name\")\n      }\n",
@@ -112,11 +113,11 @@ MUTATIONS = [
     mutation("number of secrets unchecked", OPEN,
              'guard items.count == state.itemCount else { throw .tampered("the number of secrets does not agree") }', "",
              "HostileWriterTests", "secrets that are missing are not missed"),
-    mutation("room before bounds", VAULT + "Format/BaseIndex.swift", "block.itemCount <= block.length / BlockEntry.minimumLength,",
+    mutation("room before bounds", FORMAT + "BaseIndex.swift", "block.itemCount <= block.length / BlockEntry.minimumLength,",
              "", "HostileWriterTests", "a number in the file takes all memory"),
     mutation("padding unchecked", SODIUM, "sodium_unpad(&count, bytes.start, bytes.count, Layout.paddingUnit) == 0,",
              "bytes.count > 0, { count = bytes.lastIndex(of: 0x80) ?? 0; return true }(),", VECTORS, "a value has two spellings"),
-    mutation("reserved bytes unchecked", VAULT + "Format/ByteReader.swift",
+    mutation("reserved bytes unchecked", FORMAT + "ByteReader.swift",
              "guard bytes[try range(count)].allSatisfy({ $0 == 0 }) else {", "guard try range(count).count == count else {", VECTORS,
              "what a later version means is ignored"),
     # Limits and permissions
@@ -139,12 +140,12 @@ MUTATIONS = [
              "    switch", "MemoryTests", "secrets stay in memory after their use"),
     # What is tried on the built tool
     mutation("lock not taken by processes", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
-             "Tests/Stress/run SECRET 300", "two writers overwrite each other's frames"),
-    mutation("signal of a file size limit", "Sources/secret/ProcessHardening.swift", "[SIGPIPE, SIGXFSZ]", "[SIGPIPE]",
-             "Tests/Surroundings/run STATIC", "the tool is killed without a word"),
-    mutation("header padding unchecked by a parser that is fuzzed", VAULT + "Format/Header.swift",
-             "    try reader.zeros(bytes.count - length)\n", "", "Fuzz/run 20 header", "a header has two spellings"),
+             "Tests/System/stress/many_processes.py SECRET 300", "two writers overwrite each other's frames"),
+    mutation("signal of a file size limit", "Sources/CofferTool/App/ProcessHardening.swift", "[SIGPIPE, SIGXFSZ]", "[SIGPIPE]",
+             "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a word"),
+    mutation("header padding unchecked by a parser that is fuzzed", FORMAT + "Header.swift",
+             "    try reader.zeros(bytes.count - length)\n", "", "Fuzz/fuzz.sh 20 header", "a header has two spellings"),
     mutation("a byte beyond its block read", "Sources/CEarlyInit/CEarlyInit.c", "  count = argc;\n",
-             "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/Valgrind/run SECRET",
+             "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/System/valgrind/memcheck.sh SECRET",
              "what is not there is read"),
 ]

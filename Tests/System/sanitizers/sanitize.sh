@@ -1,7 +1,7 @@
 #!/bin/sh
 # The whole suite under the address sanitizer, with undefined behaviour in C trapped, and under the thread sanitizer:
 #
-#     Tests/Sanitizers/run [address|thread]… [-- ARGUMENTS OF swift test]
+#     Tests/System/sanitizers/sanitize.sh [address|thread]… [-- ARGUMENTS OF swift test]
 #
 # Exit status 1: a test failed, or a sanitizer reported something; what it said is in `.build/SANITIZER/reports`.
 #
@@ -9,7 +9,7 @@
 # was let go, to notice its use. So is the scenario of `secret doctor`: the address sanitizer locks no memory, and does
 # not bear faketime.
 set -eu
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 chosen=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
   chosen="$chosen $1"
@@ -31,7 +31,7 @@ for sanitizer in ${chosen:-address thread}; do
   # Reports go to files, also those of the processes that the tests start. Slabs of guarded memory are kept on purpose:
   # leaks are not looked for.
   export ASAN_OPTIONS="detect_leaks=0:disable_coredump=0:log_path=$reports/address"
-  export TSAN_OPTIONS="disable_coredump=0:log_path=$reports/thread:suppressions=$PWD/Tests/Sanitizers/thread.txt"
+  export TSAN_OPTIONS="disable_coredump=0:log_path=$reports/thread:suppressions=$PWD/Tests/System/sanitizers/thread_suppressions.txt"
   # shellcheck disable=SC2086
   swift build --build-tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" $flags
   # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many processes, and sudden deaths, on one vault: `Tests/Stress/run SECRET [KILLS [PROCESSES]]`.
+"""Many processes, and sudden deaths, on one vault: `Tests/System/stress/many_processes.py SECRET [KILLS [PROCESSES]]`.
 
 Half of the workers run a process that keeps the vault open (`CofferProbe`, built beside SECRET) and stores, removes,
 changes several secrets at once, compacts and changes key slots; the others run one command of SECRET after the other.

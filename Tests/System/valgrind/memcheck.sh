@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tool's main commands under valgrind's memcheck: `Tests/Valgrind/run SECRET`. Exit status 1: it found something.
+# The tool's main commands under valgrind's memcheck: `Tests/System/valgrind/memcheck.sh SECRET`. Exit status 1: it found something.
 #
 # Needed: valgrind and strip. The program is stripped first, because valgrind 3.19 cannot read what Swift writes for
 # debuggers.
