@@ -79,7 +79,8 @@ let package = Package(
     .target(
       name: "CofferSimulation", dependencies: ["CofferVault", "CofferSystem"],
       path: "Tests/Support/Simulation"),
-    .target(name: "CofferTestSupport", dependencies: ["CofferCore"], path: "Tests/Support/TestSupport"),
+    .target(
+      name: "CofferTestSupport", dependencies: ["CofferCore", "CLinux"], path: "Tests/Support/TestSupport"),
     .executableTarget(
       name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Support/Probe"),
 
@@ -90,6 +91,7 @@ let package = Package(
       name: "CofferVaultTests",
       dependencies: [
         "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferTesting", "CofferSimulation",
+        "CofferTestSupport",
       ],
       path: "Tests/Unit/CofferVaultTests"),
     .testTarget(
@@ -100,21 +102,23 @@ let package = Package(
       name: "CofferTests", dependencies: ["Coffer", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferTests"),
     .testTarget(
-      name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore"],
+      name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore", "CofferTestSupport"],
       path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 
     .testTarget(
-      name: "CofferKeyringTests", dependencies: ["CofferKeyring", "CofferCore", "CofferTesting"],
+      name: "CofferKeyringTests",
+      dependencies: ["CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
-      name: "CofferMemoryTests", dependencies: ["CofferProbe", "CofferCore", "CofferVault"],
+      name: "CofferMemoryTests",
+      dependencies: ["CofferProbe", "CofferCore", "CofferVault", "CofferTestSupport", "CLinux"],
       path: "Tests/System/memory"),
     // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/fuzz.sh` searches on from there.
     .testTarget(
       name: "CofferFuzzTests",
       dependencies: [
         "CofferTool", "CofferConfiguration", "CofferVault", "CofferVaultFormat", "CofferSystem",
-        "CofferSimulation",
+        "CofferSimulation", "CofferTestSupport",
       ],
       path: "Fuzz/Sources"),
   ],

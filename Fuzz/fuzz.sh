@@ -53,9 +53,9 @@ swift build -c release --target CofferFuzzTests --disable-default-traits --scrat
   -Xswiftc -sanitize-coverage=edge,indirect-calls,trace-cmp,inline-8bit-counters,pc-table
 # Object files of sources that were removed stay in the build directory, so only those of listed sources are linked.
 objects=$(for list in "$build"/release/*.build/sources; do
-  directory=${list%/sources}
-  case $directory in *-tool.build) continue ;; esac
-  while read -r source; do echo "$directory/$(basename "$source").o"; done <"$list"
+  case $list in *-tool.build/sources) continue ;; esac
+  # A path is a line, in quotes if it has a space in it.
+  sed "s#^.*/#${list%sources}#; s#'\$##; s#\$#.o#" "$list"
 done)
 objects="$objects $(find "$build/release/" -path '*/C*.build/*.c.o')"
 # shellcheck disable=SC2086

@@ -1,9 +1,10 @@
 package import CofferCore
+internal import Glibc
 package import Testing
 
-/// Waits until the condition holds: a minute at most, which no machine needs.
+/// Waits until the condition holds, for at most a minute. `failure` is what the test reports otherwise.
 package func eventually(
-  _ otherwise: String,
+  _ failure: String,
   sourceLocation: SourceLocation = #_sourceLocation,
   _ condition: () throws -> Bool
 ) async throws {
@@ -11,26 +12,24 @@ package func eventually(
     if try condition() { return }
     try await Task.sleep(for: .milliseconds(5))
   }
-  Issue.record("\(otherwise) within a minute", sourceLocation: sourceLocation)
+  Issue.record("\(failure) within a minute", sourceLocation: sourceLocation)
 }
 
-/// The error that `body` throws.
+/// Waits like `eventually`, but blocks the thread, and throws if the condition does not hold within a minute.
+package func waitUntil(_ failure: String, _ condition: () throws -> Bool) throws {
+  let end = ContinuousClock.now + .seconds(60)
+  while try !condition() {
+    if ContinuousClock.now > end { throw TestFailure("\(failure) within a minute") }
+    usleep(20_000)
+  }
+}
+
+/// The error that `body` throws, or `nil`.
 package func thrown(_ body: () throws(SecretError) -> Void) -> SecretError? {
   do throws(SecretError) {
     try body()
     return nil
   } catch {
     return error
-  }
-}
-
-extension SecretBackend {
-  /// Writes past every value, as another process does.
-  package func write(_ text: String, _ account: String, service: String = "tests") throws {
-    try store(SecretBytes(copying: text), for: SecretIdentifier(service: service, account: account))
-  }
-
-  package func text(_ account: String, service: String = "tests") throws -> String? {
-    try lookUp(SecretIdentifier(service: service, account: account))?.string()
   }
 }

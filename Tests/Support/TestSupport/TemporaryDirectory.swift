@@ -1,30 +1,39 @@
-import Foundation
+package import Foundation
+internal import Testing
 
-/// A directory of a test's own, and the environment of a user whose home it is.
+/// A private directory, which is removed when the object is released.
 package final class TemporaryDirectory: Sendable {
   package let path: String
 
   package init() throws {
-    var template = Array((NSTemporaryDirectory() + "/coffer-tests-XXXXXX").utf8CString)
-    guard mkdtemp(&template) != nil else { throw POSIXError(.EIO) }
-    path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+    var template = Array((FileManager.default.temporaryDirectory.path + "/coffer-tests-XXXXXX").utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp failed: \(errno)") }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   deinit {
     do { try FileManager.default.removeItem(atPath: path) } catch {
-      print("\(path) was not removed: \(error)")
+      Issue.record("The directory \(path) could not be removed: \(error)")
     }
   }
 
-  package func file(_ name: String) -> String { path + "/" + name }
+  package func file(_ name: String) -> String { "\(path)/\(name)" }
 
+  /// The environment of a user whose home is this directory.
   package func environment(_ more: [String: String] = [:]) -> [String: String] {
     ["HOME": path, "PATH": "/usr/bin:/bin"].merging(more) { $1 }
   }
 
+  /// Makes a directory, with those above it, that only the user can open.
+  package func makeDirectory(_ name: String) throws {
+    try FileManager.default.createDirectory(
+      atPath: file(name), withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  /// Writes a file, in a directory that is made if there is none, and returns its path.
   @discardableResult
   package func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
-    let file = path + "/" + name
+    let file = file(name)
     try FileManager.default.createDirectory(
       atPath: (file as NSString).deletingLastPathComponent,
       withIntermediateDirectories: true
@@ -35,10 +44,10 @@ package final class TemporaryDirectory: Sendable {
   }
 
   package func mode(of name: String) throws -> Int? {
-    try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
+    try FileManager.default.attributesOfItem(atPath: file(name))[.posixPermissions] as? Int
   }
 
   package func text(of name: String) throws -> String {
-    try String(contentsOfFile: path + "/" + name, encoding: .utf8)
+    try String(contentsOfFile: file(name), encoding: .utf8)
   }
 }

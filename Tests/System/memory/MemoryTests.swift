@@ -43,7 +43,7 @@ import Testing
       let isLocked = found.allSatisfy(\.mapping.isLocked)
       #expect(isLocked == (step.name == "locked"))
       if isRefused { #expect(!isLocked) }
-      probe.goOn()
+      probe.resume()
     }
   }
 
@@ -54,7 +54,7 @@ import Testing
     while let step = try probe.next() {
       let copies = try probe.search(search).filter { !$0.mapping.isGuarded }
       print("\(step.name): \(copies.count) copies outside guarded memory")
-      probe.goOn()
+      probe.resume()
     }
   }
 
@@ -71,7 +71,7 @@ import Testing
   private func hitsInCoreDump(_ scenario: String, at name: String) throws -> [MemorySearch.Hit]? {
     let setting = try Setting(key: .file)
     let probe = try setting.start(scenario, prefix: ["prlimit", "--core=unlimited"])
-    while let step = try probe.next(), step.name != name { probe.goOn() }
+    while let step = try probe.next(), step.name != name { probe.resume() }
     guard let core = try probe.coreDump(in: setting.workingDirectory) else {
       let text =
         "No core dump can be had: core_pattern has the kernel give it to a program, and gcore made none."
@@ -106,7 +106,7 @@ import Testing
       for name in step.held where !found.contains(where: { $0.hit.secret == name && $0.mapping.isGuarded }) {
         violations.append("\(step.name): \(name) is not found where it is held")
       }
-      probe.goOn()
+      probe.resume()
     }
     return violations
   }

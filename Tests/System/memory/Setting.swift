@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import Foundation
 import Synchronization
@@ -21,35 +22,33 @@ final class Setting {
   /// Everything to look for, by the names that the probe has for it.
   private(set) var secrets: [(name: String, bytes: [UInt8])]
 
-  private let directory: String
+  private let directory: TemporaryDirectory
   private let vault: String
   private var environment: [String: String]
   private var descriptor4: String?
 
   init(key: Credential) throws {
     self.key = key
-    var template = Array("/tmp/coffer-memory.XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    vault = "\(directory)/vault"
+    directory = try TemporaryDirectory()
+    vault = directory.file("vault")
     // Without the runtime's own answer to a crash, which takes the place of the core dump.
     environment = [
-      "PATH": "/usr/bin:/bin", "HOME": directory, "SWIFT_BACKTRACE": "enable=no", "LD_BIND_NOW": "1",
+      "PATH": "/usr/bin:/bin", "HOME": directory.path, "SWIFT_BACKTRACE": "enable=no", "LD_BIND_NOW": "1",
     ]
     secrets = [("value", canary)]
 
     switch key {
     case .file, .variable, .systemd:
       let secret = VaultKey.generate()
-      secrets.append(("key", Self.array(secret)))
+      secrets.append(("key", secret.array()))
       let text = try VaultKey.text(of: secret).string()
-      let path = try write(text, "coffer.key")
-      environment[key.rawValue] = [.file: path, .variable: text][key] ?? directory
+      let path = try directory.write(text, to: "coffer.key")
+      environment[key.rawValue] = [.file: path, .variable: text][key] ?? directory.path
       try makeVault(.key(secret.copy()), .key(secret))
     case .passphraseDescriptor, .passphraseFile, .passphraseCommand:
       let passphrase = Self.letters()
       secrets.append(("key", passphrase))
-      let path = try write(String(decoding: passphrase, as: UTF8.self), "passphrase")
+      let path = try directory.write(String(decoding: passphrase, as: UTF8.self), to: "passphrase")
       if key == .passphraseDescriptor { descriptor4 = path }
       environment[key.rawValue] = [.passphraseFile: path, .passphraseDescriptor: "4"][key] ?? "cat '\(path)'"
       try makeVault(
@@ -67,9 +66,9 @@ final class Setting {
     try VaultBackend.create(at: vault, credential: credential, options: options)
     let backend = VaultBackend(path: vault, credentials: [OneCredential(same)])
     try backend.store(
-      SecretBytes(copying: canary), for: SecretIdentifier(service: "probe", account: "name"))
+      SecretBytes(copying: canary), for: identifier("name", service: "probe"))
     let keys = try backend.withMasterKey { _, master in
-      [Self.array(master)] + (1...7).map { Self.array(Sodium.subkey($0, of: master)) }
+      [master.array()] + (1...7).map { Sodium.subkey($0, of: master).array() }
     }
     secrets += keys.map { ("master", $0) }
   }
@@ -84,37 +83,18 @@ final class Setting {
     }
   }
 
-  private static func array(_ secret: borrowing SecretBytes) -> [UInt8] {
-    secret.withBytes { $0.withUnsafeBytes { Array($0) } }
-  }
-
   private static func letters() -> [UInt8] {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
     return (0..<32).map { _ in alphabet[Int.random(in: alphabet.indices)] }
   }
 
-  private func write(_ text: String, _ name: String) throws -> String {
-    let path = "\(directory)/\(name)"
-    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    return path
-  }
-
-  /// Starts the probe in a directory that is empty.
+  /// Starts the probe in an empty directory.
   func start(_ scenario: String, prefix: [String] = []) throws -> ProbeProcess {
-    if !FileManager.default.fileExists(atPath: workingDirectory) {
-      try FileManager.default.createDirectory(atPath: workingDirectory, withIntermediateDirectories: false)
-    }
+    try directory.makeDirectory("work")
     return try ProbeProcess(
       scenario, vault: vault, canary: canary, descriptor4: descriptor4, environment: environment,
       prefix: prefix, workingDirectory: workingDirectory)
   }
 
-  var workingDirectory: String { "\(directory)/work" }
-
-  deinit {
-    do { try FileManager.default.removeItem(atPath: directory) } catch {
-      Issue.record("the private directory could not be removed")
-    }
-  }
+  var workingDirectory: String { directory.file("work") }
 }

@@ -27,28 +27,19 @@ import Testing
       flags += ["-Xcc", "-fmodule-map-file=\(Self.root.path())Sources/\(module)/module.modulemap"]
     }
     #if Keyring
-    let (status, said) = try Self.run(["pkg-config", "--cflags-only-I", "libsecret-1"])
-    #expect(status == 0, "pkg-config does not know libsecret-1: \(said)")
-    for flag in said.split(whereSeparator: \.isWhitespace) { flags += ["-Xcc", String(flag)] }
+    let result = try Self.run(["pkg-config", "--cflags-only-I", "libsecret-1"])
+    #expect(result.status == 0, "pkg-config does not know libsecret-1: \(result.errorText)")
+    for flag in result.outputText.split(whereSeparator: \.isWhitespace) { flags += ["-Xcc", String(flag)] }
     #endif
     for (index, fence) in fences.enumerated() {
       let file = "\(directory.path)/Fence\(index).swift"
       try Data(fence.utf8).write(to: URL(filePath: file))
-      let (status, said) = try Self.run(["swiftc"] + flags + [file])
-      #expect(status == 0, "\(fence)\n\(said)")
+      let result = try Self.run(["swiftc"] + flags + [file])
+      #expect(result.status == 0, "\(fence)\n\(result.outputText)\(result.errorText)")
     }
   }
 
-  private static func run(_ command: [String]) throws -> (status: Int32, said: String) {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = command
-    let output = Pipe()
-    process.standardError = output
-    process.standardOutput = output
-    try process.run()
-    let said = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+  private static func run(_ command: [String]) throws -> ChildProcess.Result {
+    try ChildProcess.run(command, environment: ProcessInfo.processInfo.environment)
   }
 }

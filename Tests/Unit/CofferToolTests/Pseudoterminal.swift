@@ -1,11 +1,12 @@
+import CofferTestSupport
 import Foundation
 import Testing
 
 /// A command on a terminal of its own, and a person's hands and eyes on it.
 final class Pseudoterminal {
   private let controller: Int32
-  private let spawning: Spawning
-  var process: pid_t { spawning.process }
+  private let child: ChildProcess
+  var process: pid_t { child.id }
   /// Everything that was shown.
   private(set) var seen = ""
 
@@ -18,11 +19,11 @@ final class Pseudoterminal {
     for end in [controller, terminal] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let name = try #require(ttyname(terminal).map { String(cString: $0) })
 
-    spawning = try Spawning(command, .terminal(name), in: sandbox)
+    child = try sandbox.start(command, streams: [.file(name), .file(name), .file(name)])
   }
 
   deinit {
-    kill(-spawning.process, SIGKILL)
+    child.kill()
     close(controller)
   }
 
@@ -63,7 +64,7 @@ final class Pseudoterminal {
   func end() throws -> Int32 {
     var status: Int32?
     let ended = pump {
-      status = spawning.status()
+      status = child.status()
       return status != nil
     }
     try #require(ended, "the command did not end; it showed: \(seen)")

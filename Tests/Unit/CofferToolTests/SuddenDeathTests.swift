@@ -1,3 +1,4 @@
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -28,17 +29,15 @@ import Testing
     for turn in -1..<times {
       try perform("rm -rf ../home && cp -a ../before ../home")
       let start = clock.now
-      let spawning = try Spawning(
-        "exec > /dev/null 2>&1; \(command)", .descriptors(STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO),
-        in: sandbox)
-      var status = spawning.status()
+      let process = try sandbox.start(command)
+      var status = process.status()
       while status == nil {
         if turn >= 0, clock.now - start >= duration * turn / (times - 1) {
-          Glibc.kill(-spawning.process, SIGKILL)
+          process.send(SIGKILL, toGroup: true)
         }
         try #require(clock.now - start < .seconds(120), "hung: \(command)")
         usleep(200)
-        status = spawning.status()
+        status = process.status()
       }
       if turn < 0 {
         duration = clock.now - start

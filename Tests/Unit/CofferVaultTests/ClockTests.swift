@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import Foundation
 import Synchronization

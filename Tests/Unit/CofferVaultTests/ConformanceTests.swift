@@ -1,3 +1,4 @@
+import CofferTestSupport
 import CofferVault
 import CofferTesting
 import Testing

@@ -1,5 +1,6 @@
 import CofferVaultFormat
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import Testing

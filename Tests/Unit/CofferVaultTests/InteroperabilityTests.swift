@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import Foundation
 import Testing
@@ -77,8 +78,8 @@ import Testing
     let specification: [String: Any] = [
       "seed": "interoperability",
       "slots": [["type": "key", "key": key]],
-      "base": ["items": [["service": "test", "account": "base", "value_text": "from the base"]]],
-      "tail": [[["put": ["service": "test", "account": "tail", "value_text": "from the tail"]]]],
+      "base": ["items": [["service": "tests", "account": "base", "value_text": "from the base"]]],
+      "tail": [[["put": ["service": "tests", "account": "tail", "value_text": "from the tail"]]]],
     ]
     try JSONSerialization.data(withJSONObject: specification).write(to: URL(filePath: directory.file("s")))
     _ = try Python.run(["write", directory.file("s"), path])
@@ -89,8 +90,8 @@ import Testing
 
     let changes: [String: Any] = [
       "changes": [
-        ["put": ["service": "test", "account": "later", "value_text": "appended"]],
-        ["remove": ["service": "test", "account": "base"]],
+        ["put": ["service": "tests", "account": "later", "value_text": "appended"]],
+        ["remove": ["service": "tests", "account": "base"]],
       ]
     ]
     try JSONSerialization.data(withJSONObject: changes).write(to: URL(filePath: directory.file("c")))
@@ -108,30 +109,16 @@ import Testing
 
 /// The Python implementation's command line.
 enum Python {
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
-  }
-
   static func run(_ arguments: [String]) throws -> Data {
-    let process = Process()
-    // Debian's own, whose packages `Scripts/setup` installs.
-    process.executableURL = URL(filePath: "/usr/bin/python3")
-    process.arguments =
-      [VectorTests.directory.appending(path: "coffer_vault.py").path()] + arguments
-    let output = Pipe()
-    let errors = Pipe()
-    process.standardOutput = output
-    process.standardError = errors
-    try process.run()
-    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-    let complaint = try errors.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      let said = String(decoding: data + complaint, as: UTF8.self)
-      throw Failure(
-        description: said.contains("No module named 'nacl'")
-          ? "These tests need python3 with PyNaCl: run Scripts/setup tests." : said)
+    // Debian's own Python, for which `Scripts/setup` installs packages.
+    let command = ["/usr/bin/python3", VectorTests.directory.appending(path: "coffer_vault.py").path()]
+    let result = try ChildProcess.run(command + arguments, environment: ProcessInfo.processInfo.environment)
+    guard result.status == 0 else {
+      let text = result.outputText + result.errorText
+      throw TestFailure(
+        text.contains("No module named 'nacl'")
+          ? "These tests need python3 with PyNaCl: run Scripts/setup tests." : text)
     }
-    return data
+    return result.output
   }
 }

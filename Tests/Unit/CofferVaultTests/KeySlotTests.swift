@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
 
   private func opens(_ vault: TestVault, _ credential: FixedCredential) throws -> Bool {
     do throws(SecretError) {
-      return try vault.open(credential).lookUp(SecretIdentifier(service: "test", account: "name")) != nil
+      return try vault.open(credential).lookUp(SecretIdentifier(service: "tests", account: "name")) != nil
     } catch {
       guard error.code == .wrongKey else { throw error }
       return false

@@ -1,5 +1,6 @@
 import CofferSystem
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import FoundationEssentials
 import Glibc

@@ -1,5 +1,6 @@
 import CofferVault
 import CofferCore
+import CofferTestSupport
 import Testing
 
 @Suite struct VaultBackendTests {

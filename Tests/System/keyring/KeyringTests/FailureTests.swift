@@ -1,6 +1,7 @@
 #if Keyring
 import CofferCore
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -133,7 +134,7 @@ extension KeyringTests {
       try Data(service.utf8).write(
         to: URL(fileURLWithPath: keyring.path("services/org.freedesktop.secrets.service"))
       )
-      try eventually("the bus does not know the service") {
+      try waitUntil("the bus does not know the service") {
         try keyring.run(
           "dbus-send",
           [

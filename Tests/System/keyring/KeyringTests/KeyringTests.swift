@@ -1,6 +1,7 @@
 #if Keyring
 import CofferCore
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -131,7 +132,7 @@ extension KeyringTests {
       for _ in 0..<5 { try use() }
       let before = try openFiles()
       for _ in 0..<50 { try use() }
-      try eventually("\(try openFiles()) files are open, and \(before) were before") {
+      try waitUntil("\(try openFiles()) files are open, and \(before) were before") {
         try openFiles() <= before + 5
       }
     }

@@ -1,5 +1,6 @@
 #if Keyring
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 
 /// A session bus and a gnome-keyring daemon of a test's own, in a directory of its own. Nothing of the
@@ -15,19 +16,17 @@ final class PrivateKeyring {
   static let password = "a password"
   let directory: URL
   let kind: Kind
-  private var bus: TestProcess?
-  private var daemon: TestProcess?
+  private var bus: ChildProcess?
+  private var daemon: ChildProcess?
+  private let temporaryDirectory: TemporaryDirectory
 
   /// With the daemon running and, where it is encrypted, unlocked.
   init(_ kind: Kind = .encrypted, startsDaemon: Bool = true, servicesDirectory: Bool = false) throws {
     self.kind = kind
-    directory = FileManager.default.temporaryDirectory.appendingPathComponent("coffer-\(UUID().uuidString)")
+    temporaryDirectory = try TemporaryDirectory()
+    directory = URL(fileURLWithPath: temporaryDirectory.path)
     for name in ["home", "data/keyrings", "config", "cache", "run", "services"] {
-      try FileManager.default.createDirectory(
-        at: directory.appendingPathComponent(name),
-        withIntermediateDirectories: true,
-        attributes: [.posixPermissions: 0o700]
-      )
+      try temporaryDirectory.makeDirectory(name)
     }
     if kind == .passwordless {
       let text =
@@ -42,7 +41,6 @@ final class PrivateKeyring {
   deinit {
     daemon?.kill()
     bus?.kill()
-    try? FileManager.default.removeItem(at: directory)
   }
 
   /// What a program on this desktop has in its environment. Nothing may be prompted.
@@ -77,41 +75,36 @@ final class PrivateKeyring {
       <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
       """
     try Data(configuration.utf8).write(to: directory.appendingPathComponent("bus.conf"))
-    bus = try TestProcess(
-      "dbus-daemon",
-      ["--config-file=\(path("bus.conf"))", "--nofork"],
-      package: "dbus",
-      environment: environment
-    )
-    try eventually("the bus did not start") { FileManager.default.fileExists(atPath: path("run/bus")) }
+    bus = try ChildProcess(
+      ["dbus-daemon", "--config-file=\(path("bus.conf"))", "--nofork"], package: "dbus",
+      environment: environment, endsWithTests: true)
+    try waitUntil("the bus did not start") { FileManager.default.fileExists(atPath: path("run/bus")) }
   }
 
   /// Starts the daemon and waits for it.
   func startDaemon(unlocking: Bool = true) throws {
     daemon = try daemonProcess(unlocking: unlocking)
-    try eventually("gnome-keyring-daemon did not start") {
+    try waitUntil("gnome-keyring-daemon did not start") {
       let status = KeyringBackend.probe(environment: environment)
       return status.isServiceRunning
         && (kind == .passwordless || !unlocking || status.isLocked == false)
     }
   }
 
-  private func daemonProcess(unlocking: Bool) throws -> TestProcess {
+  private func daemonProcess(unlocking: Bool) throws -> ChildProcess {
     let unlocks = unlocking && kind == .encrypted
-    return try TestProcess(
-      "gnome-keyring-daemon",
-      [unlocks ? "--unlock" : "--start", "--components=secrets", "--foreground"],
-      package: "gnome-keyring",
-      input: unlocks ? Self.password : "",
-      environment: environment
-    )
+    let input = try temporaryDirectory.write(unlocks ? Self.password : "", to: "password")
+    return try ChildProcess(
+      ["gnome-keyring-daemon", unlocks ? "--unlock" : "--start", "--components=secrets", "--foreground"],
+      package: "gnome-keyring", environment: environment, streams: [.file(input), .null, .null],
+      endsWithTests: true)
   }
 
   /// Kills the daemon with a signal that it cannot catch.
   func killDaemon() throws {
     daemon?.kill()
     daemon = nil
-    try eventually("gnome-keyring-daemon is still there") {
+    try waitUntil("gnome-keyring-daemon is still there") {
       !KeyringBackend.probe(environment: environment).isServiceRunning
     }
   }
@@ -136,28 +129,9 @@ final class PrivateKeyring {
     package: String,
     input: String = ""
   ) throws -> (status: Int32, output: String) {
-    try TestProcess(
-      program,
-      arguments,
-      package: package,
-      input: input,
-      isDaemon: false,
-      environment: environment
-    ).finish()
-  }
-}
-
-struct TestFailure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
-/// Waits until `condition` holds, for at most a minute.
-func eventually(_ failure: String, _ condition: () throws -> Bool) throws {
-  let end = Date() + 60
-  while try !condition() {
-    if Date() > end { throw TestFailure("\(failure) within a minute") }
-    usleep(20_000)
+    let result = try ChildProcess.run(
+      [program] + arguments, package: package, environment: environment, input: Data(input.utf8))
+    return (result.status, result.outputText)
   }
 }
 

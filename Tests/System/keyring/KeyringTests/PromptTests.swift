@@ -1,6 +1,7 @@
 #if Keyring
 import CofferCore
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -57,9 +58,9 @@ extension KeyringTests {
       let code = Outcome()
       let thread = Thread { [identifier] in code.set(backend.code { _ = try $0.lookUp(identifier) }) }
       thread.start()
-      try eventually("there was no prompt") { try service.calls().contains("Prompt") }
+      try waitUntil("there was no prompt") { try service.calls().contains("Prompt") }
       backend.cancelPrompts()
-      try eventually("the call did not end") { code.value != nil }
+      try waitUntil("the call did not end") { code.value != nil }
       #expect(code.value == .promptDismissed)
       #expect(try service.calls().contains("Dismiss"))
     }
@@ -81,9 +82,9 @@ extension KeyringTests {
       let code = Outcome()
       let thread = Thread { [identifier] in code.set(backend.code { _ = try $0.lookUp(identifier) }) }
       thread.start()
-      try eventually("there was no prompt") { try service.calls().contains("Prompt") }
+      try waitUntil("there was no prompt") { try service.calls().contains("Prompt") }
       service.kill()
-      try eventually("the call did not end") { code.value != nil }
+      try waitUntil("the call did not end") { code.value != nil }
       #expect(code.value == .unavailable)
     }
 

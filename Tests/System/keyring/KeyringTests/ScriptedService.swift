@@ -1,11 +1,12 @@
 #if Keyring
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 
 /// A Secret Service that follows a script, for what the real one does only with a person at hand.
 /// `Fixtures/scripted_service.py` says what the arguments mean.
 struct ScriptedService {
-  private let process: TestProcess
+  private let process: ChildProcess
   private let log: String
 
   init(_ keyring: PrivateKeyring, _ arguments: [String]) throws {
@@ -22,13 +23,10 @@ struct ScriptedService {
       throw TestFailure("These tests need Python's dbus module. Install the package python3-dbusmock.")
     }
     log = keyring.path("scripted.log")
-    process = try TestProcess(
-      python,
-      [script.path, log] + arguments,
-      package: "python3",
-      environment: keyring.environment
-    )
-    try eventually("the scripted service did not start") {
+    process = try ChildProcess(
+      [python, script.path, log] + arguments, package: "python3", environment: keyring.environment,
+      endsWithTests: true)
+    try waitUntil("the scripted service did not start") {
       KeyringBackend.probe(environment: keyring.environment, seconds: 1).isServiceRunning
     }
   }

@@ -1,6 +1,7 @@
 #if Keyring
 import CofferCore
 import CofferKeyring
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -134,7 +135,7 @@ extension KeyringTests {
       try keyring.restartBus()
       try keyring.startDaemon()
       try changes.wait(for: SecretChange(nil))
-      try eventually("a store is not told of") {
+      try waitUntil("a store is not told of") {
         try secretTool(store: UUID().uuidString)
         usleep(200_000)
         return changes.take().contains(SecretChange(identifier))
@@ -225,7 +226,7 @@ private final class ChangeCollector: @unchecked Sendable {  // behind the lock
 
   /// Waits for `change`, and forgets it and what came before.
   func wait(for change: SecretChange) throws {
-    try eventually("\(change) was not told") { take().contains(change) }
+    try waitUntil("\(change) was not told") { take().contains(change) }
   }
 }
 

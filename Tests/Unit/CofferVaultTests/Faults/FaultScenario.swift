@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import FoundationEssentials
@@ -121,7 +122,7 @@ struct FaultScenario: CustomStringConvertible {
     case .transaction:
       try vault.transaction { transaction throws(SecretError) in
         func name(_ account: String) throws(SecretError) -> SecretIdentifier {
-          try SecretIdentifier(service: "test", account: account)
+          try SecretIdentifier(service: "tests", account: account)
         }
         try transaction.store(SecretBytes(copying: [7, 7] as [UInt8]), for: name("new"), metadata: nil)
         _ = try transaction.remove(name("changed"))

@@ -1,5 +1,6 @@
 import CofferVault
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import Glibc
 import Testing

@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 
@@ -64,7 +65,7 @@ struct CrashChange {
           try vault.transaction { transaction throws(SecretError) in
             for key in keys {
               try transaction.store(
-                SecretBytes(copying: value), for: SecretIdentifier(service: "test", account: key),
+                SecretBytes(copying: value), for: SecretIdentifier(service: "tests", account: key),
                 metadata: nil)
             }
           }

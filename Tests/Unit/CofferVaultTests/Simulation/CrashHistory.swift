@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import FoundationEssentials

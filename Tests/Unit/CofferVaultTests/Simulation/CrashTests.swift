@@ -1,3 +1,4 @@
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import FoundationEssentials

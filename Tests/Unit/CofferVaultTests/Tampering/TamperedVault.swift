@@ -1,6 +1,7 @@
 import CofferSystem
 import CofferVaultFormat
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import FoundationEssentials
@@ -111,7 +112,7 @@ struct TamperedVault: Sendable {
           let value = [UInt8](repeating: UInt8(index), count: 3)
           content["\(index)"] = value
           try transaction.store(
-            SecretBytes(copying: value), for: SecretIdentifier(service: "test", account: "\(index)"),
+            SecretBytes(copying: value), for: SecretIdentifier(service: "tests", account: "\(index)"),
             metadata: SecretMetadata(label: label))
         }
       }
@@ -198,7 +199,7 @@ struct TamperedVault: Sendable {
     disk.overwrite("vault", with: bytes)
     do throws(SecretError) {
       for (name, value) in current.content
-      where try vault.lookUp(SecretIdentifier(service: "test", account: name))?.array() != value {
+      where try vault.lookUp(SecretIdentifier(service: "tests", account: name))?.array() != value {
         return SecretError.Code("a wrong value")
       }
       return nil

@@ -1,27 +1,7 @@
 import CofferCore
+import CofferTestSupport
 import CofferVault
 import FoundationEssentials
-import Glibc
-
-/// A directory of a test's own, removed when the test lets it go.
-final class TemporaryDirectory: Sendable {
-  let path: String
-
-  init() throws {
-    var template = Array("/tmp/coffer-test.XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw POSIXFailure(call: "mkdtemp", number: errno) }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  deinit { _ = try? FileManager.default.removeItem(atPath: path) }
-
-  func file(_ name: String) -> String { "\(path)/\(name)" }
-}
-
-struct POSIXFailure: Error {
-  let call: String
-  let number: Int32
-}
 
 /// A source that gives what it was made with.
 struct FixedCredential: VaultCredentialSource {
@@ -91,22 +71,5 @@ extension VaultOptions {
     options.passphraseMemory = 64 << 10
     options.passphrasePasses = 1
     return options
-  }
-}
-
-func identifier(_ account: String, service: String = "test") throws -> SecretIdentifier {
-  try SecretIdentifier(service: service, account: account)
-}
-
-extension SecretBytes {
-  borrowing func array() -> [UInt8] { withBytes { $0.withUnsafeBytes { Array($0) } } }
-}
-
-extension SecretBackend {
-  func get(_ account: String) throws -> [UInt8]? {
-    try lookUp(identifier(account))?.array()
-  }
-  func set(_ account: String, _ value: [UInt8]) throws {
-    try store(SecretBytes(copying: value), for: identifier(account))
   }
 }
