@@ -111,7 +111,9 @@ let package = Package(
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
       name: "CofferMemoryTests",
-      dependencies: ["CofferProbe", "CofferCore", "CofferVault", "CofferTestSupport", "CLinux"],
+      dependencies: [
+        "CofferProbe", "CofferCore", "CofferVault", "CofferVaultFormat", "CofferTestSupport", "CLinux",
+      ],
       path: "Tests/System/memory"),
     // The fuzz targets, run on the inputs that the fuzzer found before; `Fuzz/fuzz.sh` searches on from there.
     .testTarget(

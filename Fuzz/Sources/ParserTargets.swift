@@ -35,12 +35,11 @@ enum ParserTargets {
     parse { () throws(SecretError) in
       let slot = try KeySlot(parsing: input, from: 0, to: nil)
       require(input.starts(with: slot.bytes), "a slot is a part of what it was parsed from")
-      if slot.isKnown {
+      if let parameters = slot.parameters {
+        let header = KeySlot.header(
+          id: slot.id, parameters: parameters, created: slot.created, label: slot.label)
         let again = try KeySlot(
-          slotHeader: KeySlot.slotHeader(
-            id: slot.id, parameters: slot.parameters, salt: slot.salt, created: slot.created,
-            label: slot.label),
-          commitment: slot.commitment, wrappedKey: slot.wrappedKey)
+          header: header, commitment: slot.commitment, wrappedKey: slot.wrappedKey)
         require(again.bytes == slot.bytes, "a slot encodes to what it was parsed from")
       }
     }
@@ -67,8 +66,9 @@ enum ParserTargets {
   static func checkEncoding(of record: ItemRecord) {
     parse { () throws(SecretError) in
       let item = try record.item()
-      let bytes = ItemRecord.encode(
-        id: record.id, sequence: record.sequence, valueTag: record.valueTag, item: item)
+      let bytes = ItemRecord(
+        id: record.id, sequence: record.sequence, valueTag: record.valueTag, item: item
+      ).bytes
       require(bytes.count <= record.bytes.count, "an item encodes to no more than it was parsed from")
       var reader = ByteReader(bytes, part: "a record")
       let again = try ItemRecord(parsing: &reader)
@@ -97,7 +97,7 @@ enum ParserTargets {
       var reader = ByteReader(input, part: "a record")
       let record = try RemoveRecord(parsing: &reader)
       require(
-        RemoveRecord.encode(id: record.id, identifier: record.identifier) == input,
+        RemoveRecord(id: record.id, identifier: record.identifier).bytes == input,
         "a remove encodes to what it was parsed from")
     }
   }

@@ -38,54 +38,54 @@ struct SealedVault {
   }
 
   private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
-  private static let keys = DerivedKeys(master: master.copy())
+  private static let keys = DerivedKeys(master: master.copy(), randomness: randomness)
   private static let vaultID = Bytes16.zero
   private static let fileID = [UInt8](repeating: 3, count: 16).withUnsafeBytes { Bytes16($0) }
   private static let randomness = CountingRandomness()
   private static let credential = [UInt8](repeating: 7, count: 32)
   private static let slot: KeySlot = {
-    let header = KeySlot.slotHeader(
-      id: .zero, parameters: .key, salt: [UInt8](repeating: 1, count: 16), created: 0, label: "")
+    let parameters = KeyParameters(salt: [UInt8](repeating: 1, count: 16))
+    let header = KeySlot.header(id: .zero, parameters: parameters, created: 0, label: "")
     do {
-      let secret = try SlotKey(
-        .key(SecretBytes(copying: credential)), parameters: .key, salt: [], limits: VaultOptions())
-      guard let secret else { fatalError("a key fits a key slot") }
-      return try secret.wrap(master, vaultID: vaultID, slotHeader: header, randomness: randomness)
+      return try SlotKey(SecretBytes(copying: credential))
+        .wrap(master, vault: vaultID, slotHeader: header, randomness: randomness)
     } catch { fatalError("\(error)") }
   }()
 
-  private var header = Header(vaultID: vaultID, fileID: fileID, slots: [slot])
+  private var header = Header(vaultID: vaultID, slots: [slot])
   private var tail: [UInt8] = []
   private let bytes: [UInt8]
 
   init(_ input: [UInt8]) {
     let parts = Self.parts(input)
+    header.fileID = Self.fileID
     for (part, body) in parts where part == .headerFields && body.count >= 10 {
       header.minorVersion = UInt16(body[0]) | UInt16(body[1]) << 8
       header.readOnlyCompatible = Self.u32(body, 2)
       header.compatible = Self.u32(body, 6)
     }
-    Self.keys.seal(&header)
+    Self.keys.authorize(&header)
     let start = header.bytes
     let headerHash = Sodium.hash(start.span, count: 32)
 
     var base = Base(start: start.count + 2 * Layout.pageSize)
     for (part, body) in parts { base.add(part, body) }
     base.close()
-    var index = BaseIndex(sequence: base.sequence, itemCount: base.itemCount, blocks: base.blocks).bytes
+    var baseIndex = BaseIndex(sequence: base.sequence)
+    (baseIndex.itemCount, baseIndex.blocks) = (base.itemCount, base.blocks)
+    var index = baseIndex.bytes
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
     let rootOffset = base.offset
-    let root = Self.keys.sealRoot(
-      index, file: Self.fileID, offset: rootOffset, randomness: Self.randomness)
+    let root = Self.keys.seal(index, .root(file: Self.fileID, offset: rootOffset))
     let rootTag = Bytes16(tagOf: root)
     let baseEnd = rootOffset + root.count
 
     var tail = Tail(offset: baseEnd, previousTag: rootTag, sequence: base.sequence, names: base.names)
     for (part, body) in parts { tail.add(part, body) }
-    let state = CommitState(
-      sequence: tail.sequence, end: tail.offset, tailTag: tail.previousTag, baseEnd: baseEnd,
-      rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag, itemCount: tail.names.count,
-      deadBytes: 0)
+    var state = CommitState(
+      sequence: tail.sequence, rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag,
+      itemCount: tail.names.count)
+    (state.end, state.tailTag) = (tail.offset, tail.previousTag)
     var plaintext = state.bytes
     for (part, body) in parts where part == .commitEdit && !body.isEmpty {
       for (offset, byte) in body.dropFirst().enumerated() where Int(body[0]) + offset < plaintext.count {
@@ -93,7 +93,7 @@ struct SealedVault {
       }
     }
     var bytes = start
-    for slot in 0...1 { bytes += Self.seal(plaintext, slot: slot, headerHash: headerHash) }
+    for slot in 0...1 { bytes += Self.keys.seal(plaintext, .commitSlot(slot, headerHash: headerHash)) }
     self.bytes = bytes + base.bytes + root + tail.bytes
   }
 
@@ -103,13 +103,11 @@ struct SealedVault {
   /// keeps.
   func check() {
     let disk = SimulatedDisk()
-    do {
-      let file = try disk.locate("vault").directory.create("vault")
-      try file.writeFully(bytes, at: 0)
-    } catch { fatalError("\(error)") }
+    do { _ = try disk.locate("vault").directory.create("vault") } catch { fatalError("\(error)") }
+    disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(
       fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,
-      monotonicSeconds: { 0 }, sleep: { _ in })
+      uptime: { .zero }, sleep: { _ in })
     let vault = VaultBackend(
       path: "vault", credentials: [Given(key: Self.credential)], options: VaultOptions(),
       environment: environment)
@@ -179,26 +177,9 @@ struct SealedVault {
     }
   }
 
-  private static func seal(_ plaintext: [UInt8], slot: Int, headerHash: [UInt8]) -> [UInt8] {
-    Sodium.seal(
-      plaintext.span, associatedData: Array("coffer-commit".utf8) + [UInt8(slot)] + headerHash,
-      key: Sodium.subkey(2, of: master), randomness: randomness)
-  }
-
   /// A value as the fuzzer wants it padded, sealed for a record of `id` and `sequence`.
   private static func sealValue(_ padded: [UInt8], id: Bytes16, sequence: Int) -> [UInt8] {
-    var data: [UInt8] = []
-    vaultID.append(to: &data)
-    id.append(to: &data)
-    data.append(little: UInt64(sequence))
-    return Sodium.seal(
-      padded.span, associatedData: data, key: Sodium.subkey(4, of: master), randomness: randomness)
-  }
-
-  private static func padded(_ bytes: [UInt8]) -> [UInt8] {
-    var bytes = bytes
-    Sodium.pad(&bytes)
-    return bytes
+    keys.seal(padded, .value(vault: vaultID, lookupID: id, sequence: sequence))
   }
 
   /// A record with its value, its first 40 bytes put right where they can be.
@@ -216,13 +197,9 @@ struct SealedVault {
       self.id = id
       var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
       if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
-      sealedValue = sealValue(paddedValue ?? padded(value), id: id, sequence: Int(own))
+      sealedValue = sealValue(paddedValue ?? Padding.pad(value), id: id, sequence: Int(own))
       if !isRaw {
-        var start: [UInt8] = []
-        id.append(to: &start)
-        start.append(little: own)
-        Bytes16(tagOf: sealedValue).append(to: &start)
-        record.replaceSubrange(0..<40, with: start)
+        record.replaceSubrange(0..<40, with: encode(id, own, Bytes16(tagOf: sealedValue)))
       }
     }
 
@@ -234,7 +211,7 @@ struct SealedVault {
         let service = try reader.text(1...1024)
         let account = try reader.text(1...1024)
         return try SecretIdentifier(
-          service: decodedText(record, service), account: decodedText(record, account))
+          service: record.text(in: service), account: record.text(in: account))
       } catch { return nil }
     }
   }
@@ -284,8 +261,7 @@ struct SealedVault {
         names.insert(item.id)
       }
       for body in edits { SealedVault.edit(&items, body) }
-      let sealed = keys.sealBlock(
-        items, file: fileID, offset: offset, index: blocks.count, randomness: randomness)
+      let sealed = keys.seal(items, .block(blocks.count, file: fileID, offset: offset))
       blocks.append(
         BaseIndex.Block(
           firstID: stored[0].id, offset: offset, length: sealed.count, itemCount: stored.count,
@@ -325,9 +301,7 @@ struct SealedVault {
         var id = metadata.withUnsafeBytes { Bytes16($0) }
         if part == .remove, let name = Stored.identifier(ofRecord: metadata, from: 16) {
           id = keys.lookupID(name)
-          var start: [UInt8] = []
-          id.append(to: &start)
-          metadata.replaceSubrange(0..<16, with: start)
+          metadata.replaceSubrange(0..<16, with: encode(id))
         }
         append(kind: .remove, metadata: metadata, sealedValue: [])
         names.remove(id)
@@ -340,19 +314,14 @@ struct SealedVault {
 
     private mutating func append(kind: FrameHeader.Kind, metadata: [UInt8], sealedValue: [UInt8]) {
       sequence += 1
-      let plaintext = paddedMetadata ?? padded(metadata)
+      let plaintext = paddedMetadata ?? Padding.pad(metadata)
       let header = FrameHeader(
         kind: kind, sequence: sequence, metadataLength: plaintext.count,
         valueLength: max(0, sealedValue.count - Layout.sealOverhead))
       var head = header.bytes
       for body in edits { SealedVault.edit(&head, body) }
-      var data: [UInt8] = []
-      fileID.append(to: &data)
-      data.append(little: UInt64(offset))
-      data += head
-      previousTag.append(to: &data)
-      let sealed = Sodium.seal(
-        plaintext.span, associatedData: data, key: Sodium.subkey(3, of: master), randomness: randomness)
+      let sealed = keys.seal(
+        plaintext, .metadata(file: fileID, offset: offset, header: head, previousTag: previousTag))
       bytes += head + sealed + sealedValue
       offset += head.count + sealed.count + sealedValue.count
       previousTag = Bytes16(tagOf: sealed)

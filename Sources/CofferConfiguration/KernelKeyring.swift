@@ -105,10 +105,11 @@ package struct KernelKeyring: Sendable {
 }
 
 /// The master key that `secret unlock` left in the kernel.
-struct KernelKeyringSource: MasterKeySource {
+struct KernelKeyringSource: VaultCredentialSource {
   let name = "the kernel keyring"
 
-  func masterKey(for vault: VaultDescription) throws(SecretError) -> SecretBytes? {
-    try KernelKeyring().masterKey(forVault: vault.id)
+  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+    guard let master = try KernelKeyring().masterKey(forVault: vault.id) else { return nil }
+    return .masterKey(master)
   }
 }

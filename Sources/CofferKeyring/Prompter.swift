@@ -2,39 +2,35 @@
 internal import CofferCore
 internal import Synchronization
 
-/// Shows prompts of the service and waits until they are completed.
+/// Asks a person, through the service, and waits for the answer.
 ///
-/// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the
-/// prompt is dismissed, when the service or the bus goes away, and at ``cancelAll()``.
+/// There is no deadline while a person may be typing, unless one is set. The wait ends when the prompt is
+/// answered or dismissed, when the service or the bus goes away, or when ``cancelAll()`` is called.
 final class Prompter: Sendable {
   private let mayPrompt: Bool
-  private let timeout: Duration?
+  private let deadline: Double?
   private let cancellations = Atomic(0)
 
   init(_ options: KeyringOptions) {
     mayPrompt = options.mayPrompt
-    timeout = options.promptTimeout
+    deadline = options.promptDeadline
   }
 
-  /// Ends every wait in progress. Each throws `.promptDismissed`.
+  /// Ends the waits that are under way, each with `.promptDismissed`.
   func cancelAll() { cancellations.add(1, ordering: .relaxed) }
 
-  /// Shows `prompt` and returns its result, or returns `nil` if `prompt` is `nil`. Throws `refusal` if
-  /// prompts are not allowed.
-  @discardableResult
-  func complete(
-    _ prompt: String?,
+  /// Gives the result of the prompt at `path`. `refusal` is thrown where nobody may be asked.
+  func ask(
+    _ path: String,
     of service: SecretServiceProxy,
-    refusal: ServiceFailure = .locked
-  ) throws(ServiceFailure) -> Variant? {
-    guard let prompt else { return nil }
+    orThrow refusal: SecretError
+  ) throws(ServiceFailure) -> Variant {
     guard mayPrompt else {
-      service.dismiss(prompt)
-      throw refusal
+      dismiss(path, of: service)
+      throw .secret(refusal)
     }
-    let context = EventContext()
-    return try context.asCurrent { () throws(ServiceFailure) in
-      try result(of: prompt, of: service, on: context)
+    return try EventContext.scoped { context throws(ServiceFailure) in
+      try wait(for: path, of: service, on: context)
     }
   }
 
@@ -43,52 +39,71 @@ final class Prompter: Sendable {
     var isServiceGone = false
   }
 
-  private func result(
-    of prompt: String,
+  private func wait(
+    for path: String,
     of service: SecretServiceProxy,
     on context: EventContext
   ) throws(ServiceFailure) -> Variant {
     let outcome = Outcome()
     let cancellation = cancellations.load(ordering: .relaxed)
-    let completion = SignalSubscription(
+    let completed = SignalSubscription(
       service.bus,
-      sender: service.name,
-      interface: SecretServiceProxy.Interface.prompt.rawValue,
+      sender: service.owner,
+      interface: SecretServiceProxy.Interface.prompt,
       member: "Completed",
-      path: prompt
+      path: path
     ) { signal in
       guard let isDismissed = signal.arguments[0]?.boolean, let result = signal.arguments[1]?.unboxed else {
         return
       }
       outcome.completed = (isDismissed, result)
     }
-    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _ in
-      outcome.isServiceGone = true
-    }
-    return try withExtendedLifetime((completion, owner)) { () throws(ServiceFailure) in
-      _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
-      let deadline = timeout.map(Deadline.init(after:))
+    let gone = SignalSubscription(
+      service.bus,
+      sender: "org.freedesktop.DBus",
+      interface: "org.freedesktop.DBus",
+      member: "NameOwnerChanged",
+      firstArgument: service.owner
+    ) { _ in outcome.isServiceGone = true }
+
+    return try withExtendedLifetime((completed, gone)) { () throws(ServiceFailure) in
+      _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Prompt", [.string("")])
+      let end = deadline.map { ContinuousClock.now + .seconds($0) }
       while true {
         if let (isDismissed, result) = outcome.completed {
           if isDismissed { throw Self.dismissed }
           return result
         }
-        if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
+        if outcome.isServiceGone || service.bus.isClosed {
+          throw .secret(
+            SecretError(
+              .unavailable,
+              "The keyring stopped while it was asking for a password.",
+              advice: "Try again."
+            )
+          )
+        }
         if cancellations.load(ordering: .relaxed) != cancellation {
-          service.dismiss(prompt)
+          dismiss(path, of: service)
           throw Self.dismissed
         }
-        if let timeout, let deadline, deadline.hasPassed {
-          service.dismiss(prompt)
-          throw Self.unanswered(timeout)
+        if let end, end < .now {
+          dismiss(path, of: service)
+          throw .secret(
+            SecretError(
+              .timedOut,
+              "Nobody answered the keyring's prompt within \(deadline ?? 0) seconds.",
+              advice: "Unlock the keyring, then try again."
+            )
+          )
         }
-        // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
-        context.iterate(timeout: .milliseconds(100))
+        // So often is looked for a cancellation and a closed bus; an answer wakes it at once.
+        context.iterate(waitingAtMost: 0.1)
       }
     }
   }
 
-  private static let dismissed = ServiceFailure.error(
+  private static let dismissed = ServiceFailure.secret(
     SecretError(
       .promptDismissed,
       "The keyring's prompt was dismissed.",
@@ -96,18 +111,11 @@ final class Prompter: Sendable {
     )
   )
 
-  private static let serviceGone = ServiceFailure.error(
-    SecretError(.unavailable, "The keyring stopped while it showed a prompt.", advice: "Try again.")
-  )
-
-  private static func unanswered(_ timeout: Duration) -> ServiceFailure {
-    .error(
-      SecretError(
-        .timedOut,
-        "The keyring's prompt was not answered within \(timeout).",
-        advice: "Unlock the keyring, then try again."
-      )
-    )
+  /// Takes a prompt away. That it cannot be, since it or the service is gone, comes to the same.
+  private func dismiss(_ path: String, of service: SecretServiceProxy) {
+    do throws(ServiceFailure) {
+      _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Dismiss")
+    } catch {}
   }
 }
 #endif

@@ -1,73 +1,67 @@
 #if Keyring
 internal import CofferCore
 
-/// The failure of a call to the Secret Service, in the detail that the next step depends on.
+/// Why a call to the service failed, as the bridge needs it to decide what to do next.
 ///
-/// Of a D-Bus error only the name is kept. The service writes the message, which might quote a secret.
+/// Of a remote error only the name is kept: its message is the service's to write, and might quote
+/// anything.
 enum ServiceFailure: Error {
-  /// The bus or the service went away. A new connection may succeed.
+  /// The bus or the service went away; a new connection may help.
   case lost(String)
   /// The service answered with the D-Bus error of this name.
   case remote(String)
-  /// No answer arrived within the timeout.
-  case timedOut(Duration)
-  /// The answer does not have the type that the protocol requires.
+  /// No answer within so many seconds.
+  case timedOut(Double)
+  /// The service's answer is not one to what was asked.
   case malformed
-  /// GLib could not make the call.
+  /// The call could not be made.
   case failed(String)
-  /// The error that the caller of the backend gets. No further attempt is made.
-  case error(SecretError)
+  /// Already put into words.
+  case secret(SecretError)
+}
 
-  static let locked = error(
-    SecretError(
-      .locked,
-      "The keyring is locked, and prompts are not allowed.",
-      advice: "Unlock the keyring in the desktop session, or allow prompts in KeyringOptions."
-    )
-  )
-
-  /// Whether the object does not exist, for example because another program removed the item.
+extension ServiceFailure {
+  /// That the object which was asked is not there, such as an item that was removed meanwhile.
   var isNoSuchObject: Bool {
     guard case .remote(let name) = self else { return false }
-    return [
-      "org.freedesktop.Secret.Error.NoSuchObject", "org.freedesktop.DBus.Error.UnknownObject",
-      "org.freedesktop.DBus.Error.UnknownMethod",
-    ].contains(name)
+    return name == "org.freedesktop.Secret.Error.NoSuchObject"
+      || name == "org.freedesktop.DBus.Error.UnknownObject"
+      || name == "org.freedesktop.DBus.Error.UnknownMethod"
   }
 
-  /// Whether the object is locked.
+  /// That the object is locked.
   var isLocked: Bool {
     guard case .remote(let name) = self else { return false }
     return name == "org.freedesktop.Secret.Error.IsLocked"
   }
 
-  /// The error that the backend throws for this failure.
+  /// In words, for the caller of the backend.
   var secretError: SecretError {
     switch self {
-    case .error(let error): error
+    case .secret(let error): error
     case .lost(let reason):
       SecretError(
         .unavailable,
         "The keyring cannot be reached: \(reason).",
-        advice: "Log in to the desktop session again, or start gnome-keyring-daemon."
+        advice: "Log in to the desktop again, or start gnome-keyring-daemon."
       )
-    case .timedOut(let timeout):
+    case .timedOut(let seconds):
       SecretError(
         .timedOut,
-        "The keyring did not answer within \(timeout).",
+        "The keyring did not answer within \(seconds) seconds.",
         advice: "Try again, or restart the keyring's daemon."
       )
     case .malformed:
       SecretError(
         .io,
-        "The keyring's answer does not follow the Secret Service protocol.",
+        "The keyring gave an answer that makes no sense.",
         advice: "Check which program provides org.freedesktop.secrets on the session bus."
       )
     case .failed(let reason):
       SecretError(
         .unavailable,
         "The keyring cannot be reached: \(reason).",
-        advice: "Check DBUS_SESSION_BUS_ADDRESS, and that the session bus is running."
+        advice: "Check DBUS_SESSION_BUS_ADDRESS and that the session bus is running."
       )
     case .remote("org.freedesktop.Secret.Error.IsLocked"):
       SecretError(.locked, "The keyring is locked.", advice: "Unlock it, then try again.")
@@ -75,39 +69,21 @@ enum ServiceFailure: Error {
       SecretError(
         .denied,
         "The session bus does not let this program use the keyring.",
-        advice: "Check the policy of the bus, or the permissions of the sandbox."
+        advice: "Check the bus's policy, or the sandbox's permissions."
       )
     case .remote("org.freedesktop.DBus.Error.LimitsExceeded"):
       SecretError(
         .tooLarge,
-        "The message exceeds the session bus's size limit.",
-        advice: "Store the data in an encrypted file, and only the file's key in the keyring."
+        "The message is larger than the session bus lets through.",
+        advice: "Keep large data in a file, and its key here."
       )
     case .remote(let name):
       SecretError(
         .io,
-        "The keyring returned the error \(name).",
-        advice: "Check the log of the keyring's daemon, and whether the disk is full."
+        "The keyring refused with the error \(name).",
+        advice: "See the log of the keyring's daemon, and whether its disk is full."
       )
     }
-  }
-}
-
-extension DeadlineLock {
-  /// Runs `body` with the lock held. A failure to take the lock within `timeout` is thrown as `.error`.
-  func withLock<R>(
-    _ timeout: Duration,
-    _ body: () throws(ServiceFailure) -> R
-  ) throws(ServiceFailure) -> R {
-    let result: Result<R, ServiceFailure>
-    do throws(SecretError) {
-      result = try withLock(seconds: timeout / .seconds(1)) { () throws(SecretError) in
-        Result { () throws(ServiceFailure) in try body() }
-      }
-    } catch {
-      throw .error(error)
-    }
-    return try result.get()
   }
 }
 #endif

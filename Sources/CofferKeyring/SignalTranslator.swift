@@ -1,30 +1,33 @@
 #if Keyring
 internal import CofferCore
 
-/// Translates the object paths in signals to the identifiers of secrets.
+/// Turns signals, which name items by their paths, into changes of secrets.
 struct SignalTranslator {
-  private let service: SecretServiceProxy
-  /// The identifiers of the items at these paths. An item's attributes cannot be read after its deletion.
+  private let bus: BusConnection
+  private let seconds: Double
+  /// What was at a path: a deleted item cannot be asked any more.
   private var known: [String: SecretIdentifier] = [:]
-  /// Limits the reads of attributes in ``learn()``. The deletion of an item beyond it is a change of
+  /// How many items are asked for their names in advance. Above it a removal may be told as a change of
   /// everything.
-  private static let maximumLearned = 2000
+  private static let mostKnown = 2000
 
-  init(_ service: SecretServiceProxy) { self.service = service }
+  init(_ bus: BusConnection, seconds: Double) {
+    self.bus = bus
+    self.seconds = seconds
+  }
 
-  /// Reads the identifiers of the existing items.
+  /// Asks what the items that are there are called.
   mutating func learn() {
     do throws(ServiceFailure) {
-      for path in try service.search([:]).unlocked.prefix(Self.maximumLearned) {
-        known[path] = try identifier(path)
-      }
+      let found = try call(
+        SecretServiceProxy.path, SecretServiceProxy.Interface.service, "SearchItems", [.dictionary([:])])
+      for path in (found[0]?.strings ?? []).prefix(Self.mostKnown) { known[path] = try identifier(path) }
     } catch {
-      // The service is not running, or stopped. The deletion of an unknown item is a change of everything.
+      // Not running, or going away: then a removal is told as a change of everything.
     }
   }
 
-  /// Returns the changes that `events` stand for, each once.
-  mutating func changes(_ events: [SignalQueue.Event]) -> [SecretChange] {
+  mutating func changes(_ events: [SignalLog.Event]) -> [SecretChange] {
     var result: [SecretChange] = []
     for event in events {
       switch event {
@@ -32,7 +35,7 @@ struct SignalTranslator {
       case .deleted(let path): result.append(SecretChange(known.removeValue(forKey: path)))
       case .present(let path):
         do throws(ServiceFailure) {
-          // Another program's item without an identifier cannot be looked up here.
+          // An item without a name of ours is another program's, and no secret that can be asked for.
           guard let identifier = try identifier(path) else { continue }
           if let old = known.updateValue(identifier, forKey: path), old != identifier {
             result.append(SecretChange(old))
@@ -43,12 +46,27 @@ struct SignalTranslator {
         }
       }
     }
-    var returned: Set<SecretChange> = []
-    return result.filter { returned.insert($0).inserted }
+    var told: Set<SecretChange> = []
+    return result.filter { told.insert($0).inserted }
   }
 
   private func identifier(_ path: String) throws(ServiceFailure) -> SecretIdentifier? {
-    try service.property("Attributes", of: path, .item).dictionary.flatMap(ItemAttributes.identifier)
+    let answer = try call(
+      path,
+      SecretServiceProxy.Interface.properties,
+      "Get",
+      [.string(SecretServiceProxy.Interface.item), .string("Attributes")]
+    )
+    return answer[0]?.unboxed?.dictionary.flatMap(ItemAttributes.identifier)
+  }
+
+  private func call(
+    _ path: String,
+    _ interface: String,
+    _ method: String,
+    _ arguments: [Variant]
+  ) throws(ServiceFailure) -> Variant {
+    try bus.call(SecretServiceProxy.name, path: path, interface, method, arguments, seconds: seconds)
   }
 }
 #endif

@@ -1,31 +1,32 @@
 internal import Glibc
 
-/// What this process's control groups leave it of memory: a container's limit, or a service's.
+/// The memory limit of this process's control groups, such as a container's or a service's. See cgroups(7); both
+/// versions are supported.
 ///
-/// The kernel kills a process that takes more, without a word. Where something cannot be read it counts as no
-/// limit, so that a guess never keeps anybody out. Of cgroups(7), both versions.
+/// The kernel kills a process that exceeds the limit without a message. A limit that cannot be read counts as none, so
+/// that a guess never refuses a valid passphrase.
 package struct ControlGroups: Sendable {
   private let groups: String
   private let processes: String
 
-  /// The directories can be others for tests.
+  /// Reads the limits from `groups` and the process's membership from `processes`.
   package init(groups: String = "/sys/fs/cgroup", processes: String = "/proc") {
     (self.groups, self.processes) = (groups, processes)
   }
 
-  /// Bytes that can still be had before a limit, counting files that the kernel would let go, and swap. `nil`: there
-  /// is no limit.
+  /// The number of bytes that the process can still use before it reaches the limit, including swap and the file pages
+  /// that the kernel would reclaim. `nil`: there is no limit.
   package func memoryLeft() -> Int? {
     guard let membership = text(processes + "/self/cgroup") else { return nil }
     var least: Int?
     for line in membership.split(separator: "\n") {
-      // ID:CONTROLLERS:PATH, and version 2 has the id 0 and no controllers.
+      // ID:CONTROLLERS:PATH. Version 2 has the id 0 and no controllers.
       let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
       guard parts.count == 3 else { continue }
       let isSecond = parts[0] == "0" && parts[1].isEmpty
       guard isSecond || parts[1].split(separator: ",").contains("memory") else { continue }
       var path = parts[2][...]
-      // A group's ancestors limit it too. What a container cannot see of its path is above its own root.
+      // A group's ancestors limit it as well. A container sees its path from its own root.
       while true {
         let directory = groups + (isSecond ? "" : "/memory") + (path == "/" ? "" : path)
         if let left = isSecond
@@ -43,7 +44,7 @@ package struct ControlGroups: Sendable {
   }
 
   private func left(in directory: String, _ limit: String, _ usage: String, _ prefix: String) -> Int? {
-    // No limit is the word `max`, or in version 1 a number that no machine has.
+    // No limit is the word `max`, or in version 1 a number above any machine's memory.
     guard let limit = text("\(directory)/\(limit)").flatMap(Self.number), limit < 1 << 60,
       let used = text("\(directory)/\(usage)").flatMap(Self.number),
       let kinds = text("\(directory)/memory.stat")
@@ -56,7 +57,7 @@ package struct ControlGroups: Sendable {
     Int(text.split(whereSeparator: \.isWhitespace).first ?? "")
   }
 
-  /// The number behind `name` in lines of names and numbers.
+  /// The number after `name` in lines of names and numbers.
   private func number(_ name: String, in text: String) -> Int? {
     for line in text.split(separator: "\n") {
       let words = line.split(whereSeparator: \.isWhitespace)

@@ -1,17 +1,18 @@
-/// The few calls on files that a vault is made of, so that something else can stand in for the disk.
+/// The calls on files that a vault makes. A test can replace the disk here.
 ///
-/// Each is one system call, without a retry: the loops above them are the same for every disk.
+/// Each is one system call without a retry. The layer above repeats interrupted calls and completes short ones.
 package protocol FileSystem: Sendable {
-  /// Resolves every link in `path`, once. From then on the vault is a name in an open directory, and no
-  /// link that is changed later leads it elsewhere. The last part need not exist.
+  /// Resolves every link in `path`. The last component need not exist.
+  ///
+  /// From then on the file is a name in an open directory, so that links that change later have no effect.
   func locate(_ path: String) throws(FileSystemError) -> Location
 }
 
-/// A directory that is held open, and a name in it.
+/// A name in an open directory.
 package struct Location: Sendable {
   package let directory: any Directory
   package let name: String
-  /// The whole path without links, as it was when it was resolved.
+  /// The path without links at the time of its resolution.
   package let path: String
   package init(directory: any Directory, name: String, path: String) {
     self.path = path
@@ -21,41 +22,41 @@ package struct Location: Sendable {
 }
 
 package protocol Directory: Sendable {
-  /// Opens a file and follows no link. Never waits, whatever kind of file it is.
+  /// Opens a file without following a link, and without waiting for any kind of file.
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File
-  /// Makes a file of mode 0600 that was not there; `EEXIST` otherwise.
+  /// Creates a file of mode 0600. Throws `EEXIST` if the name is taken.
   func create(_ name: String) throws(FileSystemError) -> any File
-  /// What the name stands for, without following a link.
+  /// The status of the file with the name, without following a link.
   func status(of name: String) throws(FileSystemError) -> FileStatus
-  /// Renames. Without `replacing`, `EEXIST` where `newName` is taken.
+  /// Renames a file. Throws `EEXIST` without `replacing` if `newName` is taken.
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError)
   func remove(_ name: String) throws(FileSystemError)
   /// Waits until the directory's entries are on the disk.
   func synchronize() throws(FileSystemError)
-  /// Begins to watch for changes to the files in it.
+  /// Begins to watch for changes to the files in the directory.
   func watch() throws(FileSystemError) -> any DirectoryWatch
 }
 
-/// An open file; it is closed, and its lock let go, when the last reference to it is.
+/// An open file. Releasing the last reference closes it and releases its lock.
 package protocol File: AnyObject, Sendable {
   func status() throws(FileSystemError) -> FileStatus
   /// Reads at most `buffer.count` bytes at `offset`; 0 at the end of the file.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int
-  /// Writes at most all of `bytes` at `offset`, and tells how many.
+  /// Writes some of `bytes` at `offset`. Returns how many.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int
   func truncate(to size: Int) throws(FileSystemError)
-  /// Waits until the file's data, and what is needed to read it, is on the disk.
+  /// Waits until the file's data and the metadata needed to read it are on the disk.
   func synchronizeData() throws(FileSystemError)
-  /// Waits until all of the file is on the disk.
+  /// Waits until the file's data and all of its metadata are on the disk.
   func synchronize() throws(FileSystemError)
-  /// Takes the file's advisory lock, or tells that someone else has it.
+  /// Takes the file's advisory lock. Returns `false` if another open file has it.
   func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool
   func unlock() throws(FileSystemError)
 }
 
 package protocol DirectoryWatch: AnyObject, Sendable {
-  /// Waits at most `seconds` for a change to a file called `name`. Whether there was one.
-  func wait(for name: String, seconds: Double) throws(FileSystemError) -> Bool
+  /// Waits for a change to the file `name`. Returns whether there was one before the timeout.
+  func wait(for name: String, timeout: Duration) throws(FileSystemError) -> Bool
 }
 
 package struct FileStatus: Hashable, Sendable {
@@ -81,7 +82,7 @@ package struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// A system call's failure.
+/// The failure of a system call, by its `errno`.
 package struct FileSystemError: Error, Hashable, Sendable {
   package let number: Int32
   package init(_ number: Int32) { self.number = number }

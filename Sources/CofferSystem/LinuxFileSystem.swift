@@ -6,7 +6,7 @@ package struct LinuxFileSystem: FileSystem {
   package init() {}
 
   package func locate(_ path: String) throws(FileSystemError) -> Location {
-    // The file itself may be a link, or not be there; its directory must be.
+    // The file may be a link or may not exist. Its directory must exist.
     if let resolved = try resolve(path) {
       return try location(of: resolved)
     }
@@ -39,20 +39,20 @@ package struct LinuxFileSystem: FileSystem {
   }
 }
 
-/// Throws what `errno` says where a system call gave −1.
+/// Throws `errno` if a system call returned −1.
 private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
   if result == -1 { throw FileSystemError(errno) }
   return result
 }
 
-/// Closes its descriptor when it goes.
+/// Closes a descriptor when it is released.
 private final class Descriptor: Sendable {
   let number: Int32
 
-  /// Takes over a descriptor that a system call has just opened, or throws what `errno` says.
+  /// Takes ownership of a descriptor that a system call has just returned, or throws `errno`.
   ///
-  /// In a program whose standard streams are closed it would be one of those three, and whatever is printed
-  /// would go into the vault. It is moved above them.
+  /// In a program whose standard streams are closed, the descriptor would be one of those three, and the program's
+  /// output would go into the vault. It is moved above them.
   init(opened result: Int32) throws(FileSystemError) {
     let opened = try check(result)
     if opened > STDERR_FILENO {
@@ -77,7 +77,7 @@ private struct LinuxDirectory: Directory {
   }
 
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
-    // O_NONBLOCK: a FIFO in the vault's place must not hold the caller up. Regular files ignore it.
+    // O_NONBLOCK: a FIFO in the vault's place must not block the caller. Regular files ignore it.
     let flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
     return try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
   }
@@ -85,7 +85,7 @@ private struct LinuxDirectory: Directory {
   func create(_ name: String) throws(FileSystemError) -> any File {
     let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
     let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0o600)))
-    // The umask may have taken bits away, and a directory's default ACL may have added some.
+    // The umask may have cleared bits, and a default ACL of the directory may have set some.
     try file.setMode(0o600)
     return file
   }
@@ -102,7 +102,7 @@ private struct LinuxDirectory: Directory {
       return
     }
     if coffer_rename_exclusively(descriptor.number, name, newName) == 0 { return }
-    // Some file systems know no flags. A link fails where the name is taken, too.
+    // Some file systems do not support flags. A link fails as well if the name is taken.
     guard errno == EINVAL || errno == ENOSYS else { throw FileSystemError(errno) }
     _ = try check(linkat(descriptor.number, name, descriptor.number, newName, 0))
     try remove(name)
@@ -166,21 +166,21 @@ private final class LinuxFile: File {
   }
 }
 
-/// Watches a directory and not the file: a rewrite puts another file in the vault's place.
+/// Watches the directory and not the file, because a rewrite replaces the file.
 private final class Inotify: DirectoryWatch {
   private let events: Descriptor
 
   init(directory: Descriptor) throws(FileSystemError) {
     events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
     let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
-    // Through the descriptor, so that it is the directory that was opened and no other.
+    // The path of the descriptor, because the directory may have been replaced since it was opened.
     let path = "/proc/self/fd/\(directory.number)"
     _ = try check(inotify_add_watch(events.number, path, UInt32(mask)))
   }
 
-  func wait(for name: String, seconds: Double) throws(FileSystemError) -> Bool {
+  func wait(for name: String, timeout: Duration) throws(FileSystemError) -> Bool {
     var waited = pollfd(fd: events.number, events: Int16(POLLIN), revents: 0)
-    guard try check(poll(&waited, 1, Int32(seconds * 1000))) > 0 else { return false }
+    guard try check(poll(&waited, 1, Int32(timeout / .milliseconds(1)))) > 0 else { return false }
     var buffer = [UInt8](repeating: 0, count: 16_384)
     let count = Glibc.read(events.number, &buffer, buffer.count)
     if count == -1 {
@@ -192,7 +192,7 @@ private final class Inotify: DirectoryWatch {
     }
   }
 
-  /// Whether any event is about `name`, or says that events were lost.
+  /// Whether any event is about `name` or reports lost events.
   private static func events(in buffer: UnsafeRawBufferPointer, name: String) -> Bool {
     let headerLength = MemoryLayout<inotify_event>.size
     var offset = 0
@@ -200,7 +200,7 @@ private final class Inotify: DirectoryWatch {
       let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
       let start = offset + headerLength
       let end = min(start + Int(event.len), buffer.count)
-      // The name is filled up with NULs.
+      // The name is padded with NULs.
       if event.mask & UInt32(IN_Q_OVERFLOW) != 0
         || buffer[start..<end].prefix(while: { $0 != 0 }).elementsEqual(name.utf8)
       {

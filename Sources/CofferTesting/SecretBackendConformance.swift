@@ -2,7 +2,7 @@ public import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// What every `SecretBackend` promises, as checks that any backend can be put through, from any test
+/// What every ``SecretBackend`` promises, as checks that any backend can be put through, from any test
 /// framework:
 ///
 /// ```swift

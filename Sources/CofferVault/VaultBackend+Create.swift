@@ -1,144 +1,46 @@
-internal import CofferSystem
-internal import CofferVaultFormat
 public import CofferCore
-internal import Glibc
+internal import CofferVaultFormat
 
 extension VaultBackend {
-  /// Makes a new, empty vault with one key slot. Its directory must be there.
+  /// Creates an empty vault with one key slot, in an existing directory. Returns when it is on the disk.
   ///
-  /// `label` names the slot and is not encrypted: at most 64 UTF-8 bytes. Throws `.alreadyExists` where the
-  /// path names anything, `.invalidKey` for a credential that cannot be one, `.io`, `.denied`; then there
-  /// is no new file.
+  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is anything at
+  /// `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, `.io` and `.denied`. If
+  /// it throws, no file was created, unless the last barrier failed.
   public static func create(
-    at path: String,
-    credential: borrowing VaultCredential,
-    label: String = "",
+    at path: String, credential: borrowing VaultCredential, label: String = "",
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) {
     try create(
-      at: path,
-      credential: credential,
-      label: label,
-      options: options,
-      environment: VaultEnvironment()
-    )
+      at: path, credential: credential, label: label, options: options, environment: VaultEnvironment())
   }
 
   package static func create(
-    at path: String,
-    credential: borrowing VaultCredential,
-    label: String,
-    options: VaultOptions,
+    at path: String, credential: borrowing VaultCredential, label: String, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) {
-    let location: Location
-    do throws(FileSystemError) {
-      location = try environment.fileSystem.locate(path)
+    let location: StorageLocation
+    do throws(SecretError) {
+      location = try StorageLocation(path, in: environment.fileSystem, to: "make")
     } catch {
-      guard error.number == ENOENT else { throw .io(error, "make", path: path) }
+      guard error.code == .vaultNotFound else { throw error }
       throw SecretError(
-        .io,
-        "There is no directory for a vault at \(path).",
-        advice: "Make it first, with mode 700."
-      )
+        .io, "There is no directory for a vault at \(path).", advice: "Make it first, with mode 700.")
     }
-    // Before the passphrase is stretched. What decides is the rename below.
-    do throws(FileSystemError) {
-      _ = try location.directory.status(of: location.name)
-      throw FileSystemError(EEXIST)
-    } catch {
-      if error.number != ENOENT { throw .io(error, "make", path: path) }
-    }
+    // Checked before the passphrase is stretched. The exclusive rename below decides.
+    try location.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)
-    let vaultID = environment.randomness.bytes16()
+    let vault = environment.randomness.bytes16()
     let slot = try KeySlot.make(
-      credential,
-      for: keys,
-      vaultID: vaultID,
-      label: label,
-      options: options,
-      environment: environment
-    )
-    var new = try VaultFileWriter(
-      at: location,
-      path: path,
-      temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
-      header: Header(vaultID: vaultID, fileID: .zero, slots: [slot]),
-      keys: keys,
-      sequence: 1,
-      randomness: environment.randomness
-    )
-    do throws(SecretError) { try new.commit(replacing: false) } catch {
-      new.abandon()
+      credential, for: keys, vault: vault, label: label, options: options, environment: environment)
+    var writer = try VaultFileWriter(
+      at: location, temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
+      header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
+      randomness: environment.randomness)
+    do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
+      writer.abandon()
       throw error
     }
-    try new.settle()
-  }
-}
-
-extension KeySlot {
-  /// A new slot, in which `credential` wraps the master key of `keys`.
-  static func make(
-    _ credential: borrowing VaultCredential,
-    for keys: DerivedKeys,
-    vaultID: Bytes16,
-    label: String,
-    options: VaultOptions,
-    environment: VaultEnvironment
-  ) throws(SecretError) -> KeySlot {
-    guard label.utf8.count <= Layout.maximumSlotLabelLength, !label.utf8.contains(0) else {
-      throw SecretError(
-        .invalidMetadata,
-        "A key slot's label is longer than \(Layout.maximumSlotLabelLength) bytes or has a NUL in it.",
-        advice: "Shorten it."
-      )
-    }
-    let parameters = try credential.parameters(options)
-    let salt = environment.randomness.array(16)
-    guard
-      let secret = try SlotKey(credential, parameters: parameters, salt: salt, limits: options)
-    else { throw SecretError(.invalidKey, "The credential fits no kind of key slot.") }
-    let header = KeySlot.slotHeader(
-      id: environment.randomness.bytes16(),
-      parameters: parameters,
-      salt: salt,
-      created: Timestamp.milliseconds(environment.now()),
-      label: label
-    )
-    return try secret.wrap(
-      keys.master,
-      vaultID: vaultID,
-      slotHeader: header,
-      randomness: environment.randomness
-    )
-  }
-}
-
-extension VaultCredential {
-  /// The parameters of a new slot for this credential. Throws `.invalidKey` where it cannot have one.
-  fileprivate borrowing func parameters(_ options: VaultOptions) throws(SecretError) -> KeySlot.Parameters {
-    switch self {
-    case .key(let key):
-      guard key.count == VaultKey.length else {
-        throw SecretError(
-          .invalidKey,
-          "The key is \(key.count) bytes long instead of \(VaultKey.length).",
-          advice: "Use a key that Coffer made."
-        )
-      }
-      return .key
-    case .passphrase(let passphrase):
-      guard (1...SlotKey.maximumPassphraseLength).contains(passphrase.count) else {
-        throw SecretError(
-          .invalidKey,
-          "The passphrase is \(passphrase.count) bytes long.",
-          advice: "Use 1 to \(SlotKey.maximumPassphraseLength) bytes, and more than a few."
-        )
-      }
-      return .passphrase(
-        passes: UInt32(clamping: options.passphrasePasses),
-        memory: UInt32(clamping: options.passphraseMemory / 1024)
-      )
-    }
+    try writer.finishReplace()
   }
 }

@@ -1,79 +1,81 @@
-internal import CofferVaultFormat
 public import CofferCore
+internal import CofferVaultFormat
 internal import Dispatch
 
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
-/// Nothing is read or asked for before the first use. Every method is thread-safe and synchronous; each
-/// wait for another thread or process ends at ``VaultOptions/lockTimeout``. A change returns when it is on
-/// the disk. The format is described in `VaultFormat`.
+/// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may be called
+/// from any thread. A wait for another thread or process ends at ``VaultOptions/lockTimeout``. A change is on the disk
+/// when its method returns. The file format is specified in `VaultFormat`.
 ///
-/// Every method but ``create(at:credential:label:options:)`` and ``describe(path:)`` may throw, beside
-/// what it says itself: `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`,
-/// `.rolledBack`, `.io`; `.locked`, `.wrongKey`, `.costLimitExceeded` and what a credential source throws;
-/// `.timedOut`; `.conflict` inside a transaction of its own.
+/// In addition to the errors that each method documents, every method except
+/// ``create(at:credential:label:options:)`` and ``describe(path:)`` may throw:
+/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`, `.rolledBack` or `.io` if the file
+///   cannot be used;
+/// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot be unlocked;
+/// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend {
-  /// The path the vault is opened by.
+  /// The path that the vault is opened by.
   public let path: String
-  /// The largest value, in bytes: 16 MiB.
+  /// The largest value in bytes: 16 MiB.
   public static let maximumSecretSize = Layout.maximumValueLength
 
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) let session: VaultSession  // only under the lock
+  private nonisolated(unsafe) let session: VaultSession  // used only under the lock
   private let broadcast = ChangeBroadcast()
   private let watcher: VaultWatcher
   private let options: VaultOptions
 
-  /// A vault at `path`, opened with the first credential of `credentials` that fits.
+  /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
   public convenience init(
-    path: String,
-    credentials: [any VaultCredentialSource],
-    options: VaultOptions = VaultOptions()
+    path: String, credentials: [any VaultCredentialSource], options: VaultOptions = VaultOptions()
   ) {
     self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 
   package init(
-    path: String,
-    credentials: [any VaultCredentialSource],
-    options: VaultOptions,
+    path: String, credentials: [any VaultCredentialSource], options: VaultOptions,
     environment: VaultEnvironment
   ) {
     self.path = path
     self.options = options
-    session = VaultSession(path: path, sources: credentials, options: options, environment: environment)
+    session = VaultSession(
+      path: path, chain: CredentialChain(credentials, options: options, environment: environment))
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
-  /// Runs `body` with the session to itself, and tells of the changes it met or made.
-  func withSession<R: ~Copyable>(
+  /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made.
+  private func withSession<R: ~Copyable>(
     _ body: (VaultSession) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changes: [SecretChange] = []
     defer { for change in changes { broadcast.send(change) } }
-    return try lock.withLock(seconds: options.lockTimeout) { () throws(SecretError) in
+    return try lock.withLock(seconds: options.lockTimeout / .seconds(1)) { () throws(SecretError) in
       defer { changes = session.takeChanges() }
       return try body(session)
     }
   }
 
+  /// Runs `body` on the current state of the vault.
+  private func read<R: ~Copyable>(
+    _ body: (UnlockedVault) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try withSession { session throws(SecretError) in try session.read(body) }
+  }
+
   // MARK: SecretBackend
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try withSession { session throws(SecretError) in
-      try session.read { vault throws(SecretError) in
-        guard let item = try vault.find(vault.keys.lookupID(identifier)) else { return nil }
-        do throws(SecretError) { return try vault.value(of: item) } catch { throw error.about(identifier) }
-      }
+    try read { vault throws(SecretError) in
+      guard let item = try vault.find(vault.keys.lookupID(identifier)) else { return nil }
+      do throws(SecretError) { return try vault.value(of: item) } catch { throw error.about(identifier) }
     }
   }
 
   public func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
-    // Wrong input is refused before anything is locked.
+    // Invalid input is refused before the vault is locked.
     try metadata?.validate()
     if secret.count > Self.maximumSecretSize {
       throw .tooLarge(secret.count, maximum: Self.maximumSecretSize, identifier)
@@ -89,22 +91,18 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try withSession { session throws(SecretError) in
-      try session.read { vault throws(SecretError) in
-        var items: [SecretItem] = []
-        for item in try vault.allItems() where item.record.isInService(service) {
-          items.append(try item.record.item())
-        }
-        return items.sorted { $0.identifier < $1.identifier }
+    try read { vault throws(SecretError) in
+      var items: [SecretItem] = []
+      for item in try vault.allItems() where item.record.isInService(service) {
+        items.append(try item.record.item())
       }
+      return items.sorted { $0.identifier < $1.identifier }
     }
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try withSession { session throws(SecretError) in
-      try session.read { vault throws(SecretError) in
-        try vault.find(vault.keys.lookupID(identifier))?.record.item()
-      }
+    try read { vault throws(SecretError) in
+      try vault.find(vault.keys.lookupID(identifier))?.record.item()
     }
   }
 
@@ -124,99 +122,125 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     return stream
   }
 
-  /// Looks at the file, which makes `withSession` tell of what changed.
+  /// Looks at the file, so that `withSession` publishes what changed.
   private func lookForChanges(sawEvent: Bool) {
+    var isOpen = false
     do throws(SecretError) {
-      let isOpen = try withSession { session throws(SecretError) in
-        // A vault that nobody has opened yet is not opened by a look at it: that may ask for a passphrase.
-        if session.isOpen { try session.read { _ in } }
-        return session.isOpen
+      try withSession { session throws(SecretError) in
+        // A look must not unlock the vault, which could show a prompt.
+        isOpen = session.isOpen
+        if isOpen { try session.read { _ in } }
       }
-      if !isOpen, sawEvent { broadcast.send(SecretChange(nil)) }
     } catch {
-      // Whoever reads next meets the error itself; here there is nobody to throw it to.
-      if sawEvent { broadcast.send(SecretChange(nil)) }
+      // The next reader gets the error.
+      isOpen = false
     }
+    if !isOpen, sawEvent { broadcast.send(SecretChange(nil)) }
   }
 
   // MARK: The vault as a whole
 
-  /// Opens the vault now, if it is not open, so that what is wrong shows early.
+  /// Opens the vault if it is not open yet, so that a failure shows early.
   public func unlock() throws(SecretError) {
-    try withSession { session throws(SecretError) in try session.read { _ in } }
+    try read { _ in }
   }
 
-  /// Reads and authenticates every byte of the vault, values included, while nobody writes.
+  /// Opens the vault and calls `body` with its id and its master key, which is valid during the call.
+  ///
+  /// A program can keep the master key for a while and return it from a credential source as
+  /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the master key can
+  /// read and change the vault until ``rekey(credentials:)`` or ``removeKeySlot(id:credentials:)`` changes it.
+  public func withMasterKey<R>(
+    _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try read { vault throws(SecretError) in try body(vault.file.header.vaultID.hex, vault.keys.master) }
+  }
+
+  /// Reads and authenticates every byte of the vault, including values, while no process writes.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
       try session.readLocked { vault throws(SecretError) in try VaultReport(verifying: vault) }
     }
   }
 
-  /// Writes the file anew, without what was replaced and removed. It happens by itself when it pays.
+  /// Rewrites the file without replaced and removed secrets. Changes do this automatically when it is worthwhile.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rewrite { vault throws(SecretError) in (vault.vault.header.slots, vault.keys) }
+      try session.rewrite { vault throws(SecretError) in (vault.file.header.slots, vault.keys) }
     }
   }
 
-  /// Takes the vault as it is for the newest there is, after `.rolledBack`: a backup was restored on
-  /// purpose. Returns its checkpoint. What was stored since that backup is gone.
+  /// Accepts the vault's current state as the newest, after `.rolledBack`: a backup was restored on purpose.
+  ///
+  /// Returns the checkpoint of that state. Changes made after the backup are lost.
   @discardableResult
   public func acceptRollback() throws(SecretError) -> String {
     try withSession { session throws(SecretError) in try session.acceptRollback() }
   }
 
-  /// What can be known of a vault without its key. Throws as every use of it would.
+  /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
+  /// `.unsupportedVersion`, `.tampered` or `.io`.
   public static func describe(path: String) throws(SecretError) -> VaultDescription {
     try VaultFile(path: path, environment: VaultEnvironment()).description
   }
 
   // MARK: Key slots
 
-  /// Gives the vault one more credential. Throws `.tooLarge` where it has 16, `.invalidKey` for a credential
-  /// that cannot be one. Returns the new slot.
+  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is asked.
+  ///
+  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the limits are
+  /// not tried.
+  public func keySlots(openedBy credentials: [any VaultCredentialSource] = []) throws(SecretError) -> Set<
+    String
+  > {
+    try withSession { session throws(SecretError) in try session.keySlots(openedBy: credentials) }
+  }
+
+  /// Adds a key slot for `credential`. Returns the new slot.
+  ///
+  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.tooLarge` if the vault has 16 slots,
+  /// `.invalidKey` for a malformed credential and `.invalidMetadata` for a malformed label.
   @discardableResult
   public func addKeySlot(
-    _ credential: borrowing VaultCredential,
-    label: String = ""
+    _ credential: borrowing VaultCredential, label: String = ""
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.addKeySlot(credential, label: label)
     }
   }
 
-  /// Puts another credential in a slot's place. The master key stays, so this takes no longer than writing
-  /// the file. Whoever has an old copy of the file and the old credential can still open that copy.
+  /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
+  ///
+  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label stays the
+  /// same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like ``addKeySlot(_:label:)``.
   @discardableResult
   public func replaceKeySlot(
-    id: String,
-    with credential: borrowing VaultCredential,
-    label: String? = nil
+    id: String, with credential: borrowing VaultCredential, label: String? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.replaceKeySlot(id: id, with: credential, label: label)
     }
   }
 
-  /// Takes a credential away. The vault gets a new master key and everything is encrypted again, since who
-  /// held the credential may have kept the old one. Each slot that stays needs its own credential for that:
-  /// from the vault's own sources, or from `others`. Throws `.locked` where one is missing, and
-  /// `.conflict` for the last slot; nothing is changed then.
+  /// Removes the key slot `id`, changes the master key and encrypts everything again.
+  ///
+  /// A program that had the slot's credential may have kept the old master key. Each slot that stays needs its own
+  /// credential for the new one, from the vault's own sources or from `credentials`. Throws `.configuration` if there is
+  /// no such slot, `.locked` if a credential is missing, `.costLimitExceeded` if the cost of a slot that stays exceeds
+  /// the limits, and `.conflict` for the last slot. If it throws, nothing was changed.
   public func removeKeySlot(
-    id: String,
-    others: [any VaultCredentialSource] = []
+    id: String, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: id, others: others)
+      try session.rekey(without: id, credentials: credentials)
     }
   }
 
-  /// Gives the vault a new master key and encrypts everything again. Every slot stays, and each needs its
-  /// own credential, as in ``removeKeySlot(id:others:)``.
-  public func rekey(others: [any VaultCredentialSource] = []) throws(SecretError) {
+  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own credential like in
+  /// ``removeKeySlot(id:credentials:)``.
+  public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: nil, others: others)
+      try session.rekey(without: nil, credentials: credentials)
     }
   }
 }

@@ -1,21 +1,23 @@
+internal import CLinux
 package import CofferSystem
 package import FoundationEssentials
-internal import CLinux
 internal import Glibc
 
-/// What a vault needs from outside: the disk, randomness, the time, and who is asking.
+/// Everything that a vault needs from outside: the disk, randomness, clocks, and the user.
 package struct VaultEnvironment: Sendable {
   package var fileSystem: any FileSystem
   package var randomness: any Randomness
-  /// The time for metadata. Nothing depends on its going forward.
+  /// The time for metadata. Nothing depends on its direction.
   package var now: @Sendable () -> Date
-  /// The user whose file a vault must be.
+  /// The user who must own the vault's file.
   package var user: UInt32
-  /// Seconds on a clock that never goes back, for deadlines.
-  package var monotonicSeconds: @Sendable () -> Double
-  package var sleep: @Sendable (_ seconds: Double) -> Void
-  /// How many bytes of metadata the tail may always have before a change writes the file anew. Each reader
-  /// goes through them: 256 KiB are about 1,300 changes, and a millisecond.
+  /// The time since some fixed point, on a clock that never goes back. For deadlines.
+  package var uptime: @Sendable () -> Duration
+  package var sleep: @Sendable (Duration) -> Void
+  /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no limit.
+  package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
+  /// The number of bytes of the tail, without values, that is never too large. Beyond it a change may rewrite the file.
+  /// Every reader reads them: 256 KiB are about 1,300 changes, and take a millisecond.
   package var compactionThreshold = 256 << 10
 
   package init(
@@ -23,18 +25,18 @@ package struct VaultEnvironment: Sendable {
     randomness: any Randomness = SystemRandomness(),
     now: @escaping @Sendable () -> Date = { Date() },
     user: UInt32 = geteuid(),
-    monotonicSeconds: @escaping @Sendable () -> Double = {
+    uptime: @escaping @Sendable () -> Duration = {
       var time = timespec()
       clock_gettime(CLOCK_MONOTONIC, &time)
-      return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     },
-    sleep: @escaping @Sendable (_ seconds: Double) -> Void = { usleep(UInt32($0 * 1e6)) }
+    sleep: @escaping @Sendable (Duration) -> Void = { usleep(UInt32($0 / .microseconds(1))) }
   ) {
     self.fileSystem = fileSystem
     self.randomness = randomness
     self.now = now
     self.user = user
-    self.monotonicSeconds = monotonicSeconds
+    self.uptime = uptime
     self.sleep = sleep
   }
 }

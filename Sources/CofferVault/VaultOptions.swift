@@ -1,25 +1,22 @@
-internal import CofferSystem
-
-/// What a vault may cost to open, and how long it may wait.
+/// What opening a vault may cost, and how long its calls may wait.
 public struct VaultOptions: Sendable {
-  /// Seconds to wait for another process's or thread's change before `.timedOut`.
-  public var lockTimeout: Double = 10
-  /// The most memory a passphrase may take to stretch, in bytes: 1 GiB. Raise it to open a vault that was
+  /// The time to wait for another process's or thread's change before a call throws `.timedOut`: 10 seconds.
+  public var lockTimeout: Duration = .seconds(10)
+  /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault that was
   /// made with more.
   public var maximumPassphraseMemory: Int = 1 << 30
-  /// The most Argon2id passes a passphrase may take.
+  /// The largest number of Argon2id passes that the derivation of a passphrase may use.
   public var maximumPassphrasePasses: Int = 16
-  /// The cost of passphrases set from now on: memory in bytes, a multiple of 1024, and passes. The default
-  /// is libsodium's interactive memory and the passes that RFC 9106 names for 64 MiB.
+  /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is libsodium's
+  /// `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
   public var passphraseMemory: Int = 64 << 20
+  /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// A directory in which the newest state seen of each vault is remembered between runs, so that an older
-  /// copy in its place is noticed. It must be there. `nil`: only this process's own memory notices.
+  /// An existing directory that remembers the newest state of each vault between runs, so that an older copy in its
+  /// place is noticed. `nil`: only a process that has seen the newer state notices.
   public var watermarkDirectory: String?
 
-  /// Bytes of memory that can be had before the system kills the process for it. `nil`: as many as there are.
-  package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
-
+  /// The default limits and costs.
   public init() {}
 }

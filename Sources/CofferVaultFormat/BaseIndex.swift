@@ -1,14 +1,15 @@
 package import CofferCore
 
-/// The root of the base: where its blocks are.
+/// The root of the base, which lists the blocks.
 package struct BaseIndex: Sendable {
   package struct Block: Sendable {
     package var firstID: Bytes16
     package var offset: Int
-    /// Length of the sealed block, in bytes.
+    /// The length of the sealed block.
     package var length: Int
     package var itemCount: Int
     package var tag: Bytes16
+
     package init(firstID: Bytes16, offset: Int, length: Int, itemCount: Int, tag: Bytes16) {
       self.firstID = firstID
       self.offset = offset
@@ -16,18 +17,16 @@ package struct BaseIndex: Sendable {
       self.itemCount = itemCount
       self.tag = tag
     }
+
+    package var end: Int { offset + length }
   }
 
-  /// The sequence of the rewrite that made the base.
+  /// The sequence of the rewrite that wrote the base.
   package var sequence: Int
-  package var itemCount: Int
-  package var blocks: [Block]
+  package var itemCount = 0
+  package var blocks: [Block] = []
 
-  package init(sequence: Int, itemCount: Int, blocks: [Block]) {
-    self.sequence = sequence
-    self.itemCount = itemCount
-    self.blocks = blocks
-  }
+  package init(sequence: Int) { self.sequence = sequence }
 
   /// Parses the root of a base that fills the file from `start` to `rootOffset`.
   package init(parsing bytes: [UInt8], start: Int, rootOffset: Int) throws(SecretError) {
@@ -39,26 +38,21 @@ package struct BaseIndex: Sendable {
     guard bytes.count - reader.position == blockCount * Layout.rootEntryLength else {
       throw reader.failure("has a wrong length")
     }
-    blocks = []
     blocks.reserveCapacity(blockCount)
     var end = start
     var items = 0
     for _ in 0..<blockCount {
       let block = Block(
-        firstID: try reader.bytes16(),
-        offset: try reader.number(),
-        length: Int(try reader.u32()),
-        itemCount: Int(try reader.u32()),
-        tag: try reader.bytes16()
-      )
-      // The number of items is bounded by the length before anyone makes room for them.
+        firstID: try reader.bytes16(), offset: try reader.number(), length: Int(try reader.u32()),
+        itemCount: Int(try reader.u32()), tag: try reader.bytes16())
+      // The number of items is checked against the length before memory is reserved for them.
       guard block.itemCount > 0, block.itemCount <= block.length / BlockEntry.minimumLength,
         block.length > Layout.sealOverhead,
         block.length <= Layout.maximumBlockLength + Layout.sealOverhead,
         block.offset >= end, block.offset <= rootOffset, block.length <= rootOffset - block.offset,
         blocks.last.map({ $0.firstID < block.firstID }) ?? true
       else { throw reader.failure("has blocks that contradict each other") }
-      end = block.offset + block.length
+      end = block.end
       items += block.itemCount
       blocks.append(block)
     }
@@ -66,30 +60,28 @@ package struct BaseIndex: Sendable {
   }
 
   package var bytes: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Layout.rootPrefixLength + blocks.count * Layout.rootEntryLength)
-    bytes.append(little: UInt64(sequence))
-    bytes.append(little: UInt64(itemCount))
-    bytes.append(little: UInt32(blocks.count))
-    bytes.append(little: 0 as UInt32)
-    for block in blocks {
-      block.firstID.append(to: &bytes)
-      bytes.append(little: UInt64(block.offset))
-      bytes.append(little: UInt32(block.length))
-      bytes.append(little: UInt32(block.itemCount))
-      block.tag.append(to: &bytes)
+    blocks.reduce(into: encode(sequence, itemCount, UInt32(blocks.count), Zeros(4))) { bytes, block in
+      bytes += encode(
+        block.firstID, block.offset, UInt32(block.length), UInt32(block.itemCount), block.tag)
     }
-    return bytes
   }
 
-  /// Which block holds `id`, if any does.
+  /// Returns the index of the only block that can hold `id`, or `nil` if `id` comes before the first block.
   package func block(for id: Bytes16) -> Int? {
-    var low = 0
-    var high = blocks.count
+    let next = blocks.partitioningIndex { $0.firstID > id }
+    return next == 0 ? nil : next - 1
+  }
+}
+
+extension Array {
+  /// Returns the index of the first element that satisfies `predicate`, by binary search. No element that satisfies
+  /// it may come before one that does not.
+  package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
+    var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
-      if blocks[middle].firstID <= id { low = middle + 1 } else { high = middle }
+      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
     }
-    return low == 0 ? nil : low - 1
+    return low
   }
 }

@@ -1,6 +1,6 @@
 package import CofferCore
 
-/// One item of a block: its record and where its sealed value is.
+/// An item of a block: a record, and the place of its sealed value.
 package struct BlockEntry: Sendable {
   package let record: ItemRecord
   package let valueOffset: Int
@@ -12,27 +12,26 @@ package struct BlockEntry: Sendable {
     self.valueLength = valueLength
   }
 
+  /// The bytes that a block has for an item in addition to its record.
+  package static let overhead = 12
+  /// The shortest item of a block: a record whose names have one byte each, and the overhead.
+  package static let minimumLength = 64 + overhead
+
   /// Parses the items of `block`. Their values fill the file from `start` to the block.
   package static func parse(
-    _ bytes: [UInt8],
-    block: BaseIndex.Block,
-    start: Int,
-    maximumSequence: Int
+    _ bytes: [UInt8], block: BaseIndex.Block, start: Int, maximumSequence: Int
   ) throws(SecretError) -> [BlockEntry] {
     var reader = ByteReader(bytes, part: "a block")
     var items: [BlockEntry] = []
     items.reserveCapacity(block.itemCount)
     var offset = start
     while !reader.isAtEnd {
-      let record = try ItemRecord(parsing: &reader)
       let item = BlockEntry(
-        record: record,
-        valueOffset: try reader.number(),
-        valueLength: Int(try reader.u32())
-      )
+        record: try ItemRecord(parsing: &reader), valueOffset: try reader.number(),
+        valueLength: Int(try reader.u32()))
       let padded = item.valueLength - Layout.sealOverhead
-      guard items.last.map({ $0.record.id < record.id }) ?? (record.id == block.firstID),
-        record.sequence <= maximumSequence, item.valueOffset == offset,
+      guard items.last.map({ $0.record.id < item.record.id }) ?? (item.record.id == block.firstID),
+        item.record.sequence <= maximumSequence, item.valueOffset == offset,
         padded > 0, padded % Layout.paddingUnit == 0,
         padded <= Layout.padded(Layout.maximumValueLength), item.valueLength <= block.offset - offset
       else { throw reader.failure("has items that contradict each other") }
@@ -45,21 +44,9 @@ package struct BlockEntry: Sendable {
     return items
   }
 
-  /// Appends the item as it stands in a block.
-  package static func append(
-    record: [UInt8],
-    valueOffset: Int,
-    valueLength: Int,
-    to bytes: inout [UInt8]
-  ) {
+  /// Appends an item to the plaintext of a block.
+  package static func append(record: [UInt8], valueOffset: Int, valueLength: Int, to bytes: inout [UInt8]) {
     bytes += record
-    bytes.append(little: UInt64(valueOffset))
-    bytes.append(little: UInt32(valueLength))
+    bytes += encode(valueOffset, UInt32(valueLength))
   }
-
-  /// The least an item takes in a block, in bytes: a record with names of one byte, and the overhead.
-  package static let minimumLength = 64 + overhead
-
-  /// Bytes an item takes beside its record.
-  package static let overhead = 12
 }

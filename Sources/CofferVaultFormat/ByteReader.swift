@@ -1,16 +1,16 @@
 package import CofferCore
 
-/// Reads fields from bytes, in order, never past the end.
+/// Reads fields from bytes in order, and never past the end.
 ///
-/// Every method throws `.tampered` where the bytes run out or break a rule of the format.
+/// Every method throws `.tampered` if the bytes run out or break a rule of the format.
 package struct ByteReader {
   package let bytes: [UInt8]
-  /// Where the next field begins, and where the bytes to read end: offsets into `bytes`.
+  /// The offset in `bytes` of the next field.
   package private(set) var position: Int
   private let end: Int
   private let part: String
 
-  /// `part` names what is being read, for the error's sentence.
+  /// Reads `bytes` from `start` to `end`. `part` names what is read in the messages of errors.
   package init(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil, part: String) {
     self.bytes = bytes
     position = start
@@ -31,10 +31,10 @@ package struct ByteReader {
   package mutating func u32() throws(SecretError) -> UInt32 { try integer() }
   package mutating func i64() throws(SecretError) -> Int64 { try integer() }
 
-  /// An offset, a count or a sequence: a `u64` below the format's limit, so that sums cannot overflow.
+  /// Reads an offset, a count or a sequence: a `u64` below the format's limit, so that sums cannot overflow.
   package mutating func number() throws(SecretError) -> Int {
     let value: UInt64 = try integer()
-    guard value < Layout.numberLimit else { throw failure("has an absurd number") }
+    guard value < Layout.numberLimit else { throw failure("has a number above the limit") }
     return Int(value)
   }
 
@@ -47,23 +47,23 @@ package struct ByteReader {
     Array(bytes[try range(count)])
   }
 
-  /// Bytes that must be zero.
+  /// Reads reserved bytes, which must be zero.
   package mutating func zeros(_ count: Int) throws(SecretError) {
     guard bytes[try range(count)].allSatisfy({ $0 == 0 }) else {
       throw failure("has reserved bytes that are not zero")
     }
   }
 
-  /// Where a text lies whose `u16` length comes first and must be within `lengths`, with no NUL in it.
+  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the text's range.
   package mutating func text(_ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
     let range = try range(Int(try u16()))
     guard lengths.contains(range.count) else { throw failure("has a text of a forbidden length") }
-    guard !bytes[range].contains(0) else { throw failure("has a text with a NUL in it") }
+    guard !bytes[range].contains(0) else { throw failure("has a text with a NUL") }
     return range
   }
 
   package func expectEnd() throws(SecretError) {
-    guard isAtEnd else { throw failure("has bytes left over") }
+    guard isAtEnd else { throw failure("has bytes after its end") }
   }
 
   package func failure(_ what: String) -> SecretError { .tampered("\(part) \(what)") }
@@ -77,33 +77,20 @@ package struct ByteReader {
 }
 
 extension [UInt8] {
-  /// Appends an integer, little-endian.
-  package mutating func append<I: FixedWidthInteger>(little value: I) {
-    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+  /// Decodes the UTF-8 text in `range`. Throws `.tampered` if it is malformed.
+  package func text(in range: Range<Int>) throws(SecretError) -> String {
+    guard let text = String(validating: self[range], as: UTF8.self) else {
+      throw .tampered("a text is not UTF-8")
+    }
+    return text
   }
-
-  /// Appends a text with its `u16` length first.
-  package mutating func append(text: String) {
-    append(little: UInt16(text.utf8.count))
-    append(contentsOf: text.utf8)
-  }
-}
-
-/// The text that `range` of `bytes` holds, which must be UTF-8.
-package func decodedText(_ bytes: [UInt8], _ range: Range<Int>) throws(SecretError) -> String {
-  guard let text = String(validating: bytes[range], as: UTF8.self) else {
-    throw .tampered("a text is not UTF-8")
-  }
-  return text
 }
 
 extension SecretError {
-  /// That a check failed on what should be authentic. `what` says which, and never holds a value.
+  /// An error about data that should be authentic and failed a check. `what` must not contain a value.
   package static func tampered(_ what: String) -> SecretError {
     SecretError(
-      .tampered,
-      "The vault is damaged or was tampered with: \(what).",
-      advice: "Nothing was changed; restore the file from a backup."
-    )
+      .tampered, "The vault is damaged or was tampered with: \(what).",
+      advice: "Nothing was changed; restore the file from a backup.")
   }
 }

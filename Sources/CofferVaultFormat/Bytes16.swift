@@ -1,7 +1,7 @@
 /// Sixteen bytes that are compared and never computed with: an id or an authentication tag.
 ///
-/// Ordered as bytes are, first byte first.
-package struct Bytes16: Hashable, Comparable, Sendable {
+/// The order is the order of the bytes, first byte first.
+package struct Bytes16: Hashable, Comparable, Sendable, Field {
   private var high: UInt64
   private var low: UInt64
 
@@ -12,13 +12,13 @@ package struct Bytes16: Hashable, Comparable, Sendable {
     self.low = low
   }
 
-  /// The 16 bytes of `bytes` from `offset` on, which the caller has checked to be there.
+  /// Reads 16 bytes at `offset`. The caller has checked that `bytes` has them.
   package init(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) {
     high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
   }
 
-  /// What ``hex`` gave. `nil`: it is anything else.
+  /// Parses 32 lower-case hexadecimal digits. Returns `nil` for any other text.
   package init?(hex text: some StringProtocol) {
     guard text.utf8.count == 32,
       text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
@@ -27,7 +27,7 @@ package struct Bytes16: Hashable, Comparable, Sendable {
     self.init(high: high, low: low)
   }
 
-  /// The last 16 bytes of a seal: its tag.
+  /// The tag of a seal: its last 16 bytes.
   package init(tagOf sealed: [UInt8]) {
     self = sealed.withUnsafeBytes { Bytes16($0, at: $0.count - 16) }
   }
@@ -37,16 +37,15 @@ package struct Bytes16: Hashable, Comparable, Sendable {
   }
 
   package func append(to bytes: inout [UInt8]) {
-    withUnsafeBytes(of: high.bigEndian) { bytes.append(contentsOf: $0) }
-    withUnsafeBytes(of: low.bigEndian) { bytes.append(contentsOf: $0) }
+    withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes.append(contentsOf: $0) }
   }
 
   /// 32 lower-case hexadecimal digits.
   package var hex: String {
-    var bytes: [UInt8] = []
-    append(to: &bytes)
-    let digits = Array("0123456789abcdef".utf8)
-    let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    return String(decoding: text, as: UTF8.self)
+    let digits = [high, low].map { half in
+      let text = String(half, radix: 16)
+      return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+    return digits.joined()
   }
 }

@@ -1,50 +1,40 @@
 package import CofferCore
 
-/// What a commit slot says, once it is opened: which bytes of the file count.
+/// The plaintext of a commit slot: which bytes of the file count.
 package struct CommitState: Hashable, Sendable {
-  /// Counts changes, and never goes back.
+  /// The number of changes so far. It never decreases.
   package var sequence: Int
-  /// Where the tail ends: the next frame's offset.
+  /// The end of the tail: the offset of the next frame.
   package var end: Int
-  /// The tag of the last frame, or of the root where there is none.
+  /// The tag of the last frame, or of the root if there is no frame.
   package var tailTag: Bytes16
-  /// Where the base ends and the tail begins.
+  /// The end of the base and the start of the tail.
   package var baseEnd: Int
   package var rootOffset: Int
+  /// The length of the sealed root.
   package var rootLength: Int
   package var rootTag: Bytes16
-  /// How many secrets there are.
+  /// The number of secrets.
   package var itemCount: Int
-  /// About how many bytes a rewrite would save.
+  /// An estimate of the bytes that a rewrite would save.
   package var deadBytes: Int
 
-  /// Length of the plaintext: with its seal it fills a page.
+  /// The length of the plaintext. Its seal fills a page.
   package static let length = Layout.pageSize - Layout.sealOverhead
   private static let fieldsLength = 88
 
-  package init(
-    sequence: Int,
-    end: Int,
-    tailTag: Bytes16,
-    baseEnd: Int,
-    rootOffset: Int,
-    rootLength: Int,
-    rootTag: Bytes16,
-    itemCount: Int,
-    deadBytes: Int
-  ) {
+  /// The state of a file that has just been written: a base whose root starts at `rootOffset`, and no tail.
+  package init(sequence: Int, rootOffset: Int, rootLength: Int, rootTag: Bytes16, itemCount: Int) {
     self.sequence = sequence
-    self.end = end
-    self.tailTag = tailTag
-    self.baseEnd = baseEnd
     self.rootOffset = rootOffset
     self.rootLength = rootLength
     self.rootTag = rootTag
     self.itemCount = itemCount
-    self.deadBytes = deadBytes
+    baseEnd = rootOffset + rootLength
+    (end, tailTag, deadBytes) = (baseEnd, rootTag, 0)
   }
 
-  /// Parses and checks a state of a file whose header takes `headerLength` bytes with its padding.
+  /// Parses and checks the state of a file whose padded header has `headerLength` bytes.
   package init(parsing bytes: [UInt8], headerLength: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "a commit slot")
     sequence = try reader.number()
@@ -67,20 +57,9 @@ package struct CommitState: Hashable, Sendable {
   }
 
   package var bytes: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Self.length)
-    bytes.append(little: UInt64(sequence))
-    bytes.append(little: UInt64(end))
-    tailTag.append(to: &bytes)
-    bytes.append(little: UInt64(baseEnd))
-    bytes.append(little: UInt64(rootOffset))
-    bytes.append(little: UInt32(rootLength))
-    bytes.append(little: 0 as UInt32)
-    rootTag.append(to: &bytes)
-    bytes.append(little: UInt64(itemCount))
-    bytes.append(little: UInt64(deadBytes))
-    bytes.append(contentsOf: repeatElement(0, count: Self.length - Self.fieldsLength))
-    return bytes
+    encode(
+      sequence, end, tailTag, baseEnd, rootOffset, UInt32(rootLength), Zeros(4), rootTag, itemCount,
+      deadBytes, Zeros(Self.length - Self.fieldsLength))
   }
 
   package var checkpoint: Checkpoint { Checkpoint(sequence: sequence, tailTag: tailTag) }

@@ -9,8 +9,9 @@ package struct FrameHeader: Sendable {
 
   package var kind: Kind
   package var sequence: Int
-  /// Lengths of the padded plaintexts.
+  /// The length of the padded metadata.
   package var metadataLength: Int
+  /// The length of the padded value; 0 in a remove.
   package var valueLength: Int
 
   package init(kind: Kind, sequence: Int, metadataLength: Int, valueLength: Int) {
@@ -22,8 +23,10 @@ package struct FrameHeader: Sendable {
 
   package var sealedMetadataLength: Int { metadataLength + Layout.sealOverhead }
   package var sealedValueLength: Int { kind == .put ? valueLength + Layout.sealOverhead : 0 }
-  /// The whole frame, in bytes.
-  package var frameLength: Int { Layout.frameHeaderLength + sealedMetadataLength + sealedValueLength }
+  /// The length of the whole frame.
+  package var frameLength: Int { replayLength + sealedValueLength }
+  /// The bytes that every reader of the tail reads: the frame without its value.
+  package var replayLength: Int { Layout.frameHeaderLength + sealedMetadataLength }
 
   /// Parses the header at `start` of `bytes`.
   package init(parsing bytes: [UInt8], from start: Int) throws(SecretError) {
@@ -44,14 +47,7 @@ package struct FrameHeader: Sendable {
   }
 
   package var bytes: [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Layout.frameHeaderLength)
-    bytes.append(little: UInt32(frameLength))
-    bytes.append(kind.rawValue)
-    bytes.append(contentsOf: [0, 0, 0])
-    bytes.append(little: UInt64(sequence))
-    bytes.append(little: UInt32(metadataLength))
-    bytes.append(little: UInt32(valueLength))
-    return bytes
+    encode(
+      UInt32(frameLength), kind.rawValue, Zeros(3), sequence, UInt32(metadataLength), UInt32(valueLength))
   }
 }

@@ -1,20 +1,21 @@
 package import CofferCore
 internal import FoundationEssentials
 
-/// What is known of one stored secret beside its value: the metadata of a put.
+/// Everything that the vault stores about one secret, except its value: the metadata of a put.
 ///
-/// It keeps its encoded bytes, so that a rewrite copies them, and decodes text only when asked.
+/// A record keeps its encoded bytes, so that a rewrite copies them, and decodes texts only on request.
 package struct ItemRecord: Sendable {
   package let id: Bytes16
   package let sequence: Int
-  /// The tag of the sealed value: it ties the value to this record.
+  /// The tag of the sealed value, which ties the value to this record.
   package let valueTag: Bytes16
-  /// The record as it stands in a frame or block, without padding.
+  /// The record as a frame or a block has it, without padding.
   package let bytes: [UInt8]
 
   private let created: Int64
   private let modified: Int64
   private let expires: Int64?
+  // Ranges of `bytes`.
   private let service: Range<Int>
   private let account: Range<Int>
   private let label: Range<Int>?
@@ -22,8 +23,10 @@ package struct ItemRecord: Sendable {
 
   private static let labelFlag: UInt8 = 1
   private static let expiryFlag: UInt8 = 2
+  /// The length of id, sequence and tag.
+  private static let prefixLength = 40
 
-  /// Reads a record from `reader`, which stands at its end afterwards.
+  /// Parses a record, and leaves `reader` at its end.
   package init(parsing reader: inout ByteReader) throws(SecretError) {
     let start = reader.position
     id = try reader.bytes16()
@@ -55,105 +58,62 @@ package struct ItemRecord: Sendable {
       }
       attributes.append((name, value))
     }
-    // From here on ranges count from the record's own start.
-    func own(_ range: Range<Int>) -> Range<Int> { range.lowerBound - start..<range.upperBound - start }
-    bytes = Array(reader.bytes[start..<reader.position])
-    (self.service, self.account, self.label) = (own(service), own(account), label.map(own))
-    self.attributes = attributes.map { (own($0.name), own($0.value)) }
-  }
-
-  /// Encodes a record. `item` has been validated.
-  package static func encode(
-    id: Bytes16,
-    sequence: Int,
-    valueTag: Bytes16,
-    item: SecretItem
-  ) -> [UInt8] {
-    let metadata = item.metadata
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(160)
-    id.append(to: &bytes)
-    bytes.append(little: UInt64(sequence))
-    valueTag.append(to: &bytes)
-    bytes.append(little: Timestamp.milliseconds(metadata.created))
-    bytes.append(little: Timestamp.milliseconds(metadata.modified))
-    bytes.append(
-      (metadata.label == nil ? 0 : labelFlag) | (metadata.expires == nil ? 0 : expiryFlag)
-    )
-    bytes.append(text: item.identifier.service)
-    bytes.append(text: item.identifier.account)
-    if let label = metadata.label { bytes.append(text: label) }
-    if let expires = metadata.expires { bytes.append(little: Timestamp.milliseconds(expires)) }
-    bytes.append(UInt8(metadata.attributes.count))
-    for (name, value) in metadata.attributes.sorted(by: {
-      $0.key.utf8.lexicographicallyPrecedes($1.key.utf8)
-    }) {
-      bytes.append(text: name)
-      bytes.append(text: value)
+    func fromStart(_ range: Range<Int>) -> Range<Int> {
+      range.lowerBound - start..<range.upperBound - start
     }
-    return bytes
+    bytes = Array(reader.bytes[start..<reader.position])
+    (self.service, self.account, self.label) = (fromStart(service), fromStart(account), label.map(fromStart))
+    self.attributes = attributes.map { (fromStart($0.name), fromStart($0.value)) }
   }
 
-  /// The same record for a value sealed anew under other keys.
+  /// Encodes a record. The caller has validated `item`.
+  package init(id: Bytes16, sequence: Int, valueTag: Bytes16, item: SecretItem) {
+    let metadata = item.metadata
+    (self.id, self.sequence, self.valueTag) = (id, sequence, valueTag)
+    created = Timestamp.milliseconds(metadata.created)
+    modified = Timestamp.milliseconds(metadata.modified)
+    expires = metadata.expires.map(Timestamp.milliseconds)
+    let flags = (metadata.label == nil ? 0 : Self.labelFlag) | (expires == nil ? 0 : Self.expiryFlag)
+    var bytes = encode(id, sequence, valueTag, created, modified, flags)
+    func append(_ text: String) -> Range<Int> {
+      Text(text).append(to: &bytes)
+      return bytes.count - text.utf8.count..<bytes.count
+    }
+    service = append(item.identifier.service)
+    account = append(item.identifier.account)
+    label = metadata.label.map(append)
+    expires?.append(to: &bytes)
+    bytes.append(UInt8(metadata.attributes.count))
+    let sorted = metadata.attributes.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    attributes = sorted.map { (append($0.key), append($0.value)) }
+    self.bytes = bytes
+  }
+
+  /// The bytes of the same record for the same value, sealed under other keys.
   package func encoded(id: Bytes16, valueTag: Bytes16) -> [UInt8] {
-    var encoded: [UInt8] = []
-    encoded.reserveCapacity(bytes.count)
-    id.append(to: &encoded)
-    encoded.append(little: UInt64(sequence))
-    valueTag.append(to: &encoded)
-    return encoded + bytes[40...]
+    encode(id, sequence, valueTag) + bytes[Self.prefixLength...]
   }
 
-  /// The name the record is for.
+  /// Decodes the name of the secret. Throws `.tampered`.
   package func identifier() throws(SecretError) -> SecretIdentifier {
-    try SecretIdentifier(
-      service: decodedText(bytes, service),
-      account: decodedText(bytes, account)
-    )
+    try SecretIdentifier(service: bytes.text(in: service), account: bytes.text(in: account))
   }
 
-  /// Whether the record is for a secret of `service`, decided on bytes.
+  /// Whether the secret belongs to `service`, compared as bytes. Every secret does if `service` is `nil`.
   package func isInService(_ service: String?) -> Bool {
     guard let service else { return true }
     return bytes[self.service].elementsEqual(service.utf8)
   }
 
-  /// Name and metadata, decoded.
+  /// Decodes the name and the metadata. Throws `.tampered`.
   package func item() throws(SecretError) -> SecretItem {
     var metadata = SecretMetadata(
-      created: Timestamp.date(created),
-      modified: Timestamp.date(modified),
-      expires: expires.map(Timestamp.date)
-    )
-    if let label { metadata.label = try decodedText(bytes, label) }
+      created: Timestamp.date(created), modified: Timestamp.date(modified),
+      expires: expires.map(Timestamp.date))
+    if let label { metadata.label = try bytes.text(in: label) }
     for attribute in attributes {
-      metadata.attributes[try decodedText(bytes, attribute.name)] = try decodedText(bytes, attribute.value)
+      metadata.attributes[try bytes.text(in: attribute.name)] = try bytes.text(in: attribute.value)
     }
     return SecretItem(identifier: try identifier(), metadata: metadata)
-  }
-}
-
-/// The metadata of a remove: which secret it was.
-package struct RemoveRecord: Sendable {
-  package let id: Bytes16
-  package let identifier: SecretIdentifier
-
-  package init(parsing reader: inout ByteReader) throws(SecretError) {
-    id = try reader.bytes16()
-    let service = try reader.text(1...SecretIdentifier.maximumLength)
-    let account = try reader.text(1...SecretIdentifier.maximumLength)
-    try reader.expectEnd()
-    identifier = try SecretIdentifier(
-      service: decodedText(reader.bytes, service),
-      account: decodedText(reader.bytes, account)
-    )
-  }
-
-  package static func encode(id: Bytes16, identifier: SecretIdentifier) -> [UInt8] {
-    var bytes: [UInt8] = []
-    id.append(to: &bytes)
-    bytes.append(text: identifier.service)
-    bytes.append(text: identifier.account)
-    return bytes
   }
 }

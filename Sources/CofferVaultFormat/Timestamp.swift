@@ -1,10 +1,10 @@
 package import FoundationEssentials
 
-/// Times as the format has them: whole milliseconds since 1970.
+/// Converts dates to the format's whole milliseconds since 1970, and back.
 package enum Timestamp {
+  /// Returns 0 for `nil`, and the nearest end of the format's range (±292 million years) for a date outside of it.
   package static func milliseconds(_ date: Date?) -> Int64 {
     guard let date else { return 0 }
-    // A date may lie anywhere; the format's range is ±292 million years.
     let value = (date.timeIntervalSince1970 * 1000).rounded()
     return Int64(exactly: value) ?? (value < 0 ? .min : .max)
   }

@@ -1,22 +1,24 @@
 #if Keyring
 internal import CLibsecret
 
-/// A D-Bus signal.
+/// A signal as it came.
 struct BusSignal {
+  let path: String
+  let interface: String
   let member: String
   let arguments: Variant
 }
 
-/// Delivers matching signals to a closure until it is released.
+/// Delivers matching signals to a handler until it is released.
 ///
-/// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that
-/// thread, and never after the release.
+/// Made inside ``EventContext/asCurrent(_:)``: the handler is called by whoever iterates that context, and
+/// by nobody once this is released on the iterating thread.
 final class SignalSubscription {
   private let connection: BusConnection
-  private let receiver: Receiver
+  private let handler: Handler
   private let key: guint
 
-  private final class Receiver {
+  private final class Handler {
     let body: (BusSignal) -> Void
     init(_ body: @escaping (BusSignal) -> Void) { self.body = body }
   }
@@ -24,17 +26,17 @@ final class SignalSubscription {
   /// `nil` matches anything.
   init(
     _ connection: BusConnection,
-    sender: String,
-    interface: String,
+    sender: String?,
+    interface: String?,
     member: String? = nil,
     path: String? = nil,
     firstArgument: String? = nil,
-    _ body: @escaping (BusSignal) -> Void
+    handler body: @escaping (BusSignal) -> Void
   ) {
     self.connection = connection
-    receiver = Receiver(body)
-    // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating
-    // thread.
+    handler = Handler(body)
+    // The context keeps no reference to the handler: nothing is delivered after `deinit`, which runs on
+    // the thread that iterates, and this object keeps it alive until then.
     key = g_dbus_connection_signal_subscribe(
       connection.raw,
       sender,
@@ -43,37 +45,31 @@ final class SignalSubscription {
       path,
       firstArgument,
       G_DBUS_SIGNAL_FLAGS_NONE,
-      { _, _, _, _, member, arguments, receiver in
-        guard let member, let arguments, let receiver else { return }
-        Unmanaged<Receiver>.fromOpaque(receiver).takeUnretainedValue().body(
-          BusSignal(member: String(cString: member), arguments: Variant(sinking: arguments))
+      { _, _, path, interface, member, arguments, handler in
+        guard let path, let interface, let member, let arguments, let handler else { return }
+        Unmanaged<Handler>.fromOpaque(handler).takeUnretainedValue().body(
+          BusSignal(
+            path: String(cString: path),
+            interface: String(cString: interface),
+            member: String(cString: member),
+            arguments: Variant(sinking: arguments)
+          )
         )
       },
-      Unmanaged.passUnretained(receiver).toOpaque(),
+      Unmanaged.passUnretained(handler).toOpaque(),
       nil
     )
-  }
-
-  /// Subscribes to the signals that the bus sends when `name` gets an owner, loses it, or gets another one.
-  convenience init(
-    ownersOf name: String,
-    on connection: BusConnection,
-    _ body: @escaping (BusSignal) -> Void
-  ) {
-    let bus = "org.freedesktop.DBus"
-    self.init(
-      connection, sender: bus, interface: bus, member: "NameOwnerChanged", firstArgument: name, body)
   }
 
   deinit { g_dbus_connection_signal_unsubscribe(connection.raw, key) }
 }
 
-/// Wakes an ``EventContext`` when a connection is closed, until it is released.
-final class CloseSubscription {
+/// Tells that a connection was closed, on the context in which the connection was made.
+final class ClosedNotice {
   private let connection: BusConnection
   private let key: gulong
 
-  init(_ connection: BusConnection, waking context: EventContext) {
+  init(_ connection: BusConnection, wake context: EventContext) {
     self.connection = connection
     typealias Callback =
       @convention(c) (UnsafeMutableRawPointer?, gboolean, UnsafePointer<GError>?, UnsafeMutableRawPointer?)

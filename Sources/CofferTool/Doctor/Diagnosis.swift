@@ -89,16 +89,14 @@ struct Diagnosis {
       switch slot.kind {
       case .passphrase: "a passphrase"
       case .key: "a key"
-      case .unknown: "something this version does not know"
+      default: "something this version does not know"
       }
     }
     good("\(path) is there, is yours, and opens with \(slots.joined(separator: ", or "))")
 
     subject = "key"
     let record = RecordedSource.Record()
-    let sources = configuration.credentialSources().map { source -> any VaultCredentialSource in
-      source is any MasterKeySource ? source : RecordedSource(source: source, record: record)
-    }
+    let sources = configuration.credentialSources().map { RecordedSource(source: $0, record: record) }
     do throws(SecretError) {
       let vault = configuration.vault(at: path, credentials: sources)
       try vault.unlock()

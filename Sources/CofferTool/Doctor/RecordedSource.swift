@@ -1,9 +1,9 @@
 internal import Coffer
 internal import Synchronization
 
-/// A credential source that remembers whether it was the one to give something.
+/// A credential source that records its name when it returns a key or a passphrase.
 struct RecordedSource: VaultCredentialSource {
-  /// The name of the source that gave a credential last. Thread-safe.
+  /// The name of the last source that returned a key or a passphrase. Thread-safe.
   final class Record: Sendable {
     private let state = Mutex<String?>(nil)
     var name: String? { state.withLock { $0 } }
@@ -17,7 +17,7 @@ struct RecordedSource: VaultCredentialSource {
 
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     guard let credential = try source.credential(for: vault) else { return nil }
-    record.set(source.name)
+    if credential.kind != .masterKey { record.set(source.name) }
     return credential
   }
 }

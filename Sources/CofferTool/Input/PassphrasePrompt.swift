@@ -23,9 +23,5 @@ struct PassphrasePrompt: VaultCredentialSource {
 }
 
 extension VaultDescription {
-  var hasPassphrase: Bool {
-    keySlots.contains { slot in
-      if case .passphrase = slot.kind { true } else { false }
-    }
-  }
+  var hasPassphrase: Bool { keySlots.contains { $0.kind == .passphrase } }
 }

@@ -1,12 +1,12 @@
-package import CofferVaultFormat
 internal import CSodium
+package import CofferVaultFormat
 
-/// Where nonces, keys, salts and ids come from.
+/// The source of nonces, keys, salts and ids.
 package protocol Randomness: Sendable {
   func fill(_ bytes: UnsafeMutableRawBufferPointer)
 }
 
-/// The system's generator, through libsodium. Thread-safe.
+/// The system's random number generator, through libsodium. Thread-safe.
 package struct SystemRandomness: Randomness {
   package init() {}
   package func fill(_ bytes: UnsafeMutableRawBufferPointer) {

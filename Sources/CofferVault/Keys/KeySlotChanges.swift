@@ -1,102 +1,98 @@
+internal import CofferCore
 internal import CofferVaultFormat
-package import CofferCore
 
 extension VaultSession {
-  package func addKeySlot(
-    _ credential: borrowing VaultCredential,
-    label: String
-  ) throws(SecretError) -> VaultKeySlot {
-    // Made before the lock is taken: stretching a passphrase takes long.
-    let (vaultID, keys) = try read { vault throws(SecretError) in (vault.vault.header.vaultID, vault.keys) }
-    let slot = try KeySlot.make(
-      credential,
-      for: keys,
-      vaultID: vaultID,
-      label: label,
-      options: options,
-      environment: environment
-    )
-    try rewrite { vault throws(SecretError) in
-      try requireSame(vault, keys)
-      guard vault.vault.header.slots.count < Layout.maximumKeySlots else {
-        throw SecretError(
-          .tooLarge,
-          "The vault has \(Layout.maximumKeySlots) key slots, and can have no more.",
-          advice: "Remove one first."
-        )
+  /// Returns the ids of the slots that the vault's own credentials or `credentials` open.
+  func keySlots(openedBy credentials: [any VaultCredentialSource]) throws(SecretError) -> Set<String> {
+    try read { vault throws(SecretError) in
+      var ids: Set<String> = []
+      try chain.appending(credentials).open(vault.file.header.slots, of: vault.file) { slot, _, _ in
+        ids.insert(slot.id.hex)
+        return true
       }
-      return (vault.vault.header.slots + [slot], keys)
+      return ids
     }
-    return VaultKeySlot(slot)
   }
 
-  package func replaceKeySlot(
-    id: String,
-    with credential: borrowing VaultCredential,
-    label: String?
+  func addKeySlot(
+    _ credential: borrowing VaultCredential, label: String
   ) throws(SecretError) -> VaultKeySlot {
-    let (header, keys) = try read { vault throws(SecretError) in (vault.vault.header, vault.keys) }
-    let old = try Self.slot(id, in: header.slots)
-    let slot = try KeySlot.make(
-      credential,
-      for: keys,
-      vaultID: header.vaultID,
-      label: label ?? old.label,
-      options: options,
-      environment: environment
-    )
+    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
+    let slot = try makeSlot(credential, for: keys, header, label: label)
     try rewrite { vault throws(SecretError) in
-      try requireSame(vault, keys)
-      _ = try Self.slot(id, in: vault.vault.header.slots)
-      return (vault.vault.header.slots.map { $0.id.hex == id ? slot : $0 }, keys)
+      try requireUnchanged(vault, keys)
+      guard vault.file.header.slots.count < Layout.maximumKeySlots else {
+        throw SecretError(
+          .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
+          advice: "Remove one first.")
+      }
+      return (vault.file.header.slots + [slot], keys)
     }
     return VaultKeySlot(slot)
   }
 
-  /// A new master key for every slot but the one of `removedID`.
-  package func rekey(
-    without removedID: String?,
-    others: [any VaultCredentialSource]
+  func replaceKeySlot(
+    id: String, with credential: borrowing VaultCredential, label: String?
+  ) throws(SecretError) -> VaultKeySlot {
+    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
+    let old = try Self.slot(id, in: header.slots)
+    let slot = try makeSlot(credential, for: keys, header, label: label ?? old.label)
+    try rewrite { vault throws(SecretError) in
+      try requireUnchanged(vault, keys)
+      _ = try Self.slot(id, in: vault.file.header.slots)
+      return (vault.file.header.slots.map { $0.id.hex == id ? slot : $0 }, keys)
+    }
+    return VaultKeySlot(slot)
+  }
+
+  /// Changes the master key, and wraps the new one for every slot except that of `removedID`.
+  func rekey(
+    without removedID: String?, credentials: [any VaultCredentialSource]
   ) throws(SecretError) {
-    let (vault, keys) = try read { vault throws(SecretError) in (vault.vault, vault.keys) }
-    if let removedID { _ = try Self.slot(removedID, in: vault.header.slots) }
-    let staying = vault.header.slots.filter { $0.id.hex != removedID }
+    let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
+    if let removedID { _ = try Self.slot(removedID, in: file.header.slots) }
+    let staying = file.header.slots.filter { $0.id.hex != removedID }
     guard !staying.isEmpty else {
       throw SecretError(
-        .conflict,
-        "It is the vault's last key slot; without it nothing could open the vault.",
-        advice: "Add another first."
-      )
+        .conflict, "It is the vault's last key slot; without it no credential could open the vault.",
+        advice: "Add another first.")
     }
     let newKeys = DerivedKeys(randomness: environment.randomness)
     var rewrapped: [Bytes16: KeySlot] = [:]
-    try slotSecrets(of: vault, others: others) { slot, secret throws(SecretError) in
-      guard slot.id.hex != removedID else { return }
-      rewrapped[slot.id] = try secret.wrap(
-        newKeys.master,
-        vaultID: vault.header.vaultID,
-        slotHeader: slot.slotHeader,
-        randomness: environment.randomness
-      )
+    let misses = try chain.appending(credentials).open(staying, of: file) {
+      slot, key, _ throws(SecretError) in
+      rewrapped[slot.id] = try key.wrap(
+        newKeys.master, vault: file.header.vaultID, slotHeader: slot.header,
+        randomness: environment.randomness)
+      return true
     }
     var slots: [KeySlot] = []
     for slot in staying {
       guard let slot = rewrapped[slot.id] else {
+        if let refusal = misses.refusals.first(where: { $0.slot == slot.id }) { throw refusal.error }
         throw SecretError(
           .locked,
-          "A new master key must be given to every key slot that stays, and the credential of slot \(slot.id.hex) is missing.",
-          advice: "Give that credential as well, or remove that slot first."
-        )
+          "Every key slot that stays must be given the new master key, and the credential of slot \(slot.id.hex) is missing.",
+          advice: "Give that credential as well, or remove that slot first.")
       }
       slots.append(slot)
     }
-    try rewrite { current throws(SecretError) in
-      try requireSame(current, keys)
-      guard current.vault.header.slots.map(\.id) == vault.header.slots.map(\.id) else {
-        throw .slotsChanged(path: path)
+    try rewrite { vault throws(SecretError) in
+      try requireUnchanged(vault, keys)
+      guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else {
+        throw slotsChanged
       }
       return (slots, newKeys)
     }
+  }
+
+  /// Makes a slot before the vault is locked, because stretching a passphrase takes long.
+  private func makeSlot(
+    _ credential: borrowing VaultCredential, for keys: DerivedKeys, _ header: Header, label: String
+  ) throws(SecretError) -> KeySlot {
+    try KeySlot.make(
+      credential, for: keys, vault: header.vaultID, label: label, options: chain.options,
+      environment: environment)
   }
 
   private static func slot(_ id: String, in slots: [KeySlot]) throws(SecretError) -> KeySlot {
@@ -106,18 +102,14 @@ extension VaultSession {
     return slot
   }
 
-  /// Throws where someone else has changed the master key since a slot was made for it.
-  private func requireSame(_ vault: UnlockedVault, _ keys: DerivedKeys) throws(SecretError) {
-    guard vault.keys === keys else { throw .slotsChanged(path: path) }
+  /// Throws `.conflict` if another process has changed the master key since a slot was made for it.
+  private func requireUnchanged(_ vault: UnlockedVault, _ keys: DerivedKeys) throws(SecretError) {
+    guard vault.keys === keys else { throw slotsChanged }
   }
-}
 
-extension SecretError {
-  fileprivate static func slotsChanged(path: String) -> SecretError {
+  private var slotsChanged: SecretError {
     SecretError(
-      .conflict,
-      "Someone else changed the keys of the vault at \(path) meanwhile.",
-      advice: "Nothing was changed; try again."
-    )
+      .conflict, "Another process changed the keys of the vault at \(path).",
+      advice: "Nothing was changed here; try again.")
   }
 }

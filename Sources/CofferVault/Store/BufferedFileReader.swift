@@ -1,35 +1,33 @@
-internal import CofferVaultFormat
-internal import CofferSystem
 internal import CofferCore
+internal import CofferVaultFormat
 
-/// Reads a file from front to back in large pieces, and hands out small ones.
+/// Reads a file from front to back in large pieces and returns small ones.
 struct BufferedFileReader {
-  private let file: any File
-  private let path: String
-  /// Nothing at or past this offset is read.
+  private let file: StorageFile
+  /// Nothing at or after this offset is read.
   private let end: Int
   private var start = 0
   private(set) var bytes: [UInt8] = []
 
-  private static let size = 65_536
+  private static let pieceLength = 65_536
 
-  init(_ file: any File, path: String, end: Int) {
+  init(_ file: StorageFile, end: Int) {
     self.file = file
-    self.path = path
     self.end = end
   }
 
-  /// Where in ``bytes`` the `count` bytes at `offset` of the file are now. Throws `.tampered` past the end.
+  /// Returns the range of ``bytes`` that holds the `count` bytes at `offset` of the file. Throws `.tampered` past the
+  /// end.
   mutating func range(at offset: Int, count: Int) throws(SecretError) -> Range<Int> {
     guard count <= end - offset else { throw .tampered("a part reaches past the end") }
     if offset < start || offset + count > start + bytes.count {
       start = offset
-      bytes = try file.readFully(min(max(count, Self.size), end - offset), at: offset, path: path)
+      bytes = try file.read(min(max(count, Self.pieceLength), end - offset), at: offset)
     }
     return offset - start..<offset - start + count
   }
 
-  /// A copy of the `count` bytes at `offset` of the file.
+  /// Returns a copy of the `count` bytes at `offset` of the file.
   mutating func array(at offset: Int, count: Int) throws(SecretError) -> [UInt8] {
     let range = try range(at: offset, count: count)
     return Array(bytes[range])

@@ -1,41 +1,36 @@
-internal import CofferSystem
-internal import CofferVaultFormat
 internal import CofferCore
+internal import CofferVaultFormat
 
 extension UnlockedVault {
-  /// Appends the changes and makes them count: write, barrier, other slot, barrier. The exclusive lock is
-  /// held, and the state is the one on the disk.
+  /// Appends the changes and commits them: frames, barrier, the other commit slot, barrier. The caller holds the
+  /// exclusive lock and has read the newest state.
   ///
-  /// When it throws, what was there before is still there; the changes may be, whole, if the last barrier
-  /// was the one that failed.
-  func append(_ transaction: VaultTransaction, randomness: any Randomness) throws(SecretError) {
-    let file = vault.file
+  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there too, all of
+  /// them.
+  func append(_ transaction: VaultTransaction) throws(SecretError) {
+    var next = state
     var frames: [UInt8] = []
     var entries: [(Bytes16, TailEntry)] = []
-    var next = state
-    var cost = 0
     for change in transaction.changes {
-      next.sequence += 1
-      let header = change.frameHeader(sequence: next.sequence)
-      frames += header.bytes
-      let sealedMetadata = keys.sealMetadata(
-        change.metadata,
-        file: vault.header.fileID,
-        offset: next.end,
-        header: header,
-        previousTag: next.tailTag,
-        randomness: randomness)
-      frames += sealedMetadata
-      next.tailTag = Bytes16(tagOf: sealedMetadata)
-      let valueOffset = next.end + Layout.frameHeaderLength + header.sealedMetadataLength
+      let metadata = keys.seal(
+        Padding.pad(change.metadata),
+        .metadata(
+          file: file.header.fileID, offset: next.end, header: change.header.bytes,
+          previousTag: next.tailTag))
+      frames += change.header.bytes
+      frames += metadata
       frames += change.sealedValue
-      next.end += header.frameLength
-      cost += header.frameLength - header.sealedValueLength
       let entry: TailEntry =
-        change.record.map {
-          .put(BlockEntry(record: $0, valueOffset: valueOffset, valueLength: change.sealedValue.count))
+        change.record.map { record in
+          .put(
+            BlockEntry(
+              record: record, valueOffset: next.end + change.header.replayLength,
+              valueLength: change.sealedValue.count))
         } ?? .removed
       entries.append((change.id, entry))
+      next.sequence = change.header.sequence
+      next.tailTag = Bytes16(tagOf: metadata)
+      next.end += change.header.frameLength
     }
     next.itemCount += transaction.addedItems
     next.deadBytes += transaction.addedDeadBytes
@@ -43,32 +38,25 @@ extension UnlockedVault {
       throw SecretError(.tooLarge, "The vault has been changed too often.", advice: "Copy it to a new one.")
     }
 
-    do throws(FileSystemError) {
-      // What an interrupted commit left beyond the end was never acknowledged.
-      if try file.status().size > state.end {
-        try uninterrupted { () throws(FileSystemError) in try file.truncate(to: state.end) }
+    let storage = file.storage
+    // Bytes beyond the end belong to an interrupted commit, which was never acknowledged.
+    if try storage.size() > state.end { try storage.truncate(to: state.end) }
+    do throws(SecretError) { try storage.write(frames, at: state.end) } catch {
+      do throws(SecretError) { try storage.truncate(to: state.end) } catch {
+        // The bytes beyond the end do not count. The next writer removes them.
       }
-    } catch { throw .io(error, "write", path: vault.path) }
-    do throws(FileSystemError) {
-      try file.writeFully(frames, at: state.end)
-    } catch {
-      do throws(FileSystemError) {
-        try uninterrupted { () throws(FileSystemError) in try file.truncate(to: state.end) }
-      } catch {
-        // What is left there does not count, and the next writer cuts it off.
-      }
-      throw .io(error, "write", path: vault.path)
+      throw error
     }
     let slot = 1 - currentSlot
-    let page = keys.seal(next, slot: slot, headerHash: vault.headerHash, randomness: randomness)
-    do throws(FileSystemError) {
-      try uninterrupted { () throws(FileSystemError) in try file.synchronizeData() }
-      try file.writeFully(page, at: vault.headerLength + slot * Layout.pageSize)
-      try uninterrupted { () throws(FileSystemError) in try file.synchronizeData() }
+    let page = keys.seal(next.bytes, .commitSlot(slot, headerHash: file.headerHash))
+    do throws(SecretError) {
+      try storage.synchronizeData()
+      try storage.write(page, at: file.headerLength + slot * Layout.pageSize)
+      try storage.synchronizeData()
     } catch {
-      isSuspect = true
-      throw .io(error, "write", path: vault.path)
+      file.condition.didFailSync = true
+      throw error
     }
-    adopt(next, slot: slot, page: page, entries: entries, cost: cost)
+    adopt(next, slot: slot, page: page, entries: entries, replayLength: transaction.addedReplayLength)
   }
 }

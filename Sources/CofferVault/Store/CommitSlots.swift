@@ -1,23 +1,22 @@
-internal import CofferSystem
-package import CofferVaultFormat
 package import CofferCore
+package import CofferVaultFormat
 
-/// Both commit slots of a file, read and judged.
+/// Both commit slots of a file, opened and compared.
 package struct CommitSlots {
   package let state: CommitState
-  /// Which slot the state is from; the next commit goes to the other.
+  /// The index of the slot that holds the state. The next commit writes the other one.
   package let current: Int
-  /// One of the slots does not open.
+  /// Whether one of the slots is invalid.
   package let isRecovered: Bool
-  /// The nonces of both: they differ whenever a slot was written.
+  /// The nonces of both slots, at least one of which changes with each commit.
   package let nonces: [UInt8]
 
   package init(reading vault: VaultFile, keys: DerivedKeys) throws(SecretError) {
-    let pages = try vault.file.readFully(2 * Layout.pageSize, at: vault.headerLength, path: vault.path)
+    let pages = try vault.storage.read(2 * Layout.pageSize, at: vault.headerLength)
     var states: [(slot: Int, state: CommitState)] = []
     for slot in 0...1 {
       let page = pages.span.extracting(slot * Layout.pageSize..<(slot + 1) * Layout.pageSize)
-      guard let bytes = keys.openCommit(page, slot: slot, headerHash: vault.headerHash) else { continue }
+      guard let bytes = keys.open(page, .commitSlot(slot, headerHash: vault.headerHash)) else { continue }
       states.append((slot, try CommitState(parsing: bytes, headerLength: vault.headerLength)))
     }
     guard var newest = states.first else { throw .tampered("neither commit slot is authentic") }
@@ -27,10 +26,7 @@ package struct CommitSlots {
         throw .tampered("the commit slots contradict each other")
       }
     }
-    let size: Int
-    do throws(FileSystemError) { size = try vault.file.status().size } catch {
-      throw .io(error, "read", path: vault.path)
-    }
+    let size = try vault.storage.size()
     guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }
     state = newest.state
     current = newest.slot
@@ -38,9 +34,10 @@ package struct CommitSlots {
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
   }
 
-  /// The nonces alone, to see cheaply whether anything was committed.
-  package static func nonces(of vault: VaultFile) throws(SecretError) -> [UInt8] {
-    try vault.file.readFully(Layout.nonceLength, at: vault.headerLength, path: vault.path)
-      + vault.file.readFully(Layout.nonceLength, at: vault.headerLength + Layout.pageSize, path: vault.path)
+  /// Reads the nonces alone, which shows at low cost whether there was a commit.
+  static func nonces(of vault: VaultFile) throws(SecretError) -> [UInt8] {
+    let start = vault.headerLength
+    return try vault.storage.read(Layout.nonceLength, at: start)
+      + vault.storage.read(Layout.nonceLength, at: start + Layout.pageSize)
   }
 }

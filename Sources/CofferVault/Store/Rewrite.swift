@@ -1,99 +1,106 @@
-internal import CofferSystem
-internal import CofferVaultFormat
 internal import CofferCore
+internal import CofferVaultFormat
+
+/// A new file that is in the vault's place, and not yet known to be there after a power loss.
+///
+/// The file is locked for as long as this value lives.
+struct Replacement {
+  let writer: VaultFileWriter
+  let state: CommitState
+}
 
 extension UnlockedVault {
-  /// An item for a new file, and where its sealed value is now.
+  /// An item of the new file, and where its sealed value is now.
   private struct Source {
     let id: Bytes16
     let record: ItemRecord
     let value: Value
 
     enum Value {
-      case file(offset: Int, length: Int)
-      case memory([UInt8])
+      case stored(BlockEntry)
+      case pending([UInt8])
     }
   }
 
-  /// Whether the file should be written anew instead of growing by so much: a reader goes through the whole
-  /// tail, so it is kept to the larger of `compactionThreshold` and a 32nd of the base; and at most half the file, or
-  /// `compactionThreshold`, is dead.
-  func isDueForRewrite(addedCost: Int, addedDeadBytes: Int, compactionThreshold: Int) -> Bool {
-    let baseSize = state.baseEnd - vault.headerLength
-    return tailReplayBytes + addedCost > max(compactionThreshold, baseSize / 32)
-      || state.deadBytes + addedDeadBytes > max(compactionThreshold, state.end / 2)
+  /// Whether a rewrite is due before `transaction` is appended.
+  ///
+  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a 32nd of
+  /// the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
+  func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
+    let baseLength = state.baseEnd - file.headerLength
+    return replayLength + transaction.addedReplayLength > max(threshold, baseLength / 32)
+      || state.deadBytes + transaction.addedDeadBytes > max(threshold, state.end / 2)
   }
 
-  /// Writes what the vault holds, with the transaction's changes, to a new file that has `header`'s key
-  /// slots and is sealed under `newKeys`, and puts it in the vault's place. The exclusive lock is held.
+  /// Writes the content of the vault with the changes of `transaction` to a new file that has the key slots `slots` and
+  /// is sealed under `newKeys`, and moves it into place. The caller holds the exclusive lock.
   ///
-  /// When it throws, nothing was changed. When it returns, the new file is in place and locked for as long as
-  /// the result lives; it must be settled before anything is acknowledged.
+  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges anything.
   func rewrite(
-    header: Header,
-    keys newKeys: DerivedKeys,
-    transaction: VaultTransaction?,
+    slots: [KeySlot], keys newKeys: DerivedKeys, transaction: VaultTransaction? = nil,
     randomness: any Randomness
-  ) throws(SecretError) -> VaultFileWriter {
-    let isSameKey = newKeys === keys
+  ) throws(SecretError) -> Replacement {
+    var header = file.header
+    header.slots = slots
+    let sources = try sources(transaction, newKeys)
+    var writer = try VaultFileWriter(
+      at: file.location, temporaryName: ".\(file.location.name).new", header: header, keys: newKeys,
+      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, randomness: randomness)
+    do throws(SecretError) {
+      // The base has its values in the order of the new file; the tail does not.
+      var reader = BufferedFileReader(file.storage, end: state.baseEnd)
+      for source in sources {
+        let sealed =
+          switch source.value {
+          case .pending(let bytes): bytes
+          case .stored(let item) where item.valueOffset < state.baseEnd:
+            try reader.array(at: item.valueOffset, count: item.valueLength)
+          case .stored(let item): try sealedValue(of: item)
+          }
+        try copy(source, sealed, under: newKeys, to: &writer)
+      }
+      let state = try writer.replace(existing: true)
+      return Replacement(writer: writer, state: state)
+    } catch {
+      writer.abandon()
+      throw error
+    }
+  }
+
+  /// The items of the new file in its order.
+  private func sources(
+    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys
+  ) throws(SecretError) -> [Source] {
     let changes = transaction?.latestChanges ?? [:]
     var sources: [Source] = []
     for item in try allItems() where changes[item.record.id] == nil {
-      let id = isSameKey ? item.record.id : newKeys.lookupID(try item.record.identifier())
-      sources.append(
-        Source(id: id, record: item.record, value: .file(offset: item.valueOffset, length: item.valueLength))
-      )
+      let id = newKeys === keys ? item.record.id : newKeys.lookupID(try item.record.identifier())
+      sources.append(Source(id: id, record: item.record, value: .stored(item)))
     }
     for case let (id, change) in changes {
       guard let record = change.record else { continue }
-      sources.append(Source(id: id, record: record, value: .memory(change.sealedValue)))
+      sources.append(Source(id: id, record: record, value: .pending(change.sealedValue)))
     }
-    sources.sort { $0.id < $1.id }
+    return sources.sorted { $0.id < $1.id }
+  }
 
-    var new = try VaultFileWriter(
-      at: vault.location,
-      path: vault.path,
-      temporaryName: ".\(vault.location.name).new",
-      header: header,
-      keys: newKeys,
-      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1,
-      randomness: randomness
-    )
-    do throws(SecretError) {
-      // Values of the base lie in the order they are wanted in; those of the tail do not.
-      var window = BufferedFileReader(vault.file, path: vault.path, end: state.baseEnd)
-      for source in sources {
-        let sealed: [UInt8]
-        switch source.value {
-        case .memory(let bytes): sealed = bytes
-        case .file(let offset, let length) where offset < state.baseEnd:
-          sealed = try window.array(at: offset, count: length)
-        case .file(let offset, let length):
-          sealed = try vault.file.readFully(length, at: offset, path: vault.path)
-        }
-        guard Bytes16(tagOf: sealed) == source.record.valueTag else {
-          throw .tampered("a value is not the one its record names")
-        }
-        if isSameKey {
-          try new.append(.init(id: source.id, record: source.record.bytes, sealedValue: sealed))
-        } else {
-          let value = try keys.openValue(sealed, vault: vault.header.vaultID, record: source.record)
-          let resealed = newKeys.sealValue(
-            value,
-            vault: header.vaultID,
-            id: source.id,
-            sequence: source.record.sequence,
-            randomness: randomness
-          )
-          let record = source.record.encoded(id: source.id, valueTag: Bytes16(tagOf: resealed))
-          try new.append(.init(id: source.id, record: record, sealedValue: resealed))
-        }
+  /// Copies an item to the new file, and seals its value again if the keys differ.
+  private func copy(
+    _ source: Source, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
+  ) throws(SecretError) {
+    let record = source.record
+    if newKeys === keys {
+      guard Bytes16(tagOf: sealed) == record.valueTag else {
+        throw .tampered("a value is not the one that its record names")
       }
-      try new.commit(replacing: true)
-    } catch {
-      new.abandon()
-      throw error
+      return try writer.append(id: source.id, record: record.bytes, sealedValue: sealed)
     }
-    return new
+    let vault = file.header.vaultID
+    let value = try keys.openValue(sealed, vault: vault, record: record)
+    let resealed = newKeys.sealValue(
+      value, .value(vault: vault, lookupID: source.id, sequence: record.sequence))
+    try writer.append(
+      id: source.id, record: record.encoded(id: source.id, valueTag: Bytes16(tagOf: resealed)),
+      sealedValue: resealed)
   }
 }

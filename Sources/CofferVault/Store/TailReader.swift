@@ -1,7 +1,7 @@
-package import CofferVaultFormat
 package import CofferCore
+package import CofferVaultFormat
 
-/// Goes through the frames of a tail in order, and authenticates each against the one before.
+/// Reads the frames of a tail in order, and authenticates each against the one before it.
 package struct TailReader {
   package struct Frame {
     package enum Content {
@@ -9,25 +9,22 @@ package struct TailReader {
       case remove(RemoveRecord)
     }
     package let content: Content
-    /// Bytes of the frame that are not its value.
-    package let cost: Int
+    /// The bytes of the frame without its value.
+    package let replayLength: Int
   }
 
   private let vault: VaultFile
   private let keys: DerivedKeys
-  private var window: BufferedFileReader
+  private var reader: BufferedFileReader
   private var offset: Int
   private let end: Int
-  /// The tag and the sequence of the last frame given out.
+  /// The tag and the sequence of the last frame that was read.
   package private(set) var previousTag: Bytes16
   package private(set) var sequence: Int
 
+  /// Reads the frames from `offset` to `end`. `previousTag` and `sequence` are those of the frame before, or of the root.
   package init(
-    _ vault: VaultFile,
-    keys: DerivedKeys,
-    from offset: Int,
-    to end: Int,
-    previousTag: Bytes16,
+    _ vault: VaultFile, keys: DerivedKeys, from offset: Int, to end: Int, previousTag: Bytes16,
     sequence: Int
   ) {
     self.vault = vault
@@ -36,45 +33,39 @@ package struct TailReader {
     self.end = end
     self.previousTag = previousTag
     self.sequence = sequence
-    window = BufferedFileReader(vault.file, path: vault.path, end: end)
+    reader = BufferedFileReader(vault.storage, end: end)
   }
 
-  /// The next frame, or `nil` at the end. Throws `.tampered`.
+  /// Returns the next frame, or `nil` at the end. Throws `.tampered`.
   package mutating func next() throws(SecretError) -> Frame? {
     guard offset < end else { return nil }
-    let start = try window.range(at: offset, count: Layout.frameHeaderLength).lowerBound
-    let header = try FrameHeader(parsing: window.bytes, from: start)
+    let start = try reader.range(at: offset, count: Layout.frameHeaderLength).lowerBound
+    let header = try FrameHeader(parsing: reader.bytes, from: start)
     guard header.sequence == sequence + 1, header.frameLength <= end - offset else {
       throw .tampered("a frame is out of its place")
     }
-    let range = try window.range(
-      at: offset + Layout.frameHeaderLength,
-      count: header.sealedMetadataLength
-    )
-    let metadata = try keys.openMetadata(
-      window.bytes.span.extracting(range),
-      file: vault.header.fileID,
-      offset: offset,
-      header: header,
-      previousTag: previousTag
-    )
-    let tag = window.bytes.withUnsafeBytes { Bytes16($0, at: range.upperBound - 16) }
-    var reader = ByteReader(metadata, part: "a frame")
+    let metadataOffset = offset + Layout.frameHeaderLength
+    let range = try reader.range(at: metadataOffset, count: header.sealedMetadataLength)
+    let metadata = try keys.openPadded(
+      reader.bytes.span.extracting(range),
+      .metadata(
+        file: vault.header.fileID, offset: offset, header: header.bytes, previousTag: previousTag))
+    let tag = reader.bytes.withUnsafeBytes { Bytes16($0, at: range.upperBound - 16) }
+    var fields = ByteReader(metadata, part: "a frame")
     let content: Frame.Content
     switch header.kind {
     case .put:
-      let record = try ItemRecord(parsing: &reader)
-      try reader.expectEnd()
-      guard record.sequence == header.sequence else { throw reader.failure("has two sequences") }
-      let valueOffset = offset + Layout.frameHeaderLength + header.sealedMetadataLength
+      let record = try ItemRecord(parsing: &fields)
+      try fields.expectEnd()
+      guard record.sequence == header.sequence else { throw fields.failure("has two sequences") }
       content = .put(
-        BlockEntry(record: record, valueOffset: valueOffset, valueLength: header.sealedValueLength)
-      )
+        BlockEntry(
+          record: record, valueOffset: offset + header.replayLength, valueLength: header.sealedValueLength))
     case .remove:
-      content = .remove(try RemoveRecord(parsing: &reader))
+      content = .remove(try RemoveRecord(parsing: &fields))
     }
     offset += header.frameLength
     (previousTag, sequence) = (tag, header.sequence)
-    return Frame(content: content, cost: header.frameLength - header.sealedValueLength)
+    return Frame(content: content, replayLength: header.replayLength)
   }
 }

@@ -1,61 +1,57 @@
+internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import CofferCore
 
-/// The newest state of a vault that this user has seen, remembered between runs in a file outside it.
+/// The newest checkpoint of a vault that this user has seen, remembered between runs in a file outside the vault.
 ///
-/// It is raised only to states that are on the disk, so that a power loss cannot make the vault look older than
-/// its watermark. It is best effort: where it cannot be read or written there is one promise less, and the
-/// vault works. Who can write it can also read the key file, so it guards against a changed vault, not
-/// against the user's own programs.
+/// It is best effort: if it cannot be read or written, a rollback between runs is not noticed, and the vault works. A
+/// program that can write it can also read the key file, so it protects against a changed vault and not against the
+/// user's own programs.
 struct Watermark {
-  private let file: any File
-  private let vaultID: Bytes16
-  private let keys: DerivedKeys
+  private let file: StorageFile
+  private let vault: Bytes16
 
-  /// The watermark of a vault at its place, in `directory`. `nil` where it cannot be had.
+  /// Opens or creates the watermark of a vault in `directory`. Returns `nil` if that fails.
   ///
-  /// A copy elsewhere has a watermark of its own: looking into a backup is no rollback.
-  init?(in directory: String, of vault: VaultFile, keys: DerivedKeys, environment: VaultEnvironment) {
-    let vaultID = vault.header.vaultID
-    let place = Sodium.hash(vault.location.path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }
-    do throws(FileSystemError) {
-      let location = try environment.fileSystem.locate("\(directory)/\(vaultID.hex)-\(place.hex)")
-      do throws(FileSystemError) {
-        file = try location.directory.open(location.name, writable: true)
-      } catch {
-        file = try location.directory.create(location.name)
+  /// Each place of a vault has a watermark of its own, so that reading a backup elsewhere is no rollback.
+  init?(in directory: String, of vault: VaultFile, fileSystem: any FileSystem) {
+    self.vault = vault.header.vaultID
+    let place = Sodium.hash(vault.location.resolvedPath.utf8.span, count: 16)
+      .withUnsafeBytes { Bytes16($0) }
+    do throws(SecretError) {
+      let location = try StorageLocation("\(directory)/\(self.vault.hex)-\(place.hex)", in: fileSystem)
+      do throws(SecretError) { file = try location.open().file } catch {
+        file = try location.create(location.name)
       }
     } catch {
       return nil
     }
-    self.vaultID = vaultID
-    self.keys = keys
   }
 
-  /// The checkpoint it holds, or `nil` where it holds none, as when it is new, or torn by a power loss.
+  /// Returns the checkpoint, or `nil` if the file is new or was torn by a power loss.
   ///
-  /// It is not authentic under another master key: either this vault was rekeyed since, or this is a copy from
-  /// before it was. The sequence tells them apart, since rekeying never sets it back.
-  func checkpoint() -> (Checkpoint, isAuthentic: Bool)? {
+  /// The checkpoint is not authentic under another master key than the one it was written with: either the vault was
+  /// rekeyed since, or this is a copy from before it was. Rekeying never lowers the sequence, so the sequence tells the
+  /// two cases apart.
+  func checkpoint(_ keys: DerivedKeys) -> (Checkpoint, isAuthentic: Bool)? {
     do throws(SecretError) {
-      let bytes = try file.readFully(WatermarkFormat.length, at: 0, path: "the watermark")
+      let bytes = try file.read(WatermarkFormat.length, at: 0)
       let hashed = Array(bytes[..<WatermarkFormat.hashedLength])
       guard Self.withHash(hashed) == bytes else { return nil }
       let (checkpoint, mac) = try WatermarkFormat.parse(hashed)
-      return (checkpoint, Sodium.isEqual(mac, keys.watermarkMAC(checkpoint, vaultID: vaultID)))
+      return (checkpoint, Sodium.isEqual(mac, keys.watermarkMAC(checkpoint, vault: vault)))
     } catch {
       return nil
     }
   }
 
-  /// Remembers a state that is on the disk.
-  func raise(to checkpoint: Checkpoint) {
-    do throws(FileSystemError) {
-      let mac = keys.watermarkMAC(checkpoint, vaultID: vaultID)
-      try file.writeFully(Self.withHash(WatermarkFormat.hashedBytes(checkpoint, mac: mac)), at: 0)
+  /// Stores a checkpoint whose state is on the disk. A power loss must not make the vault look older than its watermark.
+  func store(_ checkpoint: Checkpoint, _ keys: DerivedKeys) {
+    let mac = keys.watermarkMAC(checkpoint, vault: vault)
+    do throws(SecretError) {
+      try file.write(Self.withHash(WatermarkFormat.hashedBytes(checkpoint, mac: mac)), at: 0)
     } catch {
-      // It stays where it was, and promises less.
+      // The watermark keeps its earlier checkpoint.
     }
   }
 

@@ -153,7 +153,7 @@ struct MemoryScenario {
         _ = consume credential
       }
       stop("key released", gone: "value")
-      try backend.rekey(others: [CanarySource(key: { canary() })])
+      try backend.rekey(credentials: [CanarySource(key: { canary() })])
       stop("rekeyed with both", gone: "value")
       let text = VaultKey.text(of: canary())
       stop("key made text", held: "value")

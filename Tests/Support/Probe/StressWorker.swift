@@ -24,7 +24,7 @@ struct StressWorker {
     step = firstStep
     random = SystemRandomNumberGenerator()
     var options = VaultOptions()
-    options.lockTimeout = 300
+    options.lockTimeout = .seconds(300)
     backend = CofferConfiguration.current().vault(at: vault, options: options)
   }
 
@@ -144,7 +144,7 @@ struct StressWorker {
     try call("", refusals: [.conflict, .locked, .configuration]) { () throws(SecretError) in
       if let removed {
         let others = slots.map { LabelledKey(label: $0.label) }
-        try backend.removeKeySlot(id: removed.id, others: others)
+        try backend.removeKeySlot(id: removed.id, credentials: others)
       } else {
         try backend.addKeySlot(LabelledKey(label: label).credential, label: label)
       }

@@ -1,6 +1,7 @@
 import CofferCore
 import CofferTestSupport
 import CofferVault
+import CofferVaultFormat
 import Foundation
 import Synchronization
 import Testing
@@ -68,7 +69,7 @@ final class Setting {
     try backend.store(
       SecretBytes(copying: canary), for: identifier("name", service: "probe"))
     let keys = try backend.withMasterKey { _, master in
-      [master.array()] + (1...7).map { Sodium.subkey($0, of: master).array() }
+      [master.array()] + Subkey.allCases.map { Sodium.subkey($0, of: master).array() }
     }
     secrets += keys.map { ("master", $0) }
   }

@@ -28,10 +28,8 @@ import Testing
   /// What the first source gives: `nil`, or `passphrase:` or `key:` and the text.
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> String? {
     guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
-    switch consume credential {
-    case .passphrase(let text): return "passphrase:" + (try text.string())
-    case .key(let key): return "key: \(key.count) bytes"
-    }
+    if credential.kind == .passphrase { return "passphrase:" + (try credential.secret.string()) }
+    return "key: \(credential.secret.count) bytes"
   }
 
   private func failure(_ configuration: CofferConfiguration) -> SecretError? {
@@ -187,12 +185,12 @@ import Testing
     let source = try #require(
       configuration.credentialSources().first { $0.name == "COFFER_PASSPHRASE_COMMAND" }
     )
-    guard let credential = try source.credential(for: vault), case .passphrase(let text) = consume credential
-    else {
+    guard let credential = try source.credential(for: vault) else {
       Issue.record("there is no passphrase")
       return
     }
-    let environment = try text.string()
+    #expect(credential.kind == .passphrase)
+    let environment = try credential.secret.string()
     #expect(environment.contains("OTHER=1"))
     #expect(!environment.contains("COFFER_") && !environment.contains("canary"))
   }

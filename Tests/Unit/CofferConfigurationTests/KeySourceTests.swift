@@ -32,8 +32,8 @@ import Testing
 
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> [UInt8]? {
     guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
-    guard case .key(let key) = consume credential else { return nil }
-    return key.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+    guard credential.kind == .key else { return nil }
+    return credential.secret.withBytes { bytes in bytes.indices.map { bytes[$0] } }
   }
 
   @Test func aKeyIsReadFromEachOfItsSources() throws {

@@ -36,9 +36,9 @@ import Testing
   /// The wait for a lock is measured by the clock that nobody sets.
   @Test func aLeapOfTheMonotonicClockEndsAWait() throws {
     let vault = try TestVault()
-    let seconds = Mutex(0.0)
+    let uptime = Mutex(Duration.zero)
     let environment = VaultEnvironment(
-      monotonicSeconds: { seconds.withLock { $0 } }, sleep: { _ in seconds.withLock { $0 += 86_400 } })
+      uptime: { uptime.withLock { $0 } }, sleep: { _ in uptime.withLock { $0 += .seconds(86_400) } })
     let holder = vault.open()
     let waiter = vault.open(environment: environment)
     try holder.transaction { transaction throws(SecretError) in

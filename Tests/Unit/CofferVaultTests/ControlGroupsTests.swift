@@ -59,14 +59,14 @@ import Testing
 
   @Test func aPassphraseThatTakesMoreIsNotStretched() throws {
     let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
-    var options = VaultOptions.cheap
-    options.memoryLeft = { 65_535 }
+    var environment = VaultEnvironment()
+    environment.memoryLeft = { 65_535 }
     let error = #expect(throws: SecretError.self) {
-      try vault.open(FixedCredential(kind: .passphrase("pass")), options: options).unlock()
+      try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
     }
     #expect(error?.code == .io)
-    #expect("\(error.map { "\($0)" } ?? "")".contains("0 MiB are left here"))
-    options.memoryLeft = { 65_536 }
-    try vault.open(FixedCredential(kind: .passphrase("pass")), options: options).unlock()
+    #expect("\(error.map { "\($0)" } ?? "")".contains("0 MiB are left"))
+    environment.memoryLeft = { 65_536 }
+    try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
   }
 }

@@ -30,24 +30,23 @@ import Testing
     root changeRoot: (inout BaseIndex) -> Void = { _ in }
   ) throws {
     let vault = try VaultFile(path: "vault", environment: environment)
-    let keys = try vault.unlock(with: [FixedCredential.key], limits: .cheap)
+    let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment).unlock(
+      vault)
     var state = try CommitSlots(reading: vault, keys: keys).state
     var bytes = try #require(disk.content(of: "vault"))
     var index = try BaseIndex(
-      parsing: keys.openRoot(
-        Array(bytes[state.rootOffset..<state.baseEnd]), tag: state.rootTag, file: vault.header.fileID,
-        offset: state.rootOffset),
-      start: vault.headerLength + 2 * Layout.pageSize, rootOffset: state.rootOffset)
+      parsing: keys.open(
+        Array(bytes[state.rootOffset..<state.baseEnd]), tag: state.rootTag,
+        .root(file: vault.header.fileID, offset: state.rootOffset)),
+      start: vault.baseStart, rootOffset: state.rootOffset)
     changeRoot(&index)
-    let root = keys.sealRoot(
-      index.bytes, file: vault.header.fileID, offset: state.rootOffset, randomness: SystemRandomness())
+    let root = keys.seal(index.bytes, .root(file: vault.header.fileID, offset: state.rootOffset))
     bytes.replaceSubrange(state.rootOffset..<state.baseEnd, with: root)
     (state.rootTag, state.tailTag) = (Bytes16(tagOf: root), Bytes16(tagOf: root))
     change(&state)
     for slot in 0...1 {
       let start = vault.headerLength + slot * Layout.pageSize
-      let page = keys.seal(
-        state, slot: slot, headerHash: vault.headerHash, randomness: SystemRandomness())
+      let page = keys.seal(state.bytes, .commitSlot(slot, headerHash: vault.headerHash))
       bytes.replaceSubrange(start..<start + Layout.pageSize, with: page)
     }
     disk.overwrite("vault", with: bytes)

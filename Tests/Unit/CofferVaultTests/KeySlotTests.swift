@@ -28,7 +28,7 @@ import Testing
     let vault = try vault(.key)
     let slot = try vault.open().addKeySlot(Self.first.credential, label: "laptop")
     #expect(slot.label == "laptop")
-    #expect(slot.kind == .passphrase(memory: 64 << 10, passes: 1))
+    #expect(slot.kind == .passphrase && slot.cost?.memory == 64 << 10 && slot.cost?.passes == 1)
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
     #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == [.key, slot.kind])
@@ -66,7 +66,7 @@ import Testing
     let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: first.id) }
     #expect(error?.code == .locked)
     #expect(try vault.bytes == before)
-    try vault.open().removeKeySlot(id: first.id, others: [Self.second])
+    try vault.open().removeKeySlot(id: first.id, credentials: [Self.second])
     #expect(try opens(vault, .key) && opens(vault, Self.second))
     #expect(try !opens(vault, Self.first))
   }
@@ -97,7 +97,7 @@ import Testing
     _ = try vault.open().addKeySlot(Self.first.credential)
     let backend = vault.open()
     for index in 0..<300 { try backend.set("\(index)", Array("value \(index)".utf8)) }
-    try backend.rekey(others: [Self.first])
+    try backend.rekey(credentials: [Self.first])
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try vault.open(Self.first).verify().secretCount == 301)
     #expect(try vault.open().get("299") == Array("value 299".utf8))

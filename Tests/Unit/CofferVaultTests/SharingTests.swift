@@ -29,7 +29,7 @@ import Testing
     defer { close(file) }
     #expect(flock(file, LOCK_EX) == 0)
     var options = VaultOptions.cheap
-    options.lockTimeout = 0.2
+    options.lockTimeout = .seconds(0.2)
     let backend = vault.open(options: options)
     let error = #expect(throws: SecretError.self) { try backend.set("a", [1]) }
     #expect(error?.code == .timedOut)
@@ -43,7 +43,7 @@ import Testing
   @Test func anotherThreadsTransactionEndsAtTheDeadline() async throws {
     let vault = try TestVault()
     var options = VaultOptions.cheap
-    options.lockTimeout = 0.2
+    options.lockTimeout = .seconds(0.2)
     let backend = vault.open(options: options)
     try backend.transaction { _ throws(SecretError) in
       let ended = DispatchSemaphoreBox()

@@ -41,8 +41,8 @@ final class RememberedPrompt: VaultCredentialSource {
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     let (mayAsk, answer) = state.withLock { ($0.mayAsk, $0.answer) }
     if let answer { return .passphrase(answer.bytes.copy()) }
-    guard mayAsk, case .passphrase(let entered)? = try prompt.credential(for: vault) else { return nil }
-    let kept = SharedSecret(entered)
+    guard mayAsk, let entered = try prompt.credential(for: vault) else { return nil }
+    let kept = SharedSecret(entered.secret.copy())
     state.withLock { $0 = State(mayAsk: false, answer: kept) }
     return .passphrase(kept.bytes.copy())
   }

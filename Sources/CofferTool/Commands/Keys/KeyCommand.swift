@@ -44,9 +44,7 @@ struct KeyListCommand: ParsableCommand {
       return try Output.standard.json(
         slots.map { slot in
           var text = Slot(id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label)
-          if case .passphrase(let memory, let passes) = slot.kind {
-            (text.memory, text.passes) = (memory, passes)
-          }
+          (text.memory, text.passes) = (slot.cost?.memory, slot.cost?.passes)
           return text
         }
       )
@@ -143,7 +141,7 @@ struct KeyRemoveCommand: ParsableCommand {
     }
     let credentials = try keyring.credentials(of: staying)
     try Progress.during("Encrypting everything anew …") {
-      try keyring.vault.removeKeySlot(id: slot.id, others: credentials)
+      try keyring.vault.removeKeySlot(id: slot.id, credentials: credentials)
     }
     keyring.forgetKept()
     note("Removed the key slot \(slot.summary). Copies of the vault from before still open with it.")
@@ -251,7 +249,7 @@ struct RekeyCommand: ParsableCommand {
   func run() throws {
     let keyring = try KeySlotEditor(global, keyFiles: keyFile)
     let credentials = try keyring.credentials(of: keyring.description.keySlots)
-    try Progress.during("Encrypting everything anew …") { try keyring.vault.rekey(others: credentials) }
+    try Progress.during("Encrypting everything anew …") { try keyring.vault.rekey(credentials: credentials) }
     keyring.forgetKept()
     note("Everything in the vault is encrypted with a new master key.")
   }

@@ -80,7 +80,7 @@ struct KeySlotEditor {
     case .key:
       let text = try Terminal().readHidden("Key of the key slot \(slot.summary): ")
       return GivenCredential(key: try RecoveryKey.parse(text), named: "the terminal")
-    case .unknown:
+    default:
       throw SecretError(
         .unsupportedVersion,
         "The key slot \(slot.summary) was made by a later version.",
@@ -132,13 +132,7 @@ extension VaultKeySlot {
   /// What is enough of the id to name the slot.
   var shortID: String { String(id.prefix(12)) }
 
-  var kindName: String {
-    switch kind {
-    case .passphrase: "passphrase"
-    case .key: "key"
-    case .unknown: "unknown"
-    }
-  }
+  var kindName: String { kind.description }
 
   /// For messages: the label is anyone's to choose.
   var summary: String { "\(shortID) (\(kindName)\(label.isEmpty ? "" : ", “\(label.printable)”"))" }

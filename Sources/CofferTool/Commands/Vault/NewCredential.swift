@@ -61,11 +61,7 @@ struct NewCredential: ~Copyable {
   ) throws(SecretError) -> SecretBytes? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
     for source in configuration.credentialSources() where isFitting(source.name) {
-      switch try source.credential(for: future) {
-      case .key(let secret)?: return secret
-      case .passphrase(let secret)?: return secret
-      case nil: continue
-      }
+      if let credential = try source.credential(for: future) { return credential.secret.copy() }
     }
     return nil
   }

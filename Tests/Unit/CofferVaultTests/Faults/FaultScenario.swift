@@ -77,12 +77,12 @@ struct FaultScenario: CustomStringConvertible {
   private static func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
     VaultEnvironment(
       fileSystem: disk, now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0,
-      monotonicSeconds: { 0 }, sleep: { _ in })
+      uptime: { .zero }, sleep: { _ in })
   }
 
   private static func open(_ environment: VaultEnvironment) -> VaultBackend {
     var options = VaultOptions.cheap
-    options.lockTimeout = 0
+    options.lockTimeout = .seconds(0)
     return VaultBackend(
       path: path, credentials: [FixedCredential.key, FixedCredential.otherKey], options: options,
       environment: environment)

@@ -116,7 +116,7 @@ import Testing
     ] {
       let error = #expect(throws: SecretError.self) { try change() }
       #expect(error?.code == .denied)
-      #expect(error?.reason.contains("mounted") ?? false)
+      #expect(error?.reason.contains("mount point") ?? false)
       #expect(error?.advice?.contains("mount its directory") ?? false)
     }
     let fresh = scenario.open()

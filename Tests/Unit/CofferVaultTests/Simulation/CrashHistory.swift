@@ -20,10 +20,10 @@ struct CrashHistory {
 
   /// Time goes on whenever somebody asks for it, so that every wait ends.
   private final class Clock: @unchecked Sendable {  // each history has one thread
-    private var seconds = 0.0
-    func next() -> Double {
-      seconds += 0.05
-      return seconds
+    private var uptime = Duration.zero
+    func next() -> Duration {
+      uptime += .milliseconds(50)
+      return uptime
     }
   }
   private typealias Content = CrashContent
@@ -47,7 +47,7 @@ struct CrashHistory {
     let clock = Clock()
     environment = VaultEnvironment(
       fileSystem: disk, randomness: SeededRandomness(seed: seed ^ 0xA5A5, hasFixedNonces: hasFixedNonces),
-      now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, monotonicSeconds: { clock.next() },
+      now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, uptime: { clock.next() },
       sleep: { _ in })
     // A few changes are enough for the next to write the file anew.
     environment.compactionThreshold = 1000
@@ -63,7 +63,7 @@ struct CrashHistory {
   private static var options: VaultOptions {
     var options = VaultOptions.cheap
     options.passphraseMemory = 8192
-    options.lockTimeout = 1
+    options.lockTimeout = .seconds(1)
     return options
   }
 

@@ -31,7 +31,7 @@ import Testing
   @Test func whatIsAcknowledgedAfterAKillIsKept() throws {
     func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
       VaultEnvironment(
-        fileSystem: disk, randomness: SeededRandomness(seed: 1), user: 0, monotonicSeconds: { 0 },
+        fileSystem: disk, randomness: SeededRandomness(seed: 1), user: 0, uptime: { .zero },
         sleep: { _ in })
     }
     func open(_ disk: SimulatedDisk) -> VaultBackend {

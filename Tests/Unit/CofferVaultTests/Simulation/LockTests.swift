@@ -15,15 +15,15 @@ import Testing
   private func environment(sleep: @escaping @Sendable () -> Void = {}) -> VaultEnvironment {
     let clock = Clock()
     return VaultEnvironment(
-      fileSystem: disk, user: 0, monotonicSeconds: { clock.seconds },
-      sleep: { seconds in
-        clock.seconds += max(seconds, 0.01)
+      fileSystem: disk, user: 0, uptime: { clock.uptime },
+      sleep: { duration in
+        clock.uptime += max(duration, .milliseconds(10))
         sleep()
       })
   }
 
   private final class Clock: @unchecked Sendable {  // each test has one thread
-    var seconds = 0.0
+    var uptime = Duration.zero
   }
 
   /// What a test keeps open, to keep a file locked.
@@ -33,7 +33,7 @@ import Testing
 
   private func open(_ environment: VaultEnvironment) -> VaultBackend {
     var options = VaultOptions.cheap
-    options.lockTimeout = 1
+    options.lockTimeout = .seconds(1)
     return VaultBackend(
       path: "vault", credentials: [FixedCredential.key], options: options, environment: environment)
   }
@@ -41,7 +41,8 @@ import Testing
   private func locked(writing bytes: [UInt8] = []) throws -> any File {
     let file = try disk.locate("vault").directory.open("vault", writable: true)
     #expect(try file.tryLock(exclusive: true))
-    try file.writeFully(bytes, at: file.status().size)
+    let written = try bytes.withUnsafeBytes { try file.write($0, at: file.status().size) }
+    #expect(written == bytes.count)
     return file
   }
 

@@ -126,7 +126,7 @@ struct TamperedVault: Sendable {
   private static func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
     VaultEnvironment(
       fileSystem: disk, now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0,
-      monotonicSeconds: { 0 }, sleep: { _ in })
+      uptime: { .zero }, sleep: { _ in })
   }
 
   private static func open(_ environment: VaultEnvironment) -> VaultBackend {
@@ -225,7 +225,8 @@ struct VaultAnatomy {
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     let vault = try VaultFile(path: "vault", environment: environment)
-    let keys = try vault.unlock(with: [FixedCredential.key], limits: .cheap)
+    let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment).unlock(
+      vault)
     let open = try UnlockedVault(vault, keys: keys)
     let state = open.state
     headerLength = vault.headerLength

@@ -2,19 +2,19 @@
 internal import CLibsecret
 internal import Dispatch
 
-/// Cancels GLib calls that have no timeout of their own.
+/// A deadline for GLib calls that have none: cancels them once `seconds` have passed.
 ///
-/// The timer runs on a Dispatch queue, and so needs no main loop.
-struct TimedCancellation: ~Copyable {
+/// The timer runs on a Dispatch queue, so that it needs no main loop.
+struct Cancellation: ~Copyable {
   let raw: UnsafeMutablePointer<GCancellable>
   private let timer: any DispatchSourceTimer
 
-  init(after timeout: Duration) {
+  init(after seconds: Double) {
     raw = g_cancellable_new()
     let target = Target(raw: raw)
     timer = DispatchSource.makeTimerSource(queue: .global())
     timer.setEventHandler { g_cancellable_cancel(target.raw) }
-    timer.schedule(deadline: .now() + timeout / .seconds(1))
+    timer.schedule(deadline: .now() + seconds)
     timer.activate()
   }
 
@@ -23,8 +23,8 @@ struct TimedCancellation: ~Copyable {
     g_object_unref(raw)
   }
 
-  /// The timer's own reference, because the timer may fire while `deinit` runs.
-  private final class Target: @unchecked Sendable {  // a GCancellable may be used from several threads
+  /// A reference of the timer's own, so that it may fire while the owner lets go.
+  private final class Target: @unchecked Sendable {  // a GCancellable is made for several threads
     let raw: UnsafeMutablePointer<GCancellable>
     init(raw: UnsafeMutablePointer<GCancellable>) {
       self.raw = raw

@@ -1,0 +1,52 @@
+package import CofferCore
+package import CofferVaultFormat
+
+/// The 32-byte secret of one key slot. It wraps master keys and unwraps them.
+package struct SlotKey: ~Copyable {
+  private let secret: SecretBytes
+
+  package init(_ secret: consuming SecretBytes) { self.secret = secret }
+
+  /// The key that wraps the master key in one slot, and the commitment to it.
+  private struct Derived: ~Copyable {
+    let key: SecretBytes
+    let commitment: [UInt8]
+  }
+
+  private borrowing func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
+    let both = SecretBytes(count: 64) {
+      Sodium.keyedHash(HashedMessage.slotKey(vault: vault, slotHeader: slotHeader), key: secret, into: $0)
+    }
+    return both.withBytes { both in
+      Derived(
+        key: SecretBytes(copying: both.extracting(first: 32)),
+        commitment: both.extracting(last: 32).withUnsafeBytes { Array($0) })
+    }
+  }
+
+  /// Makes a slot with the header `slotHeader` that wraps `master`.
+  package borrowing func wrap(
+    _ master: borrowing SecretBytes, vault: Bytes16, slotHeader: [UInt8], randomness: any Randomness
+  ) throws(SecretError) -> KeySlot {
+    let derived = derive(vault: vault, slotHeader: slotHeader)
+    let data = HashedMessage.wrappedKey(vault: vault, slotHeader: slotHeader)
+    let wrapped = master.withBytes {
+      Sodium.seal($0, associatedData: data, key: derived.key, randomness: randomness)
+    }
+    return try KeySlot(header: slotHeader, commitment: derived.commitment, wrappedKey: wrapped)
+  }
+
+  /// Returns the master key in `slot`, or `nil` if the slot has another secret. Throws `.tampered` if the slot has this
+  /// secret and its wrapped key is damaged.
+  package borrowing func unwrap(_ slot: KeySlot, vault: Bytes16) throws(SecretError) -> SecretBytes? {
+    let derived = derive(vault: vault, slotHeader: slot.header)
+    guard Sodium.isEqual(derived.commitment, slot.commitment) else { return nil }
+    let data = HashedMessage.wrappedKey(vault: vault, slotHeader: slot.header)
+    var isAuthentic = false
+    let master = SecretBytes(count: 32) {
+      isAuthentic = Sodium.open(slot.wrappedKey.span, associatedData: data, key: derived.key, into: $0)
+    }
+    guard isAuthentic else { throw .tampered("a key slot's wrapped key is not authentic") }
+    return master
+  }
+}

@@ -1,0 +1,112 @@
+package import CofferCore
+internal import CofferVaultFormat
+
+/// The credential sources of a vault in their order, with the limits that apply to them.
+package struct CredentialChain: Sendable {
+  private let sources: [any VaultCredentialSource]
+  let options: VaultOptions
+  let environment: VaultEnvironment
+
+  package init(
+    _ sources: [any VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
+  ) {
+    self.sources = sources
+    self.options = options
+    self.environment = environment
+  }
+
+  /// The same chain with further sources at its end.
+  func appending(_ others: [any VaultCredentialSource]) -> CredentialChain {
+    CredentialChain(sources + others, options: options, environment: environment)
+  }
+
+  /// What a search did not open.
+  struct Misses {
+    /// The names of the sources that returned a key or a passphrase.
+    var tried: [String] = []
+    /// The slots that were passed over because of their cost, with the errors.
+    var refusals: [(slot: Bytes16, error: SecretError)] = []
+  }
+
+  /// Asks each source in order and tries its credential on each of `slots` that no credential has opened yet.
+  ///
+  /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for each
+  /// credential that is a master key. Either ends the search by returning `false`. A slot whose cost exceeds the limits
+  /// is passed over. Any other error ends the search.
+  @discardableResult
+  func open(
+    _ slots: [KeySlot], of file: VaultFile,
+    useMasterKey: (borrowing SecretBytes) throws(SecretError) -> Bool = { _ in true },
+    use: (KeySlot, borrowing SlotKey, borrowing SecretBytes) throws(SecretError) -> Bool
+  ) throws(SecretError) -> Misses {
+    let description = file.description
+    var misses = Misses()
+    var opened: Set<Bytes16> = []
+    for source in sources {
+      guard let credential = try source.credential(for: description) else { continue }
+      if credential.kind == .masterKey {
+        guard try useMasterKey(credential.secret) else { return misses }
+        continue
+      }
+      misses.tried.append(source.name)
+      for slot in slots where !opened.contains(slot.id) {
+        do throws(SecretError) {
+          guard
+            let key = try slot.scheme?.key(for: credential, options: options, environment: environment),
+            let master = try key.unwrap(slot, vault: file.header.vaultID)
+          else { continue }
+          opened.insert(slot.id)
+          guard try use(slot, key, master) else { return misses }
+        } catch {
+          guard error.code == .costLimitExceeded else { throw error }
+          misses.refusals.append((slot.id, error))
+        }
+      }
+    }
+    return misses
+  }
+
+  // MARK: Unlocking
+
+  /// The number of slots with a cost that are tried to unlock a vault.
+  private static let maximumCostlySlots = 4
+
+  /// Returns the keys of the vault from the first source whose credential opens a slot.
+  ///
+  /// Throws `.locked` if no source returns a credential, `.wrongKey` if no credential opens the vault,
+  /// `.costLimitExceeded` if a slot was passed over as well, and what a source throws.
+  package func unlock(_ file: VaultFile) throws(SecretError) -> DerivedKeys {
+    var costlySlots = 0
+    let slots = file.header.slots.filter { slot in
+      if slot.scheme?.cost != nil { costlySlots += 1 }
+      return slot.scheme?.cost == nil || costlySlots <= Self.maximumCostlySlots
+    }
+    var keys: DerivedKeys?
+    let misses = try open(
+      slots, of: file,
+      useMasterKey: { master throws(SecretError) in
+        let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
+        // A master key that was kept is obsolete once the vault has another.
+        guard candidate.isCommitted(to: file.header) else { return true }
+        try candidate.authenticate(file.header)
+        keys = candidate
+        return false
+      },
+      use: { _, _, master throws(SecretError) in
+        let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
+        try candidate.authenticate(file.header)
+        keys = candidate
+        return false
+      })
+    if let keys { return keys }
+    if let refusal = misses.refusals.last { throw refusal.error }
+    if misses.tried.isEmpty {
+      throw SecretError(
+        .locked, "The vault at \(file.path) is locked, and no key for it was found.",
+        advice: "Set COFFER_KEY_FILE, or one of the other sources of keys.")
+    }
+    throw SecretError(
+      .wrongKey, "No key opens the vault at \(file.path); tried: \(misses.tried.joined(separator: ", ")).",
+      advice: "Check that the key or passphrase is the one for this vault; a damaged header looks the same.")
+  }
+}

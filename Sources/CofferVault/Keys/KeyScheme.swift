@@ -1,0 +1,45 @@
+public import CofferCore
+internal import CofferVaultFormat
+
+extension VaultKeySlot.Kind {
+  /// A 32-byte key fits the slot.
+  public static let key = VaultKeySlot.Kind("key")
+}
+
+extension VaultCredential.Kind {
+  /// A 32-byte key.
+  public static let key = VaultCredential.Kind("key")
+}
+
+extension VaultCredential {
+  /// A 32-byte key, such as ``VaultKey/generate()`` makes.
+  public static func key(_ key: consuming SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
+}
+
+/// The slot of a random key, which is the slot's secret as it is.
+extension KeyParameters: KeySlotScheme {
+  static var kind: VaultKeySlot.Kind { .key }
+  var cost: VaultKeySlot.Cost? { nil }
+
+  static func newSlot(
+    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> NewSlot? {
+    guard credential.kind == .key else { return nil }
+    guard credential.secret.count == VaultKey.length else {
+      throw SecretError(
+        .invalidKey,
+        "The key is \(credential.secret.count) bytes long instead of \(VaultKey.length).",
+        advice: "Use a key that Coffer made.")
+    }
+    return NewSlot(
+      parameters: KeyParameters(salt: environment.randomness.array(16)),
+      key: SlotKey(credential.secret.copy()))
+  }
+
+  func key(
+    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> SlotKey? {
+    guard credential.kind == .key else { return nil }
+    return SlotKey(credential.secret.copy())
+  }
+}

@@ -1,0 +1,81 @@
+public import CofferCore
+internal import CofferVaultFormat
+
+extension VaultKeySlot.Kind {
+  /// A passphrase fits the slot.
+  public static let passphrase = VaultKeySlot.Kind("passphrase")
+}
+
+extension VaultCredential.Kind {
+  /// A passphrase.
+  public static let passphrase = VaultCredential.Kind("passphrase")
+}
+
+extension VaultCredential {
+  /// A passphrase of 1 byte to 1 MiB, which Argon2id stretches. It may contain any bytes.
+  public static func passphrase(_ passphrase: consuming SecretBytes) -> VaultCredential {
+    VaultCredential(.passphrase, passphrase)
+  }
+}
+
+/// The slot of a passphrase, which Argon2id stretches to the slot's secret.
+extension PassphraseParameters: KeySlotScheme {
+  static var kind: VaultKeySlot.Kind { .passphrase }
+  var cost: VaultKeySlot.Cost? { VaultKeySlot.Cost(memory: Int(memory) * 1024, passes: Int(passes)) }
+
+  /// A longer passphrase is a mistake, such as a wrong file.
+  private static let maximumLength = 1 << 20
+  /// The least memory that Argon2id accepts, in bytes.
+  private static let minimumMemory = 8192
+
+  static func newSlot(
+    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> NewSlot? {
+    guard credential.kind == .passphrase else { return nil }
+    guard (1...maximumLength).contains(credential.secret.count) else {
+      throw SecretError(
+        .invalidKey, "The passphrase is \(credential.secret.count) bytes long.",
+        advice: "Use 1 to \(maximumLength) bytes, and more than a few.")
+    }
+    let parameters = PassphraseParameters(
+      passes: UInt32(clamping: options.passphrasePasses),
+      memory: UInt32(clamping: options.passphraseMemory / 1024), salt: environment.randomness.array(16))
+    let key = try parameters.stretch(credential.secret, options, environment)
+    return NewSlot(parameters: parameters, key: key)
+  }
+
+  func key(
+    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> SlotKey? {
+    guard credential.kind == .passphrase else { return nil }
+    return try stretch(credential.secret, options, environment)
+  }
+
+  /// Throws `.costLimitExceeded` before a derivation that exceeds the limits, `.tampered` for a cost that no writer sets,
+  /// and `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
+  private func stretch(
+    _ passphrase: borrowing SecretBytes, _ options: VaultOptions, _ environment: VaultEnvironment
+  ) throws(SecretError) -> SlotKey {
+    let bytes = Int(memory) * 1024
+    guard passes >= 1, bytes >= Self.minimumMemory else {
+      throw .tampered("the cost of a key slot is below the minimum")
+    }
+    guard bytes <= options.maximumPassphraseMemory, passes <= options.maximumPassphrasePasses else {
+      throw SecretError(
+        .costLimitExceeded,
+        "A passphrase of this vault requires \(bytes >> 20) MiB of memory and \(passes) passes.",
+        advice: "If you chose that cost, raise the limits; otherwise do not trust the file.")
+    }
+    let left = environment.memoryLeft()
+    guard bytes <= left ?? .max,
+      let secret = Sodium.stretch(passphrase, salt: salt, passes: Int(passes), memory: bytes)
+    else {
+      let available = left.map { ", and \($0 >> 20) MiB are left" } ?? ""
+      throw SecretError(
+        .io,
+        "There is not enough memory to stretch the passphrase: it requires \(bytes >> 20) MiB\(available).",
+        advice: "Free some or raise the limit, or open the vault with a key file.")
+    }
+    return SlotKey(secret)
+  }
+}

@@ -1,0 +1,186 @@
+package import CofferCore
+package import CofferSystem
+internal import CofferVaultFormat
+internal import Glibc
+
+// The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes short reads
+// and writes, and turns failures into errors about the vault's path.
+
+/// Repeats `call` while a signal interrupts it. For the calls that are documented to fail with `EINTR`.
+private func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
+  while true {
+    do throws(FileSystemError) { return try call() } catch {
+      if error.number != EINTR { throw error }
+    }
+  }
+}
+
+/// Makes a call, and throws its failure as an error about `path`. `action` is a verb for the message.
+private func perform<R>(
+  _ action: String, path: String, _ call: () throws(FileSystemError) -> R
+) throws(SecretError) -> R {
+  do throws(FileSystemError) { return try uninterrupted(call) } catch {
+    throw .io(error, action, path: path)
+  }
+}
+
+/// An open file of a vault.
+package struct StorageFile: Sendable {
+  private let file: any File
+  package let path: String
+
+  /// `path` is for messages.
+  package init(_ file: any File, path: String) {
+    self.file = file
+    self.path = path
+  }
+
+  func status() throws(SecretError) -> FileStatus { try perform("read", path: path, file.status) }
+
+  /// The size of the file in bytes.
+  func size() throws(SecretError) -> Int { try status().size }
+
+  /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them.
+  package func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+    var failure: SecretError?
+    var filled = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      let buffer = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: count)
+      do throws(SecretError) {
+        while filled < count {
+          let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+          let read = try perform("read", path: path) { () throws(FileSystemError) in
+            try file.read(into: rest, at: offset + filled)
+          }
+          if read == 0 { break }
+          filled += read
+        }
+      } catch { failure = error }
+      initialized = filled
+    }
+    if let failure { throw failure }
+    guard filled == count else { throw .tampered("the file is cut short") }
+    return bytes
+  }
+
+  /// Writes all of `bytes` at `offset`.
+  package func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
+    var written = 0
+    while written < bytes.count {
+      written += try perform("write", path: path) { () throws(FileSystemError) in
+        let result = bytes.withUnsafeBytes { buffer in
+          Result { () throws(FileSystemError) in
+            try file.write(UnsafeRawBufferPointer(rebasing: buffer[written...]), at: offset + written)
+          }
+        }
+        let count = try result.get()
+        guard count > 0 else { throw FileSystemError(EIO) }
+        return count
+      }
+    }
+  }
+
+  package func truncate(to size: Int) throws(SecretError) {
+    try perform("write", path: path) { () throws(FileSystemError) in try file.truncate(to: size) }
+  }
+
+  /// Waits until the file's data is on the disk.
+  package func synchronizeData() throws(SecretError) {
+    try perform("write", path: path, file.synchronizeData)
+  }
+
+  /// Waits until the file's data and metadata are on the disk.
+  package func synchronize() throws(SecretError) { try perform("write", path: path, file.synchronize) }
+
+  /// Takes the advisory lock. Returns `false` if another process or another open file has it.
+  package func tryLock(exclusive: Bool) throws(SecretError) -> Bool {
+    try perform("lock", path: path) { () throws(FileSystemError) in try file.tryLock(exclusive: exclusive) }
+  }
+
+  package func unlock() throws(SecretError) { try perform("unlock", path: path, file.unlock) }
+}
+
+/// The place of a vault: a name in an open directory.
+package struct StorageLocation: Sendable {
+  private let location: Location
+  /// The path as the user gave it, for messages.
+  package let path: String
+
+  /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of an error.
+  package init(
+    _ path: String, in fileSystem: any FileSystem, to action: String = "open"
+  ) throws(SecretError) {
+    self.path = path
+    location = try perform(action, path: path) { () throws(FileSystemError) in try fileSystem.locate(path) }
+  }
+
+  /// The name in its directory.
+  package var name: String { location.name }
+  /// The path without links.
+  package var resolvedPath: String { location.path }
+
+  /// Opens the file for writing, or for reading only if the system does not permit writing.
+  package func open() throws(SecretError) -> (file: StorageFile, isWritable: Bool) {
+    func open(writable: Bool) throws(FileSystemError) -> any File {
+      try location.directory.open(location.name, writable: writable)
+    }
+    let (file, isWritable) = try perform("open", path: path) { () throws(FileSystemError) in
+      do throws(FileSystemError) { return (try open(writable: true), true) } catch {
+        guard [EACCES, EPERM, EROFS].contains(error.number) else { throw error }
+        return (try open(writable: false), false)
+      }
+    }
+    return (StorageFile(file, path: path), isWritable)
+  }
+
+  /// Creates a file of mode 0600 with another name in the same directory. Throws `.alreadyExists`.
+  package func create(_ name: String) throws(SecretError) -> StorageFile {
+    let file = try perform("write", path: path) { () throws(FileSystemError) in
+      try location.directory.create(name)
+    }
+    return StorageFile(file, path: path)
+  }
+
+  /// The status of the file that has the name now.
+  package func status() throws(SecretError) -> FileStatus {
+    do throws(FileSystemError) { return try location.directory.status(of: name) } catch {
+      throw .io(error, "open", path: path)
+    }
+  }
+
+  /// Throws `.alreadyExists` if there is anything with the name.
+  func requireVacant() throws(SecretError) {
+    do throws(FileSystemError) { _ = try location.directory.status(of: name) } catch {
+      if error.number == ENOENT { return }
+      throw .io(error, "make", path: path)
+    }
+    throw .io(FileSystemError(EEXIST), "make", path: path)
+  }
+
+  /// Moves the file `source` of the same directory here. Throws `.alreadyExists` without `replacing` if the name is
+  /// taken, and `.denied` if the file here is a mount point.
+  package func rename(from source: String, replacing: Bool) throws(SecretError) {
+    do throws(FileSystemError) {
+      try location.directory.rename(source, to: name, replacing: replacing)
+    } catch {
+      throw error.number == EBUSY ? .mountedFile(path: path) : .io(error, "write", path: path)
+    }
+  }
+
+  /// Removes another file of the same directory.
+  package func remove(_ name: String) throws(SecretError) {
+    do throws(FileSystemError) { try location.directory.remove(name) } catch {
+      throw .io(error, "write", path: path)
+    }
+  }
+
+  /// Waits until the entries of the directory are on the disk.
+  package func synchronize() throws(SecretError) {
+    try perform("write", path: path, location.directory.synchronize)
+  }
+
+  /// Begins to watch the directory.
+  func watch() throws(SecretError) -> any DirectoryWatch {
+    try perform("watch", path: path, location.directory.watch)
+  }
+}

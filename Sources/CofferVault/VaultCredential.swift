@@ -1,0 +1,68 @@
+public import CofferCore
+
+/// A secret that opens a vault. It is wiped when it is released.
+///
+/// Make one with ``key(_:)``, ``passphrase(_:)`` or ``masterKey(_:)``.
+public struct VaultCredential: ~Copyable, Sendable {
+  /// The kind of a credential. Later versions may add kinds.
+  public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    /// The name of the kind, such as `passphrase`.
+    public let description: String
+
+    init(_ name: String) { description = name }
+  }
+
+  public let kind: Kind
+  /// The bytes of the key or of the passphrase.
+  public let secret: SecretBytes
+
+  init(_ kind: Kind, _ secret: consuming SecretBytes) {
+    self.kind = kind
+    self.secret = secret
+  }
+}
+
+extension VaultCredential.Kind {
+  /// The vault's master key itself.
+  public static let masterKey = VaultCredential.Kind("master key")
+}
+
+extension VaultCredential {
+  /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a derivation
+  /// until the master key is changed.
+  ///
+  /// A master key fits no key slot, so it cannot be added to a vault, and it cannot be removed by itself. Prefer a key
+  /// for anything that is kept longer than a session.
+  public static func masterKey(_ master: consuming SecretBytes) -> VaultCredential {
+    VaultCredential(.masterKey, master)
+  }
+}
+
+/// A source of credentials for a vault: a file, an environment variable, a prompt.
+///
+/// A vault asks its sources in order when it is first used, and again when another process has changed its master key.
+/// Methods are called from any thread.
+public protocol VaultCredentialSource: Sendable {
+  /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
+  var name: String { get }
+
+  /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked. Throws if the
+  /// source should have a credential and cannot return it; then no other source is asked.
+  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential?
+}
+
+/// What can be known of a vault without opening it.
+public struct VaultDescription: Sendable {
+  /// The path that the vault is opened by.
+  public let path: String
+  /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
+  public let id: String
+  /// The key slots in their order. They are not authenticated.
+  public let keySlots: [VaultKeySlot]
+
+  package init(path: String, id: String, keySlots: [VaultKeySlot]) {
+    self.path = path
+    self.id = id
+    self.keySlots = keySlots
+  }
+}

@@ -1,0 +1,47 @@
+internal import CofferVaultFormat
+public import FoundationEssentials
+
+/// One way to open a vault, as its header describes it.
+public struct VaultKeySlot: Hashable, Sendable {
+  /// The kind of a slot, which decides what credentials fit it. Later versions may add kinds.
+  public struct Kind: Hashable, Sendable, CustomStringConvertible {
+    /// The name of the kind, such as `passphrase`.
+    public let description: String
+
+    init(_ name: String) { description = name }
+
+    /// Made by a later version of Coffer. No credential of this version fits it.
+    public static let unknown = Kind("unknown")
+  }
+
+  /// The cost of a derivation.
+  public struct Cost: Hashable, Sendable {
+    /// Bytes.
+    public let memory: Int
+    /// Passes of Argon2id over the memory.
+    public let passes: Int
+  }
+
+  /// 32 lower-case hexadecimal digits. All zeros if the kind is ``Kind/unknown``.
+  public let id: String
+  public let kind: Kind
+  /// The cost of trying a credential, or `nil` if it is negligible.
+  public let cost: Cost?
+  public let created: Date
+  /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.
+  public let label: String
+
+  package init(id: String, kind: Kind, cost: Cost? = nil, created: Date, label: String) {
+    self.id = id
+    self.kind = kind
+    self.cost = cost
+    self.created = created
+    self.label = label
+  }
+
+  init(_ slot: KeySlot) {
+    self.init(
+      id: slot.id.hex, kind: slot.scheme.map { type(of: $0).kind } ?? .unknown, cost: slot.scheme?.cost,
+      created: Timestamp.date(slot.created), label: slot.label)
+  }
+}

@@ -1,0 +1,55 @@
+/// A field of the format that can be encoded.
+package protocol Field {
+  func append(to bytes: inout [UInt8])
+}
+
+/// Encodes fields one after the other. Integers are little-endian, and an `Int` is a `u64` and must not be negative.
+package func encode<each F: Field>(_ fields: repeat each F) -> [UInt8] {
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(64)
+  repeat (each fields).append(to: &bytes)
+  return bytes
+}
+
+extension Field where Self: FixedWidthInteger {
+  package func append(to bytes: inout [UInt8]) {
+    withUnsafeBytes(of: littleEndian) { bytes.append(contentsOf: $0) }
+  }
+}
+
+extension UInt8: Field {}
+extension UInt16: Field {}
+extension UInt32: Field {}
+extension Int64: Field {}
+extension UInt64: Field {}
+
+extension Int: Field {
+  package func append(to bytes: inout [UInt8]) { UInt64(self).append(to: &bytes) }
+}
+
+extension [UInt8]: Field {
+  package func append(to bytes: inout [UInt8]) { bytes += self }
+}
+
+/// The UTF-8 bytes without a length or a terminator.
+extension String: Field {
+  package func append(to bytes: inout [UInt8]) { bytes += utf8 }
+}
+
+/// Reserved bytes.
+package struct Zeros: Field {
+  private let count: Int
+
+  package init(_ count: Int) { self.count = count }
+
+  package func append(to bytes: inout [UInt8]) { bytes.append(contentsOf: repeatElement(0, count: count)) }
+}
+
+/// A text with its `u16` length.
+package struct Text: Field {
+  private let text: String
+
+  package init(_ text: String) { self.text = text }
+
+  package func append(to bytes: inout [UInt8]) { bytes += encode(UInt16(text.utf8.count), text) }
+}
