@@ -8,47 +8,47 @@ extension ConformanceCheck {
   }
 
   static let changeChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "changes-are-told", omittedBy: .changes, applies: isObservable) { context in
-      let (listener, other) = (try context.listen(), try context.listen())
-      let (a, b) = (try context.identifier("a"), try context.identifier("b"))
-      // One at a time, so that it holds for a backend that puts several changes into one.
-      for (name, change) in context.changesOfTwo(a, b) {
-        let before = (listener.mark(), other.mark())
+    ConformanceCheck(name: "changes-are-reported", omittedBy: .changes, applies: isObservable) { context in
+      let subscribers = try ["the first subscriber", "the second subscriber"].map(context.subscribe)
+      // Waits after each change, because a backend may coalesce changes that follow each other.
+      for (identifier, change) in try context.fourChanges() {
+        let counts = subscribers.map(\.count)
         try change()
-        try listener.expectChange(name == "b" ? b : a, since: before.0, "the first subscriber")
-        try other.expectChange(name == "b" ? b : a, since: before.1, "the second subscriber")
+        for (subscriber, count) in zip(subscribers, counts) {
+          try subscriber.expect(identifier, after: count)
+        }
       }
     },
 
     ConformanceCheck(name: "each-change-once", omittedBy: [.changes, .exactChanges], applies: isObservable) {
       context in
-      let listeners = [try context.listen(), try context.listen()]
-      let (a, b) = (try context.identifier("a"), try context.identifier("b"))
-      for (_, change) in context.changesOfTwo(a, b) { try change() }
-      for listener in listeners { try listener.expectExactly([a, a, a, b]) }
+      let subscribers = try ["the first subscriber", "the second subscriber"].map(context.subscribe)
+      let changes = try context.fourChanges()
+      for (_, change) in changes { try change() }
+      for subscriber in subscribers { try subscriber.expectExactly(changes.map(\.identifier)) }
     },
 
     ConformanceCheck(name: "removing-nothing-is-no-change", omittedBy: .changes, applies: isObservable) {
       context in
-      let listener = try context.listen()
-      let (absent, last) = (try context.identifier("absent"), try context.identifier("last"))
-      let mark = listener.mark()
+      let subscriber = try context.subscribe("a subscriber")
+      let (absent, last) = try context.identifiers("absent", "last")
+      let count = subscriber.count
       try context.backend.remove(absent)
       try context.store("1", last)
-      try listener.expectChange(last, since: mark, "the subscriber")
-      try context.expect(!listener.changes.contains(absent), "a change was told where there was none")
+      try subscriber.expect(last, after: count)
+      try subscriber.expectNone(of: absent, "the removal of an absent secret")
     },
 
-    ConformanceCheck(name: "late-subscribers-hear-the-rest", omittedBy: .changes, applies: isObservable) {
+    ConformanceCheck(name: "late-subscribers-get-later-changes", omittedBy: .changes, applies: isObservable) {
       context in
-      let early = try context.listen()
-      let (a, b) = (try context.identifier("a"), try context.identifier("b"))
+      let early = try context.subscribe("the first subscriber")
+      let (a, b) = try context.identifiers("a", "b")
       try context.store("1", a)
-      try early.expectChange(a, since: 0, "the first subscriber")
-      let late = try context.listen()
+      try early.expect(a, after: 0)
+      let late = try context.subscribe("a subscriber, after another one has stopped")
       early.stop()
       try context.store("2", b)
-      try late.expectChange(b, since: 0, "a subscriber, after another had stopped")
+      try late.expect(b, after: 0)
     },
 
     ConformanceCheck(
@@ -57,113 +57,115 @@ extension ConformanceCheck {
       applies: { $0 is any ObservableSecretBackend & TransactionalSecretBackend }
     ) { context in
       guard let backend = context.backend as? any TransactionalSecretBackend else { return }
-      let listener = try context.listen()
-      let (a, b, never) = (
-        try context.identifier("a"), try context.identifier("b"), try context.identifier("never")
-      )
-      try context.expectError([.conflict], from: "a transaction whose closure throws") {
-        () throws(SecretError) in
+      let subscriber = try context.subscribe("a subscriber")
+      let (a, b) = try context.identifiers("a", "b")
+      let never = try context.identifier("never")
+      try context.expectError([.conflict], "a transaction whose closure throws") { () throws(SecretError) in
         try backend.transaction { transaction throws(SecretError) in
-          try transaction.store(SecretBytes(copying: "0"), for: never, metadata: nil)
-          throw SecretError(.conflict, "The check gave up its transaction.")
+          try transaction.store("0", never)
+          throw SecretError(.conflict, "The check cancelled its transaction.")
         }
       }
-      let mark = listener.mark()
+      let count = subscriber.count
       try backend.transaction { transaction throws(SecretError) in
-        try transaction.store(SecretBytes(copying: "1"), for: a, metadata: nil)
-        try transaction.store(SecretBytes(copying: "2"), for: b, metadata: nil)
+        try transaction.store("1", a)
+        try transaction.store("2", b)
       }
-      try listener.expectChange(a, since: mark, "the subscriber")
-      try listener.expectChange(b, since: mark, "the subscriber")
-      try context.expect(
-        !listener.changes.contains(never),
-        "a change was told of a transaction that was given up"
-      )
+      try subscriber.expect(a, after: count)
+      try subscriber.expect(b, after: count)
+      try subscriber.expectNone(of: never, "a cancelled transaction")
     },
   ]
 }
 
 extension ConformanceContext {
-  /// Store, overwrite and remove one secret, then store another.
-  fileprivate func changesOfTwo(
-    _ a: SecretIdentifier,
-    _ b: SecretIdentifier
-  ) -> [(name: String, change: () throws -> Void)] {
-    [
-      ("a", { try store("1", a) }), ("a", { try store("2", a) }), ("a", { try backend.remove(a) }),
-      ("b", { try store("3", b) }),
+  /// Stores, overwrites and removes one secret, then stores another.
+  fileprivate func fourChanges() throws -> [(identifier: SecretIdentifier, change: () throws -> Void)] {
+    let (a, b) = try identifiers("a", "b")
+    return [
+      (a, { try store("1", a) }), (a, { try store("2", a) }), (a, { try backend.remove(a) }),
+      (b, { try store("3", b) }),
     ]
   }
 
-  /// Subscribes to the backend's changes, until the check ends.
-  fileprivate func listen() throws -> ChangeListener {
+  fileprivate func subscribe(_ name: String) throws -> Subscriber {
     guard let backend = backend as? any ObservableSecretBackend else {
-      throw Expectation("the backend tells of no changes")
+      throw Expectation(name, expected: "an ObservableSecretBackend", found: "another backend")
     }
-    let listener = ChangeListener(backend.changes(), options: options, service: service)
-    atEnd { listener.stop() }
-    return listener
+    return Subscriber(name, backend.changes(), self)
   }
 }
 
-/// Collects what one stream tells about the check's own secrets.
-private final class ChangeListener: Sendable {
-  private let heard: Mutex<[SecretChange]>
-  private let task: Mutex<Task<Void, Never>?>
-  private let options: SecretBackendConformance.Options
+/// Collects the changes of the check's own secrets from one stream, until it is released.
+private final class Subscriber: Sendable {
+  private final class Log: Sendable { let changes = Mutex<[SecretChange]>([]) }
 
-  init(_ stream: AsyncStream<SecretChange>, options: SecretBackendConformance.Options, service: String) {
-    self.options = options
-    heard = Mutex([])
-    task = Mutex(nil)
-    let task = Task { [weak self] in
-      for await change in stream {
-        if let identifier = change.identifier, !identifier.service.utf8.starts(with: service.utf8) {
-          continue
-        }
-        self?.heard.withLock { $0.append(change) }
+  private let name: String
+  private let options: SecretBackendConformance.Options
+  private let log: Log
+  private let task: Task<Void, Never>
+
+  init(_ name: String, _ stream: AsyncStream<SecretChange>, _ context: ConformanceContext) {
+    let log = Log()
+    self.name = name
+    self.log = log
+    options = context.options
+    task = Task { [service = context.service] in
+      for await change in stream
+      where change.identifier.map({ $0.service.utf8.starts(with: service.utf8) }) ?? true {
+        log.changes.withLock { $0.append(change) }
       }
     }
-    self.task.withLock { $0 = task }
   }
 
-  func stop() { task.withLock { $0?.cancel() } }
+  deinit { stop() }
 
-  /// What was told so far. A change of everything is not in it.
-  var changes: [SecretIdentifier] { heard.withLock { $0.compactMap(\.identifier) } }
+  func stop() { task.cancel() }
 
-  /// Where the next change will be.
-  func mark() -> Int { heard.withLock { $0.count } }
+  private var changes: [SecretIdentifier?] { log.changes.withLock { $0.map(\.identifier) } }
 
-  func expectChange(_ identifier: SecretIdentifier, since mark: Int, _ who: String) throws {
-    let exact = !options.omissions.contains(.exactChanges)
-    try wait("\(who) was not told of a change within \(options.changeDeadline) seconds") { heard in
-      heard.dropFirst(mark).contains { $0.identifier == identifier || !exact && $0.identifier == nil }
+  /// The number of changes so far.
+  var count: Int { changes.count }
+
+  /// Waits for a change of `identifier` among those after the first `count`.
+  func expect(_ identifier: SecretIdentifier, after count: Int) throws {
+    let isExact = options.omissions.contains(.exactChanges) == false
+    try wait(for: "a change of “\(identifier.account)”") { changes in
+      changes.dropFirst(count).contains { $0 == identifier || !isExact && $0 == nil }
+    }
+  }
+
+  func expectNone(of identifier: SecretIdentifier, _ situation: String) throws {
+    if changes.contains(identifier) {
+      throw Expectation("\(name), after \(situation)", expected: "no change", found: "a change")
     }
   }
 
   func expectExactly(_ expected: [SecretIdentifier]) throws {
-    try wait("\(expected.count) changes were not told within \(options.changeDeadline) seconds") {
-      $0.count >= expected.count
+    try wait(for: "\(expected.count) changes") { $0.count >= expected.count }
+    // Gives a duplicate time to arrive.
+    sleep(options.duplicateInterval)
+    let found = changes
+    func text(_ changes: [SecretIdentifier?]) -> String {
+      changes.map { $0?.account ?? "everything" }.joined(separator: ", ")
     }
-    // What is told twice may come late, and this cannot be waited for but by waiting.
-    DispatchSemaphore(value: 0).wait(seconds: options.echoPause)
-    let heard = heard.withLock { $0.map(\.identifier) }
-    if heard != expected {
-      let names = heard.map { $0?.account ?? "everything" }.joined(separator: ", ")
-      throw ConformanceContext.Expectation("what was told is: \(names)")
+    if found != expected {
+      throw Expectation("\(name), the changes", expected: text(expected), found: text(found))
     }
   }
 
-  private func wait(_ otherwise: String, until isTrue: ([SecretChange]) -> Bool) throws {
-    let deadline = DispatchTime.now() + options.changeDeadline
-    while !heard.withLock({ isTrue($0) }) {
-      if DispatchTime.now() > deadline { throw ConformanceContext.Expectation(otherwise) }
-      DispatchSemaphore(value: 0).wait(seconds: 0.002)
+  private func wait(for expected: String, until isTrue: ([SecretIdentifier?]) -> Bool) throws {
+    let end = ContinuousClock.now + options.changeTimeout
+    while !isTrue(changes) {
+      if .now > end {
+        throw Expectation(
+          name, expected: "\(expected) within \(options.changeTimeout)", found: "\(count) changes")
+      }
+      sleep(.milliseconds(2))
     }
   }
-}
 
-extension DispatchSemaphore {
-  fileprivate func wait(seconds: Double) { _ = wait(timeout: .now() + seconds) }
+  private func sleep(_ duration: Duration) {
+    _ = DispatchSemaphore(value: 0).wait(timeout: .now() + duration / .seconds(1))
+  }
 }

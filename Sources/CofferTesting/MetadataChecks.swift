@@ -7,43 +7,37 @@ extension ConformanceCheck {
       let identifier = try context.identifier("timed")
       try context.store("1", identifier)
       let metadata = try context.metadata(identifier)
-      try context.expect(metadata.created != nil, "a secret that was stored has no time of creation")
-      try context.expect(metadata.modified != nil, "a secret that was stored has no time of modification")
+      for (time, name) in [(metadata.created, "created"), (metadata.modified, "modified")] {
+        try context.expect(time != nil, "“\(name)”, after a store", expected: "a time", found: "nil")
+      }
     },
 
     ConformanceCheck(name: "label-is-kept", omittedBy: .labels) { context in
       let identifier = try context.identifier("labelled")
       for label in ["A label", "Zürich/100 %\n\"x\"", "cafe\u{301}", String(repeating: "l", count: 1024)] {
         try context.store("1", identifier, SecretMetadata(label: label))
-        let found = try context.metadata(identifier).label ?? ""
-        try context.expect(found.utf8.elementsEqual(label.utf8), "a label is not the one that was stored")
+        try context.expectLabel(label, try context.metadata(identifier), "after a store with a label")
       }
     },
 
     ConformanceCheck(name: "expiry-is-kept", omittedBy: .expiry) { context in
       let identifier = try context.identifier("expiring")
       for seconds in [4_102_444_800, 1_700_000_001, 1, 0] {
-        try context.store(
-          "1",
-          identifier,
-          SecretMetadata(expires: Date(timeIntervalSince1970: Double(seconds)))
-        )
-        let found = try context.metadata(identifier).expires?.timeIntervalSince1970
-        try context.expect(
-          found.map { Int($0.rounded(.down)) } == seconds,
-          "an expiry of \(seconds) is not kept to the second"
-        )
-        try context.expectValue("1", identifier, "whatever its expiry")
+        let expiry = Date(timeIntervalSince1970: Double(seconds))
+        try context.store("1", identifier, SecretMetadata(expires: expiry))
+        let situation = "after a store with an expiry of \(seconds) seconds since 1970"
+        try context.expectSecond(expiry, try context.metadata(identifier).expires, situation)
+        try context.expectValue("1", identifier, situation)
       }
     },
 
     ConformanceCheck(name: "attributes-are-kept", omittedBy: .attributes) { context in
       let identifier = try context.identifier("with attributes")
-      // Names that a backend may be tempted to use itself, and the most of everything.
-      let own = [
+      // Names that a backend may use internally, and attributes at every limit.
+      let internalNames = [
         "service", "account", "label", "created", "modified", "expires", "xdg:schema", "server", "user",
       ]
-      let many = (0..<SecretMetadata.maximumAttributeCount).map { index in
+      let atLimits = (0..<SecretMetadata.maximumAttributeCount).map { index in
         let name = "\(index)-" + String(repeating: "n", count: SecretMetadata.maximumAttributeNameLength)
         return (
           String(name.prefix(SecretMetadata.maximumAttributeNameLength)),
@@ -52,20 +46,14 @@ extension ConformanceCheck {
       }
       for attributes in [
         [:], ["name": "value", "empty": "", "spaces and/slash": "a\nb=c", "имя": "значение"],
-        Dictionary(uniqueKeysWithValues: own.map { ($0, "other") }), Dictionary(uniqueKeysWithValues: many),
+        Dictionary(uniqueKeysWithValues: internalNames.map { ($0, "other") }),
+        Dictionary(uniqueKeysWithValues: atLimits),
       ] {
+        let situation = "after a store with \(attributes.count) attributes"
         try context.store("1", identifier, SecretMetadata(attributes: attributes))
-        let found = try context.metadata(identifier).attributes
-        try context.expect(
-          found == attributes,
-          "\(attributes.count) attributes are not the ones that were stored"
-        )
-        try context.expectValue("1", identifier, "with \(attributes.count) attributes")
-        let listed = try context.backend.items(inService: context.service).map(\.identifier)
-        try context.expect(
-          listed == [identifier],
-          "with \(attributes.count) attributes it is not listed once"
-        )
+        try context.expectAttributes(attributes, try context.metadata(identifier), situation)
+        try context.expectValue("1", identifier, situation)
+        try context.expectListed(["with attributes"], situation)
       }
     },
 
@@ -73,24 +61,20 @@ extension ConformanceCheck {
       let identifier = try context.identifier("imported")
       let created = Date(timeIntervalSince1970: 1_000_000_000)
       try context.store("1", identifier, SecretMetadata(created: created))
-      try context.expect(
-        context.isSameSecond(try context.metadata(identifier).created, created),
-        "a time of creation that was given is not kept"
-      )
+      try context.expectSecond(
+        created, try context.metadata(identifier).created, "“created”, after a store that set it")
     },
 
     ConformanceCheck(name: "overwrite-keeps-creation-time", omittedBy: .creationTime) { context in
       let identifier = try context.identifier("overwritten")
       try context.store("1", identifier, SecretMetadata(created: Date(timeIntervalSince1970: 1_000_000_000)))
-      let first = try context.metadata(identifier).created
+      let created = try context.metadata(identifier).created
       for metadata in [
         nil, SecretMetadata(), SecretMetadata(created: Date(timeIntervalSince1970: 2_000_000_000)),
       ] {
         try context.store("2", identifier, metadata)
-        try context.expect(
-          context.isSameSecond(try context.metadata(identifier).created, first),
-          "the time of creation changed when the secret was overwritten"
-        )
+        try context.expectSecond(
+          created, try context.metadata(identifier).created, "“created”, after an overwrite")
       }
     },
 
@@ -98,46 +82,33 @@ extension ConformanceCheck {
       let identifier = try context.identifier("kept")
       try context.store("1", identifier, context.sample)
       try context.store("2", identifier)
-      try context.expectValue("2", identifier, "after it was overwritten without metadata")
-      try context.expectMetadata(
-        context.sample,
-        try context.metadata(identifier),
-        "overwriting without metadata"
-      )
+      let situation = "after an overwrite without metadata"
+      try context.expectValue("2", identifier, situation)
+      try context.expectMetadata(context.sample, identifier, situation)
     },
 
     ConformanceCheck(name: "overwrite-with-metadata-replaces-it") { context in
       let identifier = try context.identifier("replaced")
+      let metadata = SecretMetadata(attributes: ["new": "1"])
       try context.store("1", identifier, context.sample)
-      try context.store("2", identifier, SecretMetadata(attributes: ["new": "1"]))
-      let expected = SecretMetadata(attributes: ["new": "1"])
-      let found = try context.metadata(identifier)
-      try context.expectMetadata(expected, found, "overwriting with other metadata")
-      try context.expect(
-        context.sample.label == nil || found.label != context.sample.label,
-        "a label is still there after it was overwritten with none"
-      )
+      try context.store("2", identifier, metadata)
+      try context.expectMetadata(metadata, identifier, "after an overwrite with other metadata")
+      try context.expectNoSampleLabel(identifier, "after an overwrite with metadata without a label")
     },
 
     ConformanceCheck(name: "remove-forgets-metadata") { context in
       let identifier = try context.identifier("forgotten")
       try context.store("1", identifier, context.sample)
       try context.backend.remove(identifier)
-      try context.expect(
-        try context.backend.item(identifier) == nil,
-        "item(_:) knows a secret that was removed"
-      )
+      try context.expect(try context.backend.item(identifier), toBe: nil, "item, after a removal")
       try context.store("2", identifier)
-      let found = try context.metadata(identifier)
-      try context.expect(
-        found.attributes.isEmpty && found.expires == nil
-          && (context.sample.label == nil || found.label != context.sample.label),
-        "a new secret has the metadata of one that was removed"
-      )
+      let situation = "after a removal and a store without metadata"
+      try context.expectMetadata(SecretMetadata(), identifier, situation)
+      try context.expectNoSampleLabel(identifier, situation)
     },
 
-    ConformanceCheck(name: "metadata-out-of-bounds-is-refused") { context in
-      let (fresh, existing) = (try context.identifier("fresh"), try context.identifier("existing"))
+    ConformanceCheck(name: "invalid-metadata-is-refused") { context in
+      let (new, existing) = try context.identifiers("new", "existing")
       try context.store("before", existing)
       let long = String(repeating: "x", count: 1025)
       let tooMany = Dictionary(uniqueKeysWithValues: (0...32).map { ("\($0)", "") })
@@ -146,21 +117,21 @@ extension ConformanceCheck {
         SecretMetadata(attributes: [long: "x"]), SecretMetadata(attributes: ["x": long]),
         SecretMetadata(attributes: ["x": "a\0b"]), SecretMetadata(attributes: tooMany),
       ] {
-        for identifier in [fresh, existing] {
-          try context.expectError([.invalidMetadata], from: "storing with metadata out of bounds") {
+        for identifier in [new, existing] {
+          try context.expectError([.invalidMetadata], "a store with invalid metadata") {
             () throws(SecretError) in
             try context.backend.store(SecretBytes(copying: "after"), for: identifier, metadata: metadata)
           }
         }
-        try context.expectValue(nil, fresh, "after metadata out of bounds was refused")
-        try context.expectValue("before", existing, "after metadata out of bounds was refused")
+        try context.expectValue("before", existing, "after an overwrite with invalid metadata")
+        try context.expectValue(nil, new, "after a store with invalid metadata")
       }
     },
   ]
 }
 
 extension ConformanceContext {
-  /// Metadata with everything in it that the backend is said to keep.
+  /// Metadata with every part that the backend keeps.
   var sample: SecretMetadata {
     let omissions = options.omissions
     return SecretMetadata(
@@ -172,29 +143,52 @@ extension ConformanceContext {
 
   func metadata(_ identifier: SecretIdentifier) throws -> SecretMetadata {
     guard let item = try backend.item(identifier) else {
-      throw Expectation("item(_:) knows nothing of a secret that was stored")
+      throw Expectation("item, after a store", expected: "an item", found: "nil")
     }
     return item.metadata
   }
 
-  func isSameSecond(_ one: Date?, _ other: Date?) -> Bool {
-    one.map { Int($0.timeIntervalSince1970.rounded(.down)) }
-      == other.map { Int($0.timeIntervalSince1970.rounded(.down)) }
+  /// Compares the label if one is expected, the expiry to the second, and the attributes.
+  func expectMetadata(
+    _ expected: SecretMetadata,
+    _ identifier: SecretIdentifier,
+    _ situation: String
+  ) throws {
+    let found = try metadata(identifier)
+    // A keyring sets a label of its own on an item without one.
+    if let label = expected.label { try expectLabel(label, found, situation) }
+    try expectSecond(expected.expires, found.expires, "“expires”, \(situation)")
+    try expectAttributes(expected.attributes, found, situation)
   }
 
-  /// Compares label where one is expected, expiry to the second, and attributes.
-  func expectMetadata(_ expected: SecretMetadata, _ found: SecretMetadata, _ call: String) throws {
-    // A keyring gives a label of its own to an item without one.
-    if let label = expected.label {
-      try expect(
-        (found.label ?? "").utf8.elementsEqual(label.utf8),
-        "\(call) did not leave the label that it should"
-      )
+  fileprivate func expectSecond(_ expected: Date?, _ found: Date?, _ situation: String) throws {
+    func text(_ date: Date?) -> String {
+      date.map { "\(Int($0.timeIntervalSince1970.rounded(.down))) seconds since 1970" } ?? "nil"
     }
+    try expect(text(found) == text(expected), situation, expected: text(expected), found: text(found))
+  }
+
+  fileprivate func expectLabel(_ expected: String, _ found: SecretMetadata, _ situation: String) throws {
+    let label = found.label ?? ""
     try expect(
-      isSameSecond(found.expires, expected.expires),
-      "\(call) did not leave the expiry that it should"
-    )
-    try expect(found.attributes == expected.attributes, "\(call) did not leave the attributes that it should")
+      label.utf8.elementsEqual(expected.utf8), situation, expected: "a label of \(expected.utf8.count) bytes",
+      found: found.label == nil ? "no label" : "a different label of \(label.utf8.count) bytes")
+  }
+
+  fileprivate func expectNoSampleLabel(_ identifier: SecretIdentifier, _ situation: String) throws {
+    guard let old = sample.label else { return }
+    try expect(
+      try metadata(identifier).label != old, situation, expected: "another label or none",
+      found: "the old label")
+  }
+
+  fileprivate func expectAttributes(
+    _ expected: [String: String],
+    _ found: SecretMetadata,
+    _ situation: String
+  ) throws {
+    try expect(
+      found.attributes == expected, situation, expected: "the \(expected.count) attributes of the store",
+      found: "\(found.attributes.count) attributes that differ from them")
   }
 }

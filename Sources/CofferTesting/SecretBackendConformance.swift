@@ -2,22 +2,21 @@ public import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// What every ``SecretBackend`` promises, as checks that any backend can be put through, from any test
-/// framework:
+/// Checks that a backend fulfils the contract of ``SecretBackend``. Every test framework can run it:
 ///
 /// ```swift
 /// try await SecretBackendConformance { MyBackend() }.run()
 /// ```
 ///
-/// Each check has a stable name, which its failure gives. A check uses a service of its own with a random
-/// part and removes what it stored, so it can run against a store that other things are in. The protocols
-/// for optional capabilities are checked where the backend conforms to them.
+/// Each check has a stable name, and so has each failure. A check uses a service with a random name and
+/// removes what it stored, so the store may contain other secrets. ``ObservableSecretBackend`` and
+/// ``TransactionalSecretBackend`` are checked if the backend conforms to them.
 public struct SecretBackendConformance: Sendable {
-  /// What the backend may do differently.
+  /// The limits of the backend and of the checks.
   public var options: Options
   private let make: @Sendable () async throws -> any SecretBackend
 
-  /// `make` is called once for each check. It may give the same backend each time.
+  /// Creates a suite. Each check calls `make` once, which may return the same backend each time.
   public init(options: Options = Options(), make: @escaping @Sendable () async throws -> any SecretBackend) {
     self.options = options
     self.make = make
@@ -26,11 +25,14 @@ public struct SecretBackendConformance: Sendable {
   /// The names of all checks, in the order in which they run.
   public static var checkNames: [String] { ConformanceCheck.all.map(\.name) }
 
-  /// Runs every check, or those that are named, and throws ``ConformanceFailures`` with all that failed.
+  /// Runs the checks with these names, or all checks if `names` is `nil`, one after the other.
+  ///
+  /// Throws ``ConformanceFailures`` with every check that failed and every name that no check has.
   @discardableResult
   public func run(only names: Set<String>? = nil) async throws(ConformanceFailures) -> ConformanceReport {
-    let unknown = (names ?? []).subtracting(Self.checkNames).sorted()
-    var failures = unknown.map { ConformanceFailures.Failure(check: $0, message: "there is no such check") }
+    var failures = (names ?? []).subtracting(Self.checkNames).sorted().map {
+      ConformanceFailures.Failure(check: $0, message: "No check has this name.")
+    }
     var report = ConformanceReport()
     for check in ConformanceCheck.all where names?.contains(check.name) ?? true {
       do {
@@ -42,123 +44,127 @@ public struct SecretBackendConformance: Sendable {
         try await run(check, on: backend)
         report.passed.append(check.name)
       } catch {
-        failures.append(.init(check: check.name, message: ConformanceContext.sentence(for: error)))
+        failures.append(.init(check: check.name, message: Self.message(for: error)))
       }
     }
     if !failures.isEmpty { throw ConformanceFailures(failures: failures) }
     return report
   }
 
-  /// Runs one check on a thread that it may block, and gives it up at the deadline.
+  /// Describes an error. An error of the backend may contain a secret, so only its code or its type is used.
+  private static func message(for error: any Error) -> String {
+    switch error {
+    case let error as Expectation: error.message
+    case let error as SecretError: "a call: expected no error, found the error \(error.code)"
+    default: "a call: expected no error, found an error of the type \(type(of: error))"
+    }
+  }
+
+  /// Runs one check on a thread that may block. Throws at the timeout, even if the check still runs.
   private func run(_ check: ConformanceCheck, on backend: any SecretBackend) async throws {
-    let random = UInt64.random(in: .min ... .max)
+    let random = String(UInt64.random(in: .min ... .max), radix: 16)
     let context = ConformanceContext(
-      backend: backend,
-      options: options,
-      service: "conformance.\(check.name).\(String(random, radix: 16))"
-    )
+      backend: backend, options: options, service: "conformance.\(check.name).\(random)")
     let outcome = Outcome()
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue(label: check.name).async {
-        let result = Result {
-          defer { context.forget() }
-          try check.body(context)
-        }
+        let result = Result { try check.body(context) }
         if outcome.isFirst() { continuation.resume(with: result) }
       }
-      DispatchQueue.global().asyncAfter(deadline: .now() + options.checkDeadline) {
-        let late = ConformanceContext.Expectation("it had not ended after \(options.checkDeadline) seconds")
+      DispatchQueue.global().asyncAfter(deadline: .now() + options.checkTimeout / .seconds(1)) {
+        let late = Expectation("the check", expected: "an end within \(options.checkTimeout)", found: "none")
         if outcome.isFirst() { continuation.resume(throwing: late) }
       }
     }
     try context.removeEverything()
   }
 
-  /// Which of two ends of a check came first.
+  /// Selects the first of two possible ends of a check.
   private final class Outcome: Sendable {
-    private let isOver = Mutex(false)
-    func isFirst() -> Bool {
-      isOver.withLock { isOver in
-        defer { isOver = true }
-        return !isOver
-      }
-    }
+    private let isOver = Atomic(false)
+    func isFirst() -> Bool { !isOver.exchange(true, ordering: .acquiringAndReleasing) }
   }
 }
 
 extension SecretBackendConformance {
-  /// What is particular about a backend.
+  /// The limits of a backend, and the sizes and timeouts of the checks.
   public struct Options: Sendable {
-    /// The largest value in bytes that the backend takes, and `nil` where it has no cap. 16 MiB.
+    /// The maximum size of a value in bytes, or `nil` if the backend has no maximum. 16 MiB by default.
     public var maximumSecretSize: Int? = 16 * 1024 * 1024
-    /// The largest value in bytes that is tried where there is no cap, or where the cap is higher.
+    /// The size in bytes of the largest value that a check stores, if the backend accepts it. 16 MiB by
+    /// default.
     public var largestTriedSize = 16 * 1024 * 1024
-    /// The longest service and account that are tried, in bytes.
-    public var longestName = SecretIdentifier.maximumLength
-    /// What the backend cannot do.
+    /// The size in bytes of the longest service and account that a check uses. 1024 by default.
+    public var maximumNameLength = SecretIdentifier.maximumLength
+    /// The capabilities that the backend does not have. None by default.
     public var omissions: Omissions = []
-    /// How many threads write at a time.
-    public var threads = 8
-    /// How many times each of them does.
-    public var rounds = 25
-    /// How long one check may take, in seconds: for backends that would hang.
-    public var checkDeadline = 300.0
-    /// How long to wait for a change to be told, in seconds.
-    public var changeDeadline = 60.0
-    /// How long to listen for changes that are told twice, in seconds.
-    public var echoPause = 0.2
+    /// The number of threads in concurrency checks. 8 by default.
+    public var threadCount = 8
+    /// The number of writes of each of those threads. 25 by default.
+    public var roundCount = 25
+    /// The time after which a check fails. 5 minutes by default.
+    public var checkTimeout = Duration.seconds(300)
+    /// The time in which a change must be reported. 1 minute by default.
+    public var changeTimeout = Duration.seconds(60)
+    /// The time in which a duplicate of a change would be reported. 0.2 seconds by default.
+    public var duplicateInterval = Duration.milliseconds(200)
 
+    /// Creates the default options.
     public init() {}
   }
 
-  /// Capabilities that a backend may lack. Everything else is asked of all of them.
+  /// Capabilities that a backend may lack. The checks require every other capability.
   public struct Omissions: OptionSet, Sendable {
+    /// The bits of the set.
     public let rawValue: Int
+    /// Creates a set from its bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// Keeps no label.
+    /// The backend keeps no label.
     public static let labels = Omissions(rawValue: 1 << 0)
-    /// Keeps no attributes.
+    /// The backend keeps no attributes.
     public static let attributes = Omissions(rawValue: 1 << 1)
-    /// Keeps no time of expiry.
+    /// The backend keeps no expiry.
     public static let expiry = Omissions(rawValue: 1 << 2)
-    /// Sets the time of creation itself, and not to the one that is given.
+    /// The backend ignores a creation time in the metadata of a store.
     public static let givenCreationTime = Omissions(rawValue: 1 << 3)
-    /// Does not keep the time of creation when a secret is overwritten.
+    /// The backend changes the creation time when a secret is overwritten.
     public static let creationTime = Omissions(rawValue: 1 << 4)
-    /// Tells of no changes, though it has the method.
+    /// The backend conforms to ``ObservableSecretBackend``, but reports no changes.
     public static let changes = Omissions(rawValue: 1 << 5)
-    /// May tell of one change more than once, or as a change of everything.
+    /// The backend may report a change several times, or as a change of everything.
     public static let exactChanges = Omissions(rawValue: 1 << 6)
-    /// Has no transactions, though it has the method.
+    /// The backend conforms to ``TransactionalSecretBackend``, but has no transactions.
     public static let transactions = Omissions(rawValue: 1 << 7)
-    /// Is for one thread at a time.
+    /// The backend can be used by one thread at a time only.
     public static let concurrency = Omissions(rawValue: 1 << 8)
   }
 }
 
-/// What a run of the suite did.
+/// The names of the checks that a run of the suite passed and skipped.
 public struct ConformanceReport: Hashable, Sendable {
   /// The checks that passed.
   public internal(set) var passed: [String] = []
-  /// The checks that were left out: for lack of the protocol, or by an omission.
+  /// The checks that did not run, because of an omission or because the backend does not conform to the
+  /// protocol.
   public internal(set) var skipped: [String] = []
 }
 
-/// The checks that failed, each with what was wrong. Values are not in it.
+/// The checks that failed. The messages contain no values.
 public struct ConformanceFailures: Error, Sendable, CustomStringConvertible {
+  /// The failure of one check.
   public struct Failure: Hashable, Sendable {
-    /// The check's name.
+    /// The name of the check.
     public let check: String
-    /// What was expected, and what happened.
+    /// The situation, what was expected in it, and what was found.
     public let message: String
   }
+  /// The failures, in the order of the checks.
   public let failures: [Failure]
 
+  /// The number of failures, and one line for each.
   public var description: String {
     let lines = failures.map { "\($0.check): \($0.message)" }
-    return (["\(failures.count) of the promises of a secret backend were broken."] + lines).joined(
-      separator: "\n"
-    )
+    return (["\(failures.count) checks of the backend failed."] + lines).joined(separator: "\n")
   }
 }

@@ -10,7 +10,7 @@ extension KeyringTests {
       options.maximumSecretSize = KeyringBackend.maximumSecretSize
       // The service's signals tell of items, and several may come for one store.
       options.omissions = [.exactChanges]
-      options.changeDeadline = 20
+      options.changeTimeout = .seconds(20)
       return options
     }
 
