@@ -85,7 +85,7 @@ let package = Package(
       name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Support/Probe"),
 
     .testTarget(
-      name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting"],
+      name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferCoreTests"),
     .testTarget(
       name: "CofferVaultTests",

@@ -304,7 +304,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     if size < content.count {
       content.removeLast(content.count - size)
     } else {
-      content.append(contentsOf: repeatElement(0, count: size - content.count))
+      content += [UInt8](repeating: 0, count: size - content.count)
     }
   }
 }

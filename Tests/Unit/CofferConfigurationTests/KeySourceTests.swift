@@ -23,7 +23,7 @@ import Testing
     )
     let key = VaultKey.generate()
     text = try VaultKey.text(of: key).string()
-    self.key = key.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+    self.key = key.array()
   }
 
   private func configuration(_ more: [String: String]) -> CofferConfiguration {
@@ -33,7 +33,7 @@ import Testing
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> [UInt8]? {
     guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
     guard credential.kind == .key else { return nil }
-    return credential.secret.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+    return credential.secret.array()
   }
 
   @Test func aKeyIsReadFromEachOfItsSources() throws {

@@ -283,8 +283,3 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
 }
 
 extension BrokenBackend: CustomStringConvertible {}
-
-extension SecretBytes {
-  /// A copy outside guarded memory.
-  var bytes: [UInt8] { withBytes { bytes in bytes.indices.map { bytes[$0] } } }
-}

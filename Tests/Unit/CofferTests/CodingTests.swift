@@ -22,10 +22,7 @@ import Testing
   }
 
   private func stored() throws -> [UInt8]? {
-    guard let secret = try backend.lookUp(SecretIdentifier(service: "tests", account: "coded")) else {
-      return nil
-    }
-    return secret.withBytes { bytes in bytes.indices.map { bytes[$0] } }
+    try backend.get("coded")
   }
 
   private func put(_ bytes: [UInt8]) throws {

@@ -17,9 +17,11 @@ final class Pseudoterminal {
     self.controller = controller
     defer { close(terminal) }
     for end in [controller, terminal] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    let name = try #require(ttyname(terminal).map { String(cString: $0) })
+    var name = [CChar](repeating: 0, count: 64)
+    try #require(ttyname_r(terminal, &name, name.count) == 0)
+    let path = name.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
 
-    child = try sandbox.start(command, streams: [.file(name), .file(name), .file(name)])
+    child = try sandbox.start(command, streams: [.file(path), .file(path), .file(path)])
   }
 
   deinit {
