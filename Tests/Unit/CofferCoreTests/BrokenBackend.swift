@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import Foundation
 import Synchronization
 
@@ -75,7 +76,7 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     metadata: SecretMetadata?
   ) throws(SecretError) {
     let identifier = try map(identifier)
-    var bytes = secret.bytes
+    var bytes = secret.array()
     var given = metadata
     switch fault {
     case .trimsANewline: if bytes.last == 10 { bytes.removeLast() }

@@ -1,4 +1,5 @@
 @testable import CofferCore
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -9,9 +10,9 @@ import Testing
     let secret = SecretBytes(copying: bytes)
     #expect(secret.count == count)
     #expect(secret.isEmpty == (count == 0))
-    #expect(secret.bytes == bytes)
+    #expect(secret.array() == bytes)
     let copy = secret.copy()
-    #expect(copy.bytes == bytes)
+    #expect(copy.array() == bytes)
     let isEqual = copy.isEqual(to: secret)
     #expect(isEqual)
     let address = secret.withBytes { $0.withUnsafeBufferPointer { $0.baseAddress } }
@@ -52,7 +53,7 @@ import Testing
   @Test func itBeginsAsZeros() {
     // From a block that held something else before.
     for _ in 0..<100 { _ = SecretBytes(copying: [UInt8](repeating: 0xAA, count: 64)) }
-    #expect(SecretBytes(count: 64) { _ in }.bytes == [UInt8](repeating: 0, count: 64))
+    #expect(SecretBytes(count: 64) { _ in }.array() == [UInt8](repeating: 0, count: 64))
   }
 
   @Test func anErrorWhileFillingIsPassedOn() {
@@ -95,7 +96,7 @@ import Testing
             let text = String(repeating: "\(task)", count: round % 300 + 1)
             let secret = SecretBytes(copying: text)
             let copy = secret.copy()
-            #expect(copy.bytes == Array(text.utf8))
+            #expect(copy.array() == Array(text.utf8))
           }
         }
       }
@@ -117,7 +118,7 @@ import Testing
     #expect(
       UnsafeRawBufferPointer(start: block, count: count).filter { $0 == 0xA5 }.count < max(count / 2, 16)
     )
-    #expect(secret.bytes.bytes == [UInt8](repeating: 0xA5, count: count))
+    #expect(secret.bytes.array() == [UInt8](repeating: 0xA5, count: count))
   }
 
   @Test func itsMemoryIsLeftOutOfCoreDumps() throws {

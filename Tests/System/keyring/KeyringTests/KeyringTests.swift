@@ -35,12 +35,12 @@ extension KeyringTests {
       for (name, bytes) in awkwardValues {
         let identifier = try SecretIdentifier(service: "awkward", account: name)
         try backend.store(SecretBytes(copying: bytes), for: identifier)
-        #expect(try backend.lookUp(identifier)?.array == bytes, "\(name), at once")
+        #expect(try backend.lookUp(identifier)?.array() == bytes, "\(name), at once")
       }
       try keyring.restartDaemon()
       for (name, bytes) in awkwardValues {
         let identifier = try SecretIdentifier(service: "awkward", account: name)
-        #expect(try backend.lookUp(identifier)?.array == bytes, "\(name), after a restart")
+        #expect(try backend.lookUp(identifier)?.array() == bytes, "\(name), after a restart")
       }
       #expect(try backend.items(inService: "awkward").count == awkwardValues.count)
     }
@@ -85,7 +85,7 @@ extension KeyringTests {
         backend.code { try $0.store(SecretBytes(copying: bytes + [0]), for: identifier) } == .tooLarge
       )
       try keyring.restartDaemon()
-      #expect(try backend.lookUp(identifier)?.array == bytes)
+      #expect(try backend.lookUp(identifier)?.array() == bytes)
     }
 
     @Test func aDefaultLabelIsNoLabel() throws {

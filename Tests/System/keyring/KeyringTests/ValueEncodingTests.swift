@@ -1,5 +1,6 @@
 #if Keyring
 import CofferCore
+import CofferTestSupport
 import Testing
 
 @testable import CofferKeyring
@@ -8,11 +9,11 @@ import Testing
   private func stored(_ bytes: [UInt8]) -> [UInt8] {
     let secret = SecretBytes(copying: bytes)
     guard let encoded = ValueEncoding.encoded(secret) else { return bytes }
-    return encoded.array
+    return encoded.array()
   }
 
   private func read(_ bytes: [UInt8]) -> [UInt8] {
-    ValueEncoding.decoded(SecretBytes(copying: bytes)).array
+    ValueEncoding.decoded(SecretBytes(copying: bytes)).array()
   }
 
   @Test(arguments: awkwardValues) func everyValueComesBack(_ value: (name: String, bytes: [UInt8])) {
@@ -49,9 +50,5 @@ import Testing
   func whatWasNotEncodedHereIsNotDecoded(_ text: String) {
     #expect(read(Array(text.utf8)) == Array(text.utf8))
   }
-}
-
-extension SecretBytes {
-  var array: [UInt8] { withBytes { bytes in bytes.withUnsafeBufferPointer { Array($0) } } }
 }
 #endif
