@@ -67,6 +67,22 @@ import Testing
     }
   }
 
+  /// Relative links and paths in code voice, such as `Sources/Coffer`, name existing files.
+  @Test(arguments: documents) func namedFilesExist(_ document: String) throws {
+    let url = Self.root.appending(path: document)
+    let text = try String(contentsOf: url, encoding: .utf8)
+    let links = text.matches(of: /\]\((?<path>[^)#:\s]+)(#[^)\s]*)?\)/)
+    for link in links {
+      let target = url.deletingLastPathComponent().appending(path: link.path)
+      #expect(FileManager.default.fileExists(atPath: target.path()), "\(link.path)")
+    }
+    for name in text.matches(
+      of: /`(?<path>(Sources|Tests|Fuzz|Scripts|Documentation|Benchmarks)\/[\w.+\/-]*)/)
+    {
+      #expect(FileManager.default.fileExists(atPath: Self.root.path() + name.path), "\(name.path)")
+    }
+  }
+
   private static func libraryFlags() throws -> [String] {
     var flags = ["-parse-as-library", "-I", build.appending(path: "Modules").path()]
     for module in ["CSodium", "CLibsecret", "CLinux/include"] {
