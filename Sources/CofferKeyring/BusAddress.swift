@@ -2,54 +2,63 @@
 internal import CofferCore
 internal import Glibc
 
-/// Where the session bus is. It is looked for, and never started.
+/// The address of a session bus that already runs. Nothing here starts a bus.
 enum BusAddress {
-  /// The address in `DBUS_SESSION_BUS_ADDRESS`; else that of the socket which systemd makes for a user,
-  /// `bus` in `XDG_RUNTIME_DIR` or in `/run/user/UID`, if it belongs to this user.
-  static func find(in environment: [String: String]) throws(SecretError) -> String {
-    if let given = environment["DBUS_SESSION_BUS_ADDRESS"], !given.isEmpty {
-      return try checked(given)
+  /// Returns the address in `DBUS_SESSION_BUS_ADDRESS`. If the variable is unset or empty, returns the
+  /// address of systemd's socket for this user: `bus` in `XDG_RUNTIME_DIR`, or in `/run/user/UID`.
+  ///
+  /// Throws `.unavailable` if there is no address, `.denied` if the socket belongs to another user, and
+  /// `.configuration` if GDBus does not support the address.
+  static func find(in environment: [String: String]) throws(ServiceFailure) -> String {
+    if let address = environment["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty {
+      return try supported(address)
     }
     var directory = environment["XDG_RUNTIME_DIR"] ?? ""
     if directory.isEmpty { directory = "/run/user/\(getuid())" }
     let path = directory + "/bus"
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
-      throw SecretError(
-        .unavailable,
-        "There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set, and there is no socket \(path).",
-        advice: "Log in to a desktop session, or use a vault: run secret init."
-      )
+      throw missing("DBUS_SESSION_BUS_ADDRESS is not set, and \(path) is not a socket")
     }
     guard status.st_uid == geteuid() else {
-      throw SecretError(
-        .denied,
-        "The session bus at \(path) belongs to another user.",
-        advice: "Set XDG_RUNTIME_DIR to your own directory."
+      throw .error(
+        SecretError(
+          .denied,
+          "The session bus at \(path) belongs to another user.",
+          advice: "Set XDG_RUNTIME_DIR to a directory of this user."
+        )
       )
     }
     return BusConnection.address(ofSocket: path)
   }
 
-  private static func checked(_ given: String) throws(SecretError) -> String {
-    // An address may be a list of alternatives. One that starts a bus is none.
-    let addresses = given.split(separator: ";").filter { !$0.hasPrefix("autolaunch:") }
+  /// Returns the alternatives in `list` without `autolaunch:`, which would start a bus.
+  private static func supported(_ list: String) throws(ServiceFailure) -> String {
+    let addresses = list.split(separator: ";").filter { !$0.hasPrefix("autolaunch:") }
     if addresses.isEmpty {
-      throw SecretError(
-        .unavailable,
-        "There is no session bus: DBUS_SESSION_BUS_ADDRESS only says to start one.",
-        advice: "Log in to a desktop session, or use a vault: run secret init."
-      )
+      throw missing("DBUS_SESSION_BUS_ADDRESS contains only autolaunch addresses")
     }
     let address = addresses.joined(separator: ";")
     guard !address.utf8.contains(0), BusConnection.supports(address) else {
-      throw SecretError(
-        .configuration,
-        "DBUS_SESSION_BUS_ADDRESS is not the address of a bus.",
-        advice: "Correct it, or unset it."
+      throw .error(
+        SecretError(
+          .configuration,
+          "DBUS_SESSION_BUS_ADDRESS is not a valid D-Bus address.",
+          advice: "Correct the variable, or unset it."
+        )
       )
     }
     return address
+  }
+
+  private static func missing(_ reason: String) -> ServiceFailure {
+    .error(
+      SecretError(
+        .unavailable,
+        "There is no session bus: \(reason).",
+        advice: "Log in to a desktop session, or use a vault backend."
+      )
+    )
   }
 }
 #endif

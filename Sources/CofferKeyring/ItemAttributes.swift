@@ -2,57 +2,66 @@
 internal import CofferCore
 internal import FoundationEssentials
 
-/// How identity and metadata are put into a Secret Service item's attributes and label.
+/// Maps identifiers and metadata to the attributes and the label of a Secret Service item.
 ///
-/// | Attribute | Holds |
+/// | Attribute | Content |
 /// |---|---|
-/// | `service`, `username` | the identifier: what Python's keyring, go-keyring and keyring-rs use too |
-/// | `xdg:schema` | `org.freedesktop.Secret.Generic`, as `secret-tool` has it |
-/// | `coffer:expires` | the time of expiry, ISO 8601 in UTC with milliseconds |
-/// | `coffer:created` | the time of creation, where one was given; the service sets its own otherwise |
-/// | `coffer:label` | `given`, where the label was given and happens to be the default one |
-/// | `coffer:attribute:NAME` | an attribute whose name is one of the above, or begins with `coffer:` |
+/// | `service`, `username` | the identifier, as in Python's keyring, go-keyring and keyring-rs |
+/// | `xdg:schema` | `org.freedesktop.Secret.Generic`, as in `secret-tool` |
+/// | `coffer:expires` | the expiry, as ISO 8601 in UTC with milliseconds |
+/// | `coffer:created` | the creation time, if the first store has one; otherwise the service's own time counts |
+/// | `coffer:label` | `given`, if the metadata has a label that equals the default label |
+/// | `coffer:attribute:NAME` | the attribute NAME, if NAME is in this table or begins with `coffer:` |
 ///
-/// Other attributes are stored under their own names. The service keeps attributes unencrypted.
+/// Other attributes keep their names. The service stores attributes unencrypted.
 enum ItemAttributes {
   static let service = "service"
-  static let account = "username"
-  static let schema = "xdg:schema"
-  static let genericSchema = "org.freedesktop.Secret.Generic"
-  private static let own = "coffer:"
+  private static let account = "username"
+  private static let schema = "xdg:schema"
+  private static let genericSchema = "org.freedesktop.Secret.Generic"
+  private static let reservedPrefix = "coffer:"
   private static let expires = "coffer:expires"
   private static let created = "coffer:created"
   private static let givenLabel = "coffer:label"
-  private static let escaped = "coffer:attribute:"
+  private static let escapePrefix = "coffer:attribute:"
 
-  /// What an item is found by: these two alone, whatever else it has.
+  /// The attributes to search for. An item matches if it has these two, whatever others it has.
   static func query(_ identifier: SecretIdentifier) -> [String: String] {
     [service: identifier.service, account: identifier.account]
   }
 
-  /// The label of an item that was given none: a keyring's user sees a name for each. Python's keyring
-  /// and go-keyring use the same.
-  static func defaultLabel(_ identifier: SecretIdentifier) -> String {
+  static func label(_ identifier: SecretIdentifier, _ metadata: SecretMetadata?) -> String {
+    metadata?.label ?? defaultLabel(identifier)
+  }
+
+  /// The label that keyring programs show for an item without a given label. Python's keyring and go-keyring
+  /// use it too.
+  private static func defaultLabel(_ identifier: SecretIdentifier) -> String {
     "Password for '\(identifier.account)' on '\(identifier.service)'"
   }
 
-  /// Throws `.invalidMetadata` where a date cannot be written: before the year 1 or after 9999.
+  private static func isDefault(_ label: String, _ identifier: SecretIdentifier) -> Bool {
+    label.utf8.elementsEqual(defaultLabel(identifier).utf8)
+  }
+
+  /// Throws `.invalidMetadata` if a date is outside the years 1 to 9999, which ISO 8601 writes with four
+  /// digits.
   static func validate(_ metadata: SecretMetadata?) throws(SecretError) {
     try metadata?.validate()
     for date in [metadata?.expires, metadata?.created] {
       guard let date else { continue }
-      // The first and the last second of the years that ISO 8601 writes in four digits.
       if date.timeIntervalSince1970 < -62_135_596_800 || date.timeIntervalSince1970 >= 253_402_300_800 {
         throw SecretError(
           .invalidMetadata,
-          "A date is before the year 1 or after the year 9999.",
-          advice: "Correct it."
+          "A date in the metadata is before the year 1 or after the year 9999.",
+          advice: "Correct the date."
         )
       }
     }
   }
 
-  /// The attributes of an item with `metadata`. Of `existing`, what is not the metadata's stays.
+  /// Returns the attributes of an item with `metadata`. The schema and the creation time in `existing` are
+  /// kept.
   static func attributes(
     _ identifier: SecretIdentifier,
     _ metadata: SecretMetadata?,
@@ -63,30 +72,31 @@ enum ItemAttributes {
     result[created] = existing.map { $0[created] } ?? metadata?.created.map(text)
     guard let metadata else { return result }
     result[expires] = metadata.expires.map(text)
-    if let label = metadata.label, label.utf8.elementsEqual(defaultLabel(identifier).utf8) {
-      result[givenLabel] = "given"
-    }
+    if let label = metadata.label, isDefault(label, identifier) { result[givenLabel] = "given" }
     for (name, value) in metadata.attributes {
-      result[isReserved(name) ? escaped + name : name] = value
+      result[isReserved(name) ? escapePrefix + name : name] = value
     }
     return result
   }
 
-  static func label(_ identifier: SecretIdentifier, _ metadata: SecretMetadata?) -> String {
-    metadata?.label ?? defaultLabel(identifier)
+  /// Compares attributes by bytes. `==` on strings ignores differences of Unicode normalization.
+  static func areEqual(_ left: [String: String], _ right: [String: String]) -> Bool {
+    left.count == right.count
+      && left.allSatisfy { name, value in right[name].map { $0.utf8.elementsEqual(value.utf8) } ?? false }
   }
 
-  /// The identifier in an item's attributes, or `nil` where it has none that could be ours.
+  /// Returns the identifier in an item's attributes, or `nil` if they do not contain a valid one.
   static func identifier(_ attributes: [String: String]) -> SecretIdentifier? {
     guard let service = attributes[service], let account = attributes[account] else { return nil }
     do {
       return try SecretIdentifier(service: service, account: account)
     } catch {
-      return nil  // such as an empty name: another program's item, which cannot be named here
+      return nil  // another program's item, for example with an empty name
     }
   }
 
-  /// The metadata in an item's properties. Times of the service are in whole seconds, and 0 is none.
+  /// Returns the metadata in an item's attributes and properties. `created` and `modified` are in whole
+  /// seconds since 1970, and 0 means that the time is not known.
   static func metadata(
     _ identifier: SecretIdentifier,
     _ attributes: [String: String],
@@ -95,15 +105,13 @@ enum ItemAttributes {
     modified: UInt64?
   ) -> SecretMetadata {
     var metadata = SecretMetadata()
-    if let label, attributes[givenLabel] != nil || !label.utf8.elementsEqual(defaultLabel(identifier).utf8) {
-      metadata.label = label
-    }
+    if let label, attributes[givenLabel] != nil || !isDefault(label, identifier) { metadata.label = label }
     metadata.created = attributes[Self.created].flatMap(date) ?? created.flatMap(date)
     metadata.modified = modified.flatMap(date)
     metadata.expires = attributes[expires].flatMap(date)
     for (name, value) in attributes {
-      if name.hasPrefix(escaped) {
-        metadata.attributes[String(name.dropFirst(escaped.count))] = value
+      if name.hasPrefix(escapePrefix) {
+        metadata.attributes[String(name.dropFirst(escapePrefix.count))] = value
       } else if !isReserved(name) {
         metadata.attributes[name] = value
       }
@@ -111,20 +119,22 @@ enum ItemAttributes {
     return metadata
   }
 
-  /// Whether an item with `attributes` is this secret and nothing more particular: another program's
-  /// name for itself and a general schema do not make it another one, and any further attribute does.
+  /// Whether `attributes` identify this secret and nothing more specific. `application`, a general schema and
+  /// attributes of this module are ignored. Any other attribute makes an item a different one.
   static func isOnly(_ identifier: SecretIdentifier, _ attributes: [String: String]) -> Bool {
-    let rest = attributes.filter { $0.key != "application" && $0.key != schema && !$0.key.hasPrefix(own) }
+    let rest = attributes.filter {
+      $0.key != "application" && $0.key != schema && !$0.key.hasPrefix(reservedPrefix)
+    }
     return rest == query(identifier) && [nil, "", genericSchema].contains(attributes[schema])
   }
 
-  /// Whether an item that is locked may be a secret that can be named. gnome-keyring gives hashes then.
+  /// Whether a locked item may have an identifier. gnome-keyring returns hashed attributes of locked items.
   static func mayBeNamed(_ attributes: [String: String]) -> Bool {
     attributes.isEmpty || attributes[service] != nil || attributes["gkr:compat:hashed:service"] != nil
   }
 
   private static func isReserved(_ name: String) -> Bool {
-    name == service || name == account || name == schema || name.hasPrefix(own)
+    name == service || name == account || name == schema || name.hasPrefix(reservedPrefix)
   }
 
   private static let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
@@ -134,7 +144,7 @@ enum ItemAttributes {
     do {
       return try style.parse(text)
     } catch {
-      return nil  // written by something else
+      return nil  // not written by this module
     }
   }
 

@@ -1,33 +1,23 @@
 #if Keyring
 internal import CofferCore
 
-/// Finds items, and unlocks what stands in the way.
+/// Finds items and collections in one session, and unlocks them if that is necessary.
 struct ItemSearch {
-  private let service: SecretServiceProxy
-  private let options: KeyringOptions
-  private let prompter: Prompter
+  let session: SecretSession
+  let options: KeyringOptions
+  let prompter: Prompter
 
-  init(_ service: SecretServiceProxy, _ options: KeyringOptions, _ prompter: Prompter) {
-    self.service = service
-    self.options = options
-    self.prompter = prompter
-  }
+  var service: SecretServiceProxy { session.service }
 
-  static let locked = SecretError(
-    .locked,
-    "The keyring is locked, and nobody may be asked for its password.",
-    advice: "Unlock it in the desktop session, or run this where a prompt may be shown."
-  )
-
-  /// One of several items for one secret. The greater one is the one that counts.
-  struct Candidate: Comparable {
+  /// An item that matches a secret. Of several, the greatest one is read and updated.
+  private struct Candidate: Comparable {
     let path: String
     let modified: UInt64
     var metadata = SecretMetadata()
 
     static func < (left: Candidate, right: Candidate) -> Bool {
       if left.modified != right.modified { return left.modified < right.modified }
-      // Paths end in numbers that count up: the longer is the later, and then the greater.
+      // Paths end in a counter: the longer path is the later one, then the greater.
       if left.path.utf8.count != right.path.utf8.count {
         return left.path.utf8.count < right.path.utf8.count
       }
@@ -37,162 +27,165 @@ struct ItemSearch {
 
   // MARK: Items
 
-  /// The item that is read and updated, or `nil` where there is none.
+  /// Returns the item to read or update, unlocked, or `nil` if there is none.
   func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
-    let query = ItemAttributes.query(identifier)
-    var found = try find(query)
-    if found.unlocked.isEmpty {
-      if found.locked.isEmpty {
-        guard try revealHidden() else { return nil }
-      } else {
-        try unlock(found.locked)
-      }
-      found = try find(query)
-      if found.unlocked.isEmpty && !found.locked.isEmpty { throw .secret(Self.locked) }
+    let items = try items(matching: ItemAttributes.query(identifier), unlockingAll: false)
+    if items.count < 2 { return items.first }
+    var candidates: [Candidate] = []
+    try forEachExisting(items) { item throws(ServiceFailure) in
+      let modified = try service.property("Modified", of: item, .item).unsigned
+      candidates.append(Candidate(path: item, modified: modified ?? 0))
     }
-    return try latest(found.unlocked)
+    return candidates.max()?.path
   }
 
-  /// All items for a secret, unlocked.
-  func allItems(_ identifier: SecretIdentifier) throws(ServiceFailure) -> [String] {
-    try readableItems(ItemAttributes.query(identifier))
-  }
-
-  /// All items with these attributes, unlocked.
-  func readableItems(_ query: [String: String]) throws(ServiceFailure) -> [String] {
-    var found = try findNameable(query)
+  /// Returns the items with the attributes in `query`. Locked ones are unlocked first: all of them, or only
+  /// if no unlocked item matches.
+  func items(
+    matching query: [String: String],
+    unlockingAll: Bool = true
+  ) throws(ServiceFailure) -> [String] {
+    var found = try find(query)
+    if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
       try unlock(found.locked)
-      found = try findNameable(query)
-      if !found.locked.isEmpty { throw .secret(Self.locked) }
-    } else if found.unlocked.isEmpty, try revealHidden() {
-      found = try find(query)
+    } else if try !unlockSeeminglyEmptyCollection() {
+      return []
     }
+    found = try find(query)
+    if !found.locked.isEmpty && (unlockingAll || found.unlocked.isEmpty) { throw .locked }
     return found.unlocked
   }
 
-  /// Deletes what other programs left of the secret's old value in the same collection, since they may
-  /// still read it there. The store has succeeded by then, and is not made to fail by this.
+  /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
+  func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
+    var candidates: [(SecretIdentifier, Candidate)] = []
+    try forEachExisting(items(matching: query)) { item throws(ServiceFailure) in
+      let properties = try service.properties(of: item, .item)
+      guard let attributes = properties["Attributes"]?.dictionary,
+        let identifier = ItemAttributes.identifier(attributes)
+      else { return }
+      let modified = properties["Modified"]?.unsigned
+      let metadata = ItemAttributes.metadata(
+        identifier,
+        attributes,
+        label: properties["Label"]?.string,
+        created: properties["Created"]?.unsigned,
+        modified: modified
+      )
+      candidates.append((identifier, Candidate(path: item, modified: modified ?? 0, metadata: metadata)))
+    }
+    return Dictionary(candidates, uniquingKeysWith: max)
+      .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
+      .sorted { $0.identifier < $1.identifier }
+  }
+
+  /// Runs `body` for each item, except those that another program has removed since they were found.
+  func forEachExisting(
+    _ items: [String],
+    _ body: (String) throws(ServiceFailure) -> Void
+  ) throws(ServiceFailure) {
+    for item in items {
+      do throws(ServiceFailure) { try body(item) } catch  where error.isNoSuchObject {}
+    }
+  }
+
+  /// Deletes other programs' items for the same secret in the collection of `item`, because those programs
+  /// would otherwise still read the old value. A failure is ignored: the store has succeeded by then.
   func removeShadowed(by item: String, _ identifier: SecretIdentifier) {
+    func collection(_ item: String) -> Substring { item[..<(item.lastIndex(of: "/") ?? item.startIndex)] }
     do throws(ServiceFailure) {
-      let others = try find(ItemAttributes.query(identifier)).unlocked.filter { $0 != item }
-      for other in others where Self.collection(of: other) == Self.collection(of: item) {
-        if ItemAttributes.isOnly(identifier, try service.attributes(other)) {
+      for other in try find(ItemAttributes.query(identifier)).unlocked
+      where other != item && collection(other) == collection(item) {
+        if ItemAttributes.isOnly(identifier, try service.attributes(of: other)),
           let prompt = try service.delete(other)
-          if prompt != SecretServiceProxy.none {
-            _ = try service.call(prompt, SecretServiceProxy.Interface.prompt, "Dismiss")
-          }
+        {
+          service.dismiss(prompt)
         }
       }
     } catch {}
   }
 
-  private static func collection(of item: String) -> Substring {
-    item[..<(item.lastIndex(of: "/") ?? item.startIndex)]
-  }
-
   private func find(
     _ query: [String: String]
   ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    guard let name = options.collection else { return try service.search(query) }
-    let collection = try self.collection(named: name)
-    let items = try service.search(collection: collection, query)
-    if items.isEmpty { return ([], []) }
-    return try service.isLocked(collection: collection) ? ([], items) : (items, [])
-  }
-
-  private func latest(_ items: [String]) throws(ServiceFailure) -> String? {
-    if items.count < 2 { return items.first }
-    var candidates: [Candidate] = []
-    for item in items {
-      do throws(ServiceFailure) {
-        let modified = try service.property(item, SecretServiceProxy.Interface.item, "Modified").unsigned
-        candidates.append(Candidate(path: item, modified: modified ?? 0))
-      } catch  where error.isNoSuchObject {}
+    var found: (unlocked: [String], locked: [String])
+    if let name = options.collection {
+      let collection = try self.collection(named: name)
+      let items = try service.search(collection: collection, query)
+      let isLocked = items.isEmpty ? false : try service.isLocked(collection: collection)
+      found = isLocked ? ([], items) : (items, [])
+    } else {
+      found = try service.search(query)
     }
-    return candidates.max()?.path
-  }
-
-  /// The same, without the locked items that are no secrets here, where all items were asked for: they
-  /// need not be unlocked to make a list.
-  private func findNameable(
-    _ query: [String: String]
-  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    var found = try find(query)
     if !query.isEmpty { return found }
-    var locked: [String] = []
-    for item in found.locked {
-      do throws(ServiceFailure) {
-        if ItemAttributes.mayBeNamed(try service.attributes(item)) { locked.append(item) }
-      } catch  where error.isNoSuchObject {}
+    // A list of all secrets must not unlock items that no identifier can name.
+    let locked = found.locked
+    found.locked = []
+    try forEachExisting(locked) { item throws(ServiceFailure) in
+      if ItemAttributes.mayBeNamed(try service.attributes(of: item)) { found.locked.append(item) }
     }
-    found.locked = locked
     return found
   }
 
   // MARK: Collections
 
-  /// The collection that is named, else the default one, else `nil`.
-  private func collectionIfAny() throws(ServiceFailure) -> String? {
-    if let name = options.collection { return try collection(named: name) }
-    let path = try service.readAlias("default")
-    return path == SecretServiceProxy.none ? nil : path
-  }
-
-  /// Where a new item goes: unlocked, and made if there is no default collection yet.
+  /// Returns the collection for a new item, unlocked. Creates the default collection if there is none.
   func collectionForStoring() throws(ServiceFailure) -> String {
-    guard let collection = try collectionIfAny() else { return try makeDefaultCollection() }
+    guard let collection = try collectionIfAny() else { return try createDefaultCollection() }
     if try service.isLocked(collection: collection) {
       try unlock([collection])
-      if try service.isLocked(collection: collection) { throw .secret(Self.locked) }
+      if try service.isLocked(collection: collection) { throw .locked }
     }
     return collection
   }
 
-  /// A service may not tell of the items in a locked collection. So where nothing was found, and the
-  /// collection is locked and seems to be empty, it is unlocked. `true`: look again.
-  private func revealHidden() throws(ServiceFailure) -> Bool {
-    guard let collection = try collectionIfAny() else { return false }
-    guard try service.isLocked(collection: collection) else { return false }
-    let items = try service.property(collection, SecretServiceProxy.Interface.collection, "Items").strings
-    if !items.isEmpty { return false }
+  /// Returns the collection in the options, else the default collection, else `nil`.
+  private func collectionIfAny() throws(ServiceFailure) -> String? {
+    guard let name = options.collection else { return try service.collection(aliased: "default") }
+    return try collection(named: name)
+  }
+
+  /// Unlocks the collection if it is locked and reports no items: a service may hide the items of a locked
+  /// collection. Returns whether a new search may find more.
+  private func unlockSeeminglyEmptyCollection() throws(ServiceFailure) -> Bool {
+    guard let collection = try collectionIfAny(), try service.isLocked(collection: collection),
+      try service.property("Items", of: collection, .collection).strings.isEmpty
+    else { return false }
     try unlock([collection])
     return true
   }
 
   private func collection(named name: String) throws(ServiceFailure) -> String {
-    let alias = try service.readAlias(name)
-    if alias != SecretServiceProxy.none { return alias }
-    for path in try service.collections() {
-      let label = try service.property(path, SecretServiceProxy.Interface.collection, "Label").string
-      if label?.utf8.elementsEqual(name.utf8) ?? false { return path }
+    if let collection = try service.collection(aliased: name) { return collection }
+    for collection in try service.collections() {
+      let label = try service.property("Label", of: collection, .collection).string
+      if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }
     }
-    throw .secret(
+    throw .error(
       SecretError(
         .configuration,
-        "The keyring has no collection named “\(name)”.",
-        advice: "Name an existing one, or none for the default."
+        "The keyring has no collection with the alias or label “\(name)”.",
+        advice: "Name an existing collection, or none to use the default collection."
       )
     )
   }
 
-  private func makeDefaultCollection() throws(ServiceFailure) -> String {
+  private func createDefaultCollection() throws(ServiceFailure) -> String {
+    let created = try service.createCollection(label: "Default keyring", alias: "default")
     let refusal = SecretError(
       .locked,
-      "There is no default keyring yet, and nobody may be asked for a password for a new one.",
-      advice: "Make one in the desktop session, or use a vault: run secret init."
+      "There is no default keyring, and prompts for a new keyring's password are not allowed.",
+      advice: "Create a keyring in the desktop session, or use a vault backend."
     )
-    let made = try service.createCollection(label: "Default keyring", alias: "default")
-    if made.prompt == SecretServiceProxy.none { return made.collection }
-    let result = try prompter.ask(made.prompt, of: service, orThrow: refusal)
-    guard let path = result.string, path != SecretServiceProxy.none else { throw .malformed }
+    let result = try prompter.complete(created.prompt, of: service, refusal: .error(refusal))
+    guard let path = result?.string ?? created.collection, path != "/" else { throw .malformed }
     return path
   }
 
-  /// Unlocks items or collections, with a prompt if there must be one.
+  /// Unlocks items or collections, with a prompt if that is necessary.
   private func unlock(_ paths: [String]) throws(ServiceFailure) {
-    let prompt = try service.unlock(paths)
-    if prompt != SecretServiceProxy.none { _ = try prompter.ask(prompt, of: service, orThrow: Self.locked) }
+    try prompter.complete(service.unlock(paths), of: service)
   }
 }
 #endif

@@ -2,72 +2,65 @@
 public import CofferCore
 public import FoundationEssentials
 
-/// Secrets in the desktop's keyring: a Secret Service such as GNOME's, through libsecret.
+/// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
-/// A secret is an item with the attributes `service` and `username`, which are all that it is looked up
-/// by. Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same two, and so share secrets
-/// with this. The rules:
+/// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
+/// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
+/// with this backend.
 ///
-/// - Looked for in all collections, or in ``KeyringOptions/collection``; created in the default one.
-/// - An item that is found is updated in place: its other attributes and its label stay, unless metadata
-///   is given.
-/// - Where several items match, unlocked ones come before locked ones, and then the one that was modified
-///   last is read and updated. The service's times are whole seconds; of two in one second it is the one
-///   created later. A store also removes from the same collection what other programs left there of the
-///   old value: items of the same two attributes that differ in `application` at most. `remove` removes
-///   all that match.
-/// - Values that the service would not give back byte for byte are stored as `coffer:base64:` and their
-///   base64. They are those with control characters (but tab), a backslash, white space at an end, or
-///   bytes that are not UTF-8.
-/// - A locked collection is unlocked if that needs no person, or if one may be asked.
+/// - Searches cover all collections, or only ``KeyringOptions/collection``. New items go to that collection,
+///   or to the default collection.
+/// - A store updates an existing item in place. Its label and other attributes stay, unless the store has
+///   metadata.
+/// - If several items match, unlocked items come before locked ones. Of those, the item that was modified
+///   last is read and updated. The service's times are in whole seconds; within one second, the item that was
+///   created last counts.
+/// - A store also deletes outdated items of other programs in the same collection: those with the same two
+///   attributes and no other attribute except `application`. `remove` deletes all items that match.
+/// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
+///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values.
+/// - A locked collection is unlocked if that needs no password, or if ``KeyringOptions/mayPrompt`` allows a
+///   prompt.
 ///
-/// There are no transactions, since the service has none: a store with metadata is several calls, of which
-/// the one that sets the value is the last.
+/// The service has no transactions. A store with metadata makes several calls, and the last one sets the
+/// value.
 ///
-/// All methods may be called from any thread. They throw `.unavailable` where there is no bus or service,
-/// `.timedOut` at a deadline, `.locked` where the keyring is locked and nobody may be asked, and
-/// `.promptDismissed` where somebody was and declined.
+/// Methods may be called from any thread. They throw `.unavailable` if the bus or the service cannot be
+/// reached, `.timedOut` after a timeout of the options, `.locked` if the keyring is locked and prompts are
+/// not allowed, and `.promptDismissed` if a prompt was dismissed.
 public final class KeyringBackend: ObservableSecretBackend {
-  /// The largest value, in bytes: 1 MiB. The service holds all values in locked memory, and rewrites the
-  /// whole collection at each store; gnome-keyring takes 16 MiB before a bus breaks off.
+  /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
+  /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   public static let maximumSecretSize = 1_048_576
 
-  let link: SecretServiceConnection
-  let options: KeyringOptions
-  let prompter: Prompter
+  private let connection: SecretServiceConnection
+  private let options: KeyringOptions
+  private let prompter: Prompter
   private let watcher: KeyringWatcher
   private let creation = DeadlineLock()
 
-  /// Does not connect: the first call does. `environment` says where the bus is.
+  /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
+  /// ``KeyringOptions/init(environment:)``.
   public init(
     options: KeyringOptions? = nil,
     environment: [String: String] = ProcessInfo.processInfo.environment
   ) {
     let options = options ?? KeyringOptions(environment: environment)
     self.options = options
-    link = SecretServiceConnection(environment: environment, options: options)
+    connection = SecretServiceConnection(environment: environment, options: options)
     prompter = Prompter(options)
     watcher = KeyringWatcher(environment: environment, options: options)
   }
 
-  /// Takes away every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
+  /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    do throws(SecretError) {
-      return try link.withService { service throws(ServiceFailure) in
-        let search = ItemSearch(service, options, prompter)
-        // An item may be removed, or locked again, between the search and the reading.
-        for _ in 0..<Self.attempts {
-          guard let item = try search.item(identifier) else { return nil }
-          do throws(ServiceFailure) {
-            return ValueEncoding.decoded(try service.secret(item))
-          } catch  where error.isNoSuchObject || error.isLocked {}
-        }
-        throw Self.contended
+    try search(for: identifier) { search throws(ServiceFailure) in
+      try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
+        guard let item = try search.item(identifier) else { return nil }
+        return ValueEncoding.decoded(try search.session.secret(of: item))
       }
-    } catch {
-      throw error.about(identifier)
     }
   }
 
@@ -80,177 +73,141 @@ public final class KeyringBackend: ObservableSecretBackend {
     if secret.count > Self.maximumSecretSize {
       throw .tooLarge(secret.count, maximum: Self.maximumSecretSize, identifier)
     }
-    let payload = ValueEncoding.encoded(secret) ?? secret.copy()
-    do throws(SecretError) {
-      try link.withService { service throws(ServiceFailure) in
-        let search = ItemSearch(service, options, prompter)
-        for _ in 0..<Self.attempts {
-          do throws(ServiceFailure) {
-            if let item = try search.item(identifier) {
-              return try update(item, payload, identifier, metadata, service, search)
-            }
-            return try create(payload, identifier, metadata, service, search)
-          } catch  where error.isNoSuchObject || error.isLocked {}
+    let value = ValueEncoding.encoded(secret) ?? secret.copy()
+    try search(for: identifier) { search throws(ServiceFailure) in
+      try Self.retrying { () throws(ServiceFailure) in
+        if let item = try search.item(identifier) {
+          try update(item, value, identifier, metadata, search)
+        } else {
+          try create(value, identifier, metadata, search)
         }
-        throw Self.contended
       }
-    } catch {
-      throw error.about(identifier)
     }
   }
 
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    // Out here, so that what was deleted counts even if the service stops and the rest runs again.
+    // Outside the closure, which runs a second time if the service stops after a deletion.
     var isRemoved = false
-    do throws(SecretError) {
-      try link.withService { service throws(ServiceFailure) in
-        let search = ItemSearch(service, options, prompter)
-        // All that are locked are unlocked before the first is deleted.
-        for item in try search.allItems(identifier) {
-          do throws(ServiceFailure) {
-            let prompt = try service.delete(item)
-            if prompt != SecretServiceProxy.none {
-              _ = try prompter.ask(prompt, of: service, orThrow: ItemSearch.locked)
-            }
-            isRemoved = true
-          } catch  where error.isNoSuchObject {}
-        }
+    try search(for: identifier) { search throws(ServiceFailure) in
+      // All locked items are unlocked before the first item is deleted.
+      let items = try search.items(matching: ItemAttributes.query(identifier))
+      try search.forEachExisting(items) { item throws(ServiceFailure) in
+        try prompter.complete(search.service.delete(item), of: search.service)
+        isRemoved = true
       }
-    } catch {
-      throw error.about(identifier)
     }
     return isRemoved
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    if let service, service.isEmpty || service.utf8.contains(0) { return [] }
-    let query = service.map { [ItemAttributes.service: $0] } ?? [:]
-    return try items(matching: query)
-      .filter { item in service.map { $0.utf8.elementsEqual(item.identifier.service.utf8) } ?? true }
+    guard let service else { return try secrets(matching: [:]) }
+    if service.isEmpty || service.utf8.contains(0) { return [] }
+    return try secrets(matching: [ItemAttributes.service: service])
+      .filter { $0.identifier.service.utf8.elementsEqual(service.utf8) }
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try items(matching: ItemAttributes.query(identifier)).first { $0.identifier == identifier }
+    try secrets(matching: ItemAttributes.query(identifier)).first { $0.identifier == identifier }
   }
 
-  /// Changes by anyone, as the service's signals tell of them. Subscribed when this returns, unless the
-  /// service cannot be reached within the deadline for connecting; then it is tried again, and what was
-  /// missed is told as a change of everything. Several changes within a moment may be told as one.
+  /// Returns a stream of the changes that the service's signals report, made by any program.
+  ///
+  /// The subscription is in force when this returns, unless the service cannot be reached within
+  /// ``KeyringOptions/connectTimeout``. The backend then tries again, and reports a change of everything once
+  /// it has connected. Changes within 20 milliseconds may be reported as one.
   public func changes() -> AsyncStream<SecretChange> { watcher.subscribe() }
 
-  // MARK: Parts
+  // MARK: Sessions
 
-  /// How often a call starts over because somebody else removed or locked what it had found.
-  private static let attempts = 4
+  private func search<R: ~Copyable>(
+    for identifier: SecretIdentifier,
+    _ body: (ItemSearch) throws(ServiceFailure) -> R
+  ) throws(SecretError) -> R {
+    do throws(SecretError) {
+      return try connection.withSession { session throws(ServiceFailure) in
+        try body(ItemSearch(session: session, options: options, prompter: prompter))
+      }
+    } catch {
+      throw error.about(identifier)
+    }
+  }
 
-  private static let contended = ServiceFailure.secret(
-    SecretError(.conflict, "Other programs kept changing the secret meanwhile.", advice: "Try again.")
-  )
+  private func secrets(matching query: [String: String]) throws(SecretError) -> [SecretItem] {
+    try connection.withSession { session throws(ServiceFailure) in
+      try ItemSearch(session: session, options: options, prompter: prompter).secrets(matching: query)
+    }
+  }
+
+  /// Runs `body` up to four times, because another program may remove or lock an item after it was found.
+  private static func retrying<R: ~Copyable>(
+    _ body: () throws(ServiceFailure) -> R
+  ) throws(ServiceFailure) -> R {
+    for _ in 0..<4 {
+      do throws(ServiceFailure) { return try body() } catch  where error.isNoSuchObject || error.isLocked {}
+    }
+    throw .error(
+      SecretError(
+        .conflict,
+        "Other programs changed the secret during each of four attempts.",
+        advice: "Try again."
+      )
+    )
+  }
+
+  // MARK: Items
 
   private func update(
     _ item: String,
-    _ payload: borrowing SecretBytes,
+    _ value: borrowing SecretBytes,
     _ identifier: SecretIdentifier,
     _ metadata: SecretMetadata?,
-    _ service: SecretServiceProxy,
     _ search: ItemSearch
   ) throws(ServiceFailure) {
-    // The value last: until then the old one is there, whatever fails.
+    // The value is set last: if an earlier call fails, the item still has the old value.
     if let metadata {
-      let existing = try service.attributes(item)
+      let existing = try search.service.attributes(of: item)
       let attributes = ItemAttributes.attributes(identifier, metadata, over: existing)
-      if !attributes.isSame(as: existing) {
-        try service.setProperty(
-          item, SecretServiceProxy.Interface.item, "Attributes", .dictionary(attributes))
+      if !ItemAttributes.areEqual(attributes, existing) {
+        try search.service.setProperty("Attributes", of: item, to: .dictionary(attributes))
       }
       let label = ItemAttributes.label(identifier, metadata)
-      try service.setProperty(item, SecretServiceProxy.Interface.item, "Label", .string(label))
+      try search.service.setProperty("Label", of: item, to: .string(label))
     }
-    try service.setSecret(item, payload)
-    tellOthers(item, service)
+    try search.session.setSecret(of: item, to: value)
+    announceChange(of: item, search.service)
     search.removeShadowed(by: item, identifier)
   }
 
-  /// gnome-keyring sends no signal for a new value, and one for a label, even if it is the same. Without
-  /// it nobody would hear of an update. The store has succeeded by then, and is not made to fail by this.
-  private func tellOthers(_ item: String, _ service: SecretServiceProxy) {
+  /// Sets the label of `item` to itself. gnome-keyring sends no signal for a new value, but sends one for a
+  /// label. A failure is ignored: the store has succeeded by then.
+  private func announceChange(of item: String, _ service: SecretServiceProxy) {
     do throws(ServiceFailure) {
-      let label = try service.property(item, SecretServiceProxy.Interface.item, "Label")
-      try service.setProperty(item, SecretServiceProxy.Interface.item, "Label", label)
+      try service.setProperty("Label", of: item, to: service.property("Label", of: item, .item))
     } catch {}
   }
 
   private func create(
-    _ payload: borrowing SecretBytes,
+    _ value: borrowing SecretBytes,
     _ identifier: SecretIdentifier,
     _ metadata: SecretMetadata?,
-    _ service: SecretServiceProxy,
     _ search: ItemSearch
   ) throws(ServiceFailure) {
     let collection = try search.collectionForStoring()
-    var failure: ServiceFailure?
-    do throws(SecretError) {
-      // One thread at a time looks again and creates, so that two do not create one each. Of two
-      // processes the service lets the second overwrite the first's item.
-      try creation.withLock(seconds: 2 * options.callDeadline) { () throws(SecretError) in
-        do throws(ServiceFailure) {
-          if let item = try search.item(identifier) {
-            return try update(item, payload, identifier, metadata, service, search)
-          }
-          let made = try service.createItem(
-            in: collection,
-            label: ItemAttributes.label(identifier, metadata),
-            attributes: ItemAttributes.attributes(identifier, metadata, over: nil),
-            payload
-          )
-          if made.prompt != SecretServiceProxy.none {
-            _ = try prompter.ask(made.prompt, of: service, orThrow: ItemSearch.locked)
-          }
-        } catch {
-          failure = error
-        }
+    // Threads search and create one at a time, so that two threads do not create an item each. If two
+    // processes create the same item, the service overwrites the first one.
+    try creation.withLock(options.callTimeout * 2) { () throws(ServiceFailure) in
+      if let item = try search.item(identifier) {
+        return try update(item, value, identifier, metadata, search)
       }
-    } catch {
-      throw .secret(error)
+      let prompt = try search.session.createItem(
+        in: collection,
+        label: ItemAttributes.label(identifier, metadata),
+        attributes: ItemAttributes.attributes(identifier, metadata, over: nil),
+        value
+      )
+      try prompter.complete(prompt, of: search.service)
     }
-    if let failure { throw failure }
-  }
-
-  private func items(matching query: [String: String]) throws(SecretError) -> [SecretItem] {
-    try link.withService { service throws(ServiceFailure) in
-      let search = ItemSearch(service, options, prompter)
-      var found: [SecretIdentifier: ItemSearch.Candidate] = [:]
-      for item in try search.readableItems(query) {
-        do throws(ServiceFailure) {
-          let properties = try service.properties(item, SecretServiceProxy.Interface.item)
-          guard let attributes = properties["Attributes"]?.dictionary,
-            let identifier = ItemAttributes.identifier(attributes)
-          else { continue }
-          let modified = properties["Modified"]?.unsigned
-          let metadata = ItemAttributes.metadata(
-            identifier,
-            attributes,
-            label: properties["Label"]?.string,
-            created: properties["Created"]?.unsigned,
-            modified: modified
-          )
-          let candidate = ItemSearch.Candidate(path: item, modified: modified ?? 0, metadata: metadata)
-          if let other = found[identifier], candidate < other { continue }
-          found[identifier] = candidate
-        } catch  where error.isNoSuchObject {}
-      }
-      return found.map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
-        .sorted { $0.identifier < $1.identifier }
-    }
-  }
-}
-
-extension [String: String] {
-  /// Equality by bytes, which `==` on strings is not.
-  fileprivate func isSame(as other: [String: String]) -> Bool {
-    count == other.count
-      && allSatisfy { name, value in other[name].map { $0.utf8.elementsEqual(value.utf8) } ?? false }
   }
 }
 #endif

@@ -1,25 +1,27 @@
 #if Keyring
 public import FoundationEssentials
 
-/// How a ``KeyringBackend`` waits, whom it may ask, and where it stores.
+/// Timeouts, prompts and the collection of a ``KeyringBackend``.
 public struct KeyringOptions: Sendable {
-  /// Seconds for reaching the bus, the service, and an encrypted session with it, all together.
-  public var connectDeadline = 5.0
-  /// Seconds for one call to the service, once there is a session.
-  public var callDeadline = 10.0
-  /// Whether the service may show a prompt, such as for the keyring's password. Where it may not, what
-  /// needs one throws `.locked` at once.
+  /// The time in which the bus and the service must be reached and an encrypted session opened. 5 seconds by
+  /// default.
+  public var connectTimeout = Duration.seconds(5)
+  /// The time in which the service must answer one D-Bus call. 10 seconds by default. One method of the
+  /// backend makes several calls.
+  public var callTimeout = Duration.seconds(10)
+  /// Whether the service may show a prompt, for example for the keyring's password. If `false`, a method that
+  /// would need a prompt throws `.locked`.
   public var mayPrompt: Bool
-  /// Seconds to wait for a person at a prompt. `nil`: as long as it takes, or until
-  /// ``KeyringBackend/cancelPrompts()``.
-  public var promptDeadline: Double?
-  /// The collection to use: an alias, such as `login`, or a label. `nil`: secrets are looked for in all
-  /// collections, and new ones go to the one that the user made the default.
+  /// The time in which a person must answer a prompt. `nil`, the default, waits until the prompt is answered
+  /// or ``KeyringBackend/cancelPrompts()`` is called.
+  public var promptTimeout: Duration?
+  /// The collection to use: its alias, such as `login`, or its label. `nil`, the default, searches all
+  /// collections and creates items in the default collection.
   public var collection: String?
 
-  /// `mayPrompt` is whether `environment` says that a person is at a graphical session, by `DISPLAY` or
-  /// `WAYLAND_DISPLAY`, and does not say `COFFER_NO_PROMPT`. A terminal is not enough: the service's
-  /// prompts are windows.
+  /// Creates options in which ``mayPrompt`` is `true` if `environment` has `DISPLAY` or `WAYLAND_DISPLAY`,
+  /// and does not have `COFFER_NO_PROMPT`. An empty variable counts as unset. A terminal is not enough,
+  /// because the service's prompts are windows.
   public init(environment: [String: String] = ProcessInfo.processInfo.environment) {
     func has(_ name: String) -> Bool { !(environment[name] ?? "").isEmpty }
     mayPrompt = (has("DISPLAY") || has("WAYLAND_DISPLAY")) && !has("COFFER_NO_PROMPT")

@@ -1,42 +1,49 @@
 #if Keyring
 public import CofferCore
 
-/// What there is of a keyring, found without starting, unlocking or asking anything.
+/// The state of the session bus and its Secret Service. Finding it starts nothing, unlocks nothing and shows
+/// no prompt.
 public struct KeyringStatus: Sendable {
-  /// The D-Bus address of the session bus, or `nil` where none was found.
+  /// The D-Bus address of the session bus, or `nil` if none was found.
   public internal(set) var busAddress: String?
   /// Whether the bus answered.
   public internal(set) var isBusReachable = false
-  /// Whether a Secret Service runs on it.
+  /// Whether a Secret Service runs on the bus.
   public internal(set) var isServiceRunning = false
-  /// Whether the bus knows how to start one.
+  /// Whether the bus can start a Secret Service.
   public internal(set) var isServiceActivatable = false
-  /// The label of the default collection. `nil`: there is none yet, or the service does not run.
+  /// The label of the default collection, or `nil` if there is none or the service does not run.
   public internal(set) var defaultCollection: String?
-  /// Whether the default collection is locked. `nil` where it is not known.
+  /// Whether the default collection is locked, or `nil` if this is not known.
   public internal(set) var isLocked: Bool?
-  /// Whether the service may show a prompt.
+  /// Whether ``KeyringOptions/init(environment:)`` allows prompts in this environment.
   public internal(set) var mayPrompt = false
-  /// What kept the rest from being found out.
+  /// The error that ended the probe early, or `nil`.
   public internal(set) var problem: SecretError?
 
-  /// Whether a ``KeyringBackend`` has a service to talk to.
+  /// Whether a Secret Service runs on the bus, or the bus can start one.
   public var isAvailable: Bool { isServiceRunning || isServiceActivatable }
 }
 
 extension KeyringBackend {
-  /// Whether a Secret Service runs on the session bus or can be started there. Waits for at most the
-  /// default deadline for connecting.
+  /// Whether a Secret Service runs on the session bus that `environment` names, or the bus can start one.
+  ///
+  /// Blocks for at most 5 seconds. Thread-safe.
   public static func isAvailable(environment: [String: String]) -> Bool {
     probe(environment: environment).isAvailable
   }
 
-  /// Looks what there is. Takes at most `seconds`, and throws nothing: see ``KeyringStatus/problem``.
-  public static func probe(environment: [String: String], seconds: Double = 5) -> KeyringStatus {
+  /// Returns the status of the session bus that `environment` names, and of its Secret Service.
+  ///
+  /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.
+  public static func probe(
+    environment: [String: String],
+    timeout: Duration = .seconds(5)
+  ) -> KeyringStatus {
     var status = KeyringStatus()
     status.mayPrompt = KeyringOptions(environment: environment).mayPrompt
     do throws(ServiceFailure) {
-      try probe(environment, Deadline(seconds: seconds), &status)
+      try probe(environment, Deadline(after: timeout), &status)
     } catch {
       status.problem = error.secretError
     }
@@ -48,36 +55,23 @@ extension KeyringBackend {
     _ deadline: Deadline,
     _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
-    let address: String
-    do throws(SecretError) { address = try BusAddress.find(in: environment) } catch { throw .secret(error) }
+    let address = try BusAddress.find(in: environment)
     status.busAddress = address
-    let bus = try BusConnection(address: address, seconds: deadline.remaining)
+    let bus = try BusConnection(address: address, timeout: deadline.remaining)
     status.isBusReachable = true
-    let names = try bus.callBus("ListNames", seconds: deadline.remaining)[0]?.strings ?? []
-    status.isServiceRunning = names.contains(SecretServiceProxy.name)
-    let activatable = try bus.callBus("ListActivatableNames", seconds: deadline.remaining)[0]?.strings ?? []
-    status.isServiceActivatable = activatable.contains(SecretServiceProxy.name)
+    func isListed(by method: String) throws(ServiceFailure) -> Bool {
+      let names = try bus.callBus(method, timeout: deadline.remaining)[0]?.strings ?? []
+      return names.contains(SecretServiceProxy.wellKnownName)
+    }
+    status.isServiceRunning = try isListed(by: "ListNames")
+    status.isServiceActivatable = try isListed(by: "ListActivatableNames")
     guard status.isServiceRunning else { return }
 
-    func ask(_ path: String, _ interface: String, _ method: String, _ arguments: [Variant])
-      throws(ServiceFailure)
-      -> Variant?
-    {
-      try bus.call(
-        SecretServiceProxy.name, path: path, interface, method, arguments, seconds: deadline.remaining)[0]
-    }
-    let alias = try ask(
-      SecretServiceProxy.path, SecretServiceProxy.Interface.service, "ReadAlias", [.string("default")])?
-      .string
-    guard let collection = alias, collection != SecretServiceProxy.none else { return }
-    let properties = try ask(
-      collection,
-      SecretServiceProxy.Interface.properties,
-      "GetAll",
-      [.string(SecretServiceProxy.Interface.collection)]
-    )?.properties
-    status.defaultCollection = properties?["Label"]?.string
-    status.isLocked = properties?["Locked"]?.boolean
+    var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
+    guard let collection = try service.collection(aliased: "default") else { return }
+    let properties = try service.properties(of: collection, .collection)
+    status.defaultCollection = properties["Label"]?.string
+    status.isLocked = properties["Locked"]?.boolean
   }
 }
 #endif

@@ -3,11 +3,10 @@ internal import CofferCore
 internal import Glibc
 internal import Synchronization
 
-/// Tells of changes as the service's signals do, on a thread and a connection of its own.
+/// Broadcasts the changes that the service's signals report.
 ///
-/// The thread runs while somebody listens. A stream keeps the watcher, so it goes on without the backend.
-/// When the service or the bus went away, it subscribes again as soon as there is one, and tells of a
-/// change of everything.
+/// A ``WatchThread`` runs while there is a subscriber. A stream retains the watcher, and so outlives the
+/// backend.
 final class KeyringWatcher: Sendable {
   private let environment: [String: String]
   private let options: KeyringOptions
@@ -20,17 +19,17 @@ final class KeyringWatcher: Sendable {
   }
 
   func subscribe() -> AsyncStream<SecretChange> {
-    let stream = broadcast.subscribe { self.stopIfUnheard() }
+    let stream = broadcast.subscribe { self.stopIfUnused() }
     let thread = running.withLock { running in
       let thread = running ?? WatchThread(environment: environment, options: options, broadcast: broadcast)
       running = thread
       return thread
     }
-    thread.waitUntilReady(seconds: options.connectDeadline)
+    thread.waitUntilReady(timeout: options.connectTimeout)
     return stream
   }
 
-  private func stopIfUnheard() {
+  private func stopIfUnused() {
     running.withLock { running in
       guard broadcast.isEmpty else { return }
       running?.stop()

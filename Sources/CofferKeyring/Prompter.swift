@@ -2,35 +2,39 @@
 internal import CofferCore
 internal import Synchronization
 
-/// Asks a person, through the service, and waits for the answer.
+/// Shows prompts of the service and waits until they are completed.
 ///
-/// There is no deadline while a person may be typing, unless one is set. The wait ends when the prompt is
-/// answered or dismissed, when the service or the bus goes away, or when ``cancelAll()`` is called.
+/// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the
+/// prompt is dismissed, when the service or the bus goes away, and at ``cancelAll()``.
 final class Prompter: Sendable {
   private let mayPrompt: Bool
-  private let deadline: Double?
+  private let timeout: Duration?
   private let cancellations = Atomic(0)
 
   init(_ options: KeyringOptions) {
     mayPrompt = options.mayPrompt
-    deadline = options.promptDeadline
+    timeout = options.promptTimeout
   }
 
-  /// Ends the waits that are under way, each with `.promptDismissed`.
+  /// Ends every wait in progress. Each throws `.promptDismissed`.
   func cancelAll() { cancellations.add(1, ordering: .relaxed) }
 
-  /// Gives the result of the prompt at `path`. `refusal` is thrown where nobody may be asked.
-  func ask(
-    _ path: String,
+  /// Shows `prompt` and returns its result, or returns `nil` if `prompt` is `nil`. Throws `refusal` if
+  /// prompts are not allowed.
+  @discardableResult
+  func complete(
+    _ prompt: String?,
     of service: SecretServiceProxy,
-    orThrow refusal: SecretError
-  ) throws(ServiceFailure) -> Variant {
+    refusal: ServiceFailure = .locked
+  ) throws(ServiceFailure) -> Variant? {
+    guard let prompt else { return nil }
     guard mayPrompt else {
-      dismiss(path, of: service)
-      throw .secret(refusal)
+      service.dismiss(prompt)
+      throw refusal
     }
-    return try EventContext.scoped { context throws(ServiceFailure) in
-      try wait(for: path, of: service, on: context)
+    let context = EventContext()
+    return try context.asCurrent { () throws(ServiceFailure) in
+      try result(of: prompt, of: service, on: context)
     }
   }
 
@@ -39,71 +43,52 @@ final class Prompter: Sendable {
     var isServiceGone = false
   }
 
-  private func wait(
-    for path: String,
+  private func result(
+    of prompt: String,
     of service: SecretServiceProxy,
     on context: EventContext
   ) throws(ServiceFailure) -> Variant {
     let outcome = Outcome()
     let cancellation = cancellations.load(ordering: .relaxed)
-    let completed = SignalSubscription(
+    let completion = SignalSubscription(
       service.bus,
-      sender: service.owner,
-      interface: SecretServiceProxy.Interface.prompt,
+      sender: service.name,
+      interface: SecretServiceProxy.Interface.prompt.rawValue,
       member: "Completed",
-      path: path
+      path: prompt
     ) { signal in
       guard let isDismissed = signal.arguments[0]?.boolean, let result = signal.arguments[1]?.unboxed else {
         return
       }
       outcome.completed = (isDismissed, result)
     }
-    let gone = SignalSubscription(
-      service.bus,
-      sender: "org.freedesktop.DBus",
-      interface: "org.freedesktop.DBus",
-      member: "NameOwnerChanged",
-      firstArgument: service.owner
-    ) { _ in outcome.isServiceGone = true }
-
-    return try withExtendedLifetime((completed, gone)) { () throws(ServiceFailure) in
-      _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Prompt", [.string("")])
-      let end = deadline.map { ContinuousClock.now + .seconds($0) }
+    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _ in
+      outcome.isServiceGone = true
+    }
+    return try withExtendedLifetime((completion, owner)) { () throws(ServiceFailure) in
+      _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
+      let deadline = timeout.map(Deadline.init(after:))
       while true {
         if let (isDismissed, result) = outcome.completed {
           if isDismissed { throw Self.dismissed }
           return result
         }
-        if outcome.isServiceGone || service.bus.isClosed {
-          throw .secret(
-            SecretError(
-              .unavailable,
-              "The keyring stopped while it was asking for a password.",
-              advice: "Try again."
-            )
-          )
-        }
+        if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
         if cancellations.load(ordering: .relaxed) != cancellation {
-          dismiss(path, of: service)
+          service.dismiss(prompt)
           throw Self.dismissed
         }
-        if let end, end < .now {
-          dismiss(path, of: service)
-          throw .secret(
-            SecretError(
-              .timedOut,
-              "Nobody answered the keyring's prompt within \(deadline ?? 0) seconds.",
-              advice: "Unlock the keyring, then try again."
-            )
-          )
+        if let timeout, let deadline, deadline.hasPassed {
+          service.dismiss(prompt)
+          throw Self.unanswered(timeout)
         }
-        // So often is looked for a cancellation and a closed bus; an answer wakes it at once.
-        context.iterate(waitingAtMost: 0.1)
+        // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
+        context.iterate(timeout: .milliseconds(100))
       }
     }
   }
 
-  private static let dismissed = ServiceFailure.secret(
+  private static let dismissed = ServiceFailure.error(
     SecretError(
       .promptDismissed,
       "The keyring's prompt was dismissed.",
@@ -111,11 +96,18 @@ final class Prompter: Sendable {
     )
   )
 
-  /// Takes a prompt away. That it cannot be, since it or the service is gone, comes to the same.
-  private func dismiss(_ path: String, of service: SecretServiceProxy) {
-    do throws(ServiceFailure) {
-      _ = try service.call(path, SecretServiceProxy.Interface.prompt, "Dismiss")
-    } catch {}
+  private static let serviceGone = ServiceFailure.error(
+    SecretError(.unavailable, "The keyring stopped while it showed a prompt.", advice: "Try again.")
+  )
+
+  private static func unanswered(_ timeout: Duration) -> ServiceFailure {
+    .error(
+      SecretError(
+        .timedOut,
+        "The keyring's prompt was not answered within \(timeout).",
+        advice: "Unlock the keyring, then try again."
+      )
+    )
   }
 }
 #endif

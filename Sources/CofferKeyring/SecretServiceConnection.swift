@@ -1,121 +1,98 @@
 #if Keyring
 internal import CofferCore
 
-/// The way to the service: made at the first call, and made anew when the bus or the service went away.
+/// Provides the session with the service. The first call connects; a call after the bus or the service went
+/// away connects again.
 final class SecretServiceConnection: Sendable {
   private let environment: [String: String]
-  private let connectDeadline: Double
-  private let callDeadline: Double
+  private let options: KeyringOptions
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) var current: SecretServiceProxy?  // only under the lock
+  private nonisolated(unsafe) var current: SecretSession?  // accessed only with `lock` held
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
-    connectDeadline = options.connectDeadline
-    callDeadline = options.callDeadline
+    self.options = options
   }
 
-  /// Runs `body` with the service. Where the service turns out to be gone, `body` runs a second time with
-  /// the one that took its place: it must begin with a search, and not repeat what cannot be.
-  func withService<R: ~Copyable>(
-    _ body: (SecretServiceProxy) throws(ServiceFailure) -> R
+  /// Runs `body` with a session. If the service goes away, `body` runs a second time with a new session: it
+  /// must begin with a search, and must not repeat a change that cannot be repeated.
+  func withSession<R: ~Copyable>(
+    _ body: (SecretSession) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(ServiceFailure) {
-      return try attempt(body)
-    } catch .lost {
-      do throws(ServiceFailure) { return try attempt(body) } catch { throw error.secretError }
+      do throws(ServiceFailure) { return try attempt(body) } catch .lost { return try attempt(body) }
     } catch {
       throw error.secretError
     }
   }
 
   private func attempt<R: ~Copyable>(
-    _ body: (SecretServiceProxy) throws(ServiceFailure) -> R
+    _ body: (SecretSession) throws(ServiceFailure) -> R
   ) throws(ServiceFailure) -> R {
-    let service = try self.service()
+    let session = try session()
     do throws(ServiceFailure) {
-      return try body(service)
+      return try body(session)
     } catch .lost(let reason) {
-      try locked { if current === service { current = nil } }
+      try locked { if current === session { current = nil } }
       throw .lost(reason)
     }
   }
 
-  private func service() throws(ServiceFailure) -> SecretServiceProxy {
+  private func session() throws(ServiceFailure) -> SecretSession {
     try locked { () throws(ServiceFailure) in
-      if let current, !current.bus.isClosed { return current }
+      if let current, !current.service.bus.isClosed { return current }
       current = nil
-      let service = try connect()
-      current = service
-      return service
+      let session = try connect()
+      current = session
+      return session
     }
   }
 
-  private func connect() throws(ServiceFailure) -> SecretServiceProxy {
-    let deadline = Deadline(seconds: connectDeadline)
-    let address: String
-    do throws(SecretError) { address = try BusAddress.find(in: environment) } catch { throw .secret(error) }
+  private func connect() throws(ServiceFailure) -> SecretSession {
+    let deadline = Deadline(after: options.connectTimeout)
+    let address = try BusAddress.find(in: environment)
     do throws(ServiceFailure) {
-      let bus = try BusConnection(address: address, seconds: deadline.remaining)
+      let bus = try BusConnection(address: address, timeout: deadline.remaining)
       let owner = try Self.owner(on: bus, deadline)
-      let session = try SecretSession(bus, owner: owner, seconds: deadline.remaining)
-      return SecretServiceProxy(bus, owner: owner, session: session, callDeadline: callDeadline)
+      let service = SecretServiceProxy(bus: bus, name: owner, timeout: options.callTimeout)
+      return try SecretSession(service, timeout: deadline.remaining)
     } catch .timedOut {
-      // The steps had only the rest of it each.
-      throw .timedOut(connectDeadline)
+      throw .timedOut(options.connectTimeout)  // not what was left of it for the last step
     }
   }
 
-  /// The unique name of the service, which is started where the bus knows how to.
+  /// Returns the unique name of the service. Starts the service if the bus can activate it.
   private static func owner(on bus: BusConnection, _ deadline: Deadline) throws(ServiceFailure) -> String {
-    let name = Variant.string(SecretServiceProxy.name)
+    let name = Variant.string(SecretServiceProxy.wellKnownName)
     func currentOwner() throws(ServiceFailure) -> String? {
       do throws(ServiceFailure) {
-        return try bus.callBus("GetNameOwner", [name], seconds: deadline.remaining)[0]?.string
+        return try bus.callBus("GetNameOwner", [name], timeout: deadline.remaining)[0]?.string
       } catch .lost {
-        if bus.isClosed { throw .lost("the connection to the session bus was closed") }
+        if bus.isClosed { throw .busClosed }
         return nil
       }
     }
     if let owner = try currentOwner() { return owner }
     do throws(ServiceFailure) {
-      _ = try bus.callBus("StartServiceByName", [name, .unsigned32(0)], seconds: deadline.remaining)
-    } catch .timedOut(let seconds) {
-      throw .timedOut(seconds)
+      _ = try bus.callBus("StartServiceByName", [name, .unsigned32(0)], timeout: deadline.remaining)
+    } catch .timedOut(let timeout) {
+      throw .timedOut(timeout)
     } catch {
-      throw .secret(
+      throw .error(
         SecretError(
           .unavailable,
-          "No Secret Service is running on the session bus, and none could be started.",
-          advice: "Install and start gnome-keyring, or use a vault: run secret init."
+          "No Secret Service runs on the session bus, and the bus could not start one.",
+          advice: "Install and start gnome-keyring, or use a vault backend."
         )
       )
     }
-    guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped as it started") }
+    guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped while it started") }
     return owner
   }
 
   private func locked<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
-    var result: Result<R, ServiceFailure>?
-    do throws(SecretError) {
-      // Another thread may be connecting, twice in a row.
-      try lock.withLock(seconds: 2 * connectDeadline + 1) { () throws(SecretError) in
-        do throws(ServiceFailure) { result = .success(try body()) } catch { result = .failure(error) }
-      }
-    } catch {
-      throw .secret(error)
-    }
-    guard let result else { throw .failed("a lock did not run its body") }
-    return try result.get()
+    // Two other threads may connect first, each for the whole timeout.
+    try lock.withLock(options.connectTimeout * 2 + .seconds(1), body)
   }
-}
-
-/// A point in time that several steps share.
-struct Deadline {
-  private let end: ContinuousClock.Instant
-  init(seconds: Double) { end = .now + .seconds(seconds) }
-
-  /// Seconds until then: not less than a millisecond, so that a call that is late fails as one.
-  var remaining: Double { max(0.001, (end - .now) / .seconds(1)) }
 }
 #endif

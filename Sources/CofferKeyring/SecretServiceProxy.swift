@@ -1,150 +1,112 @@
 #if Keyring
 internal import CofferCore
 
-/// One running Secret Service, and the calls of its protocol that are needed: each is one call, with the
-/// deadline for calls.
+/// The D-Bus calls of a Secret Service that transfer no secret. Each method makes one call and waits for the
+/// answer for at most `timeout`.
 ///
-/// The protocol is the freedesktop.org Secret Service API, draft 0.2.
-final class SecretServiceProxy: Sendable {
-  static let name = "org.freedesktop.secrets"
-  static let path = "/org/freedesktop/secrets"
-  /// The path that stands for none.
-  static let none = "/"
-
-  enum Interface {
-    static let service = "org.freedesktop.Secret.Service"
-    static let collection = "org.freedesktop.Secret.Collection"
-    static let item = "org.freedesktop.Secret.Item"
-    static let prompt = "org.freedesktop.Secret.Prompt"
-    static let properties = "org.freedesktop.DBus.Properties"
+/// Items, collections and prompts are named by their D-Bus object paths. Source of the protocol: the
+/// freedesktop.org Secret Service API, draft 0.2.
+struct SecretServiceProxy: Sendable {
+  enum Interface: String {
+    case service = "org.freedesktop.Secret.Service"
+    case collection = "org.freedesktop.Secret.Collection"
+    case item = "org.freedesktop.Secret.Item"
+    case prompt = "org.freedesktop.Secret.Prompt"
+    case properties = "org.freedesktop.DBus.Properties"
   }
+
+  /// The well-known name that a Secret Service owns.
+  static let wellKnownName = "org.freedesktop.secrets"
+  private static let path = "/org/freedesktop/secrets"
 
   let bus: BusConnection
-  /// The unique name of the process that is the service.
-  let owner: String
-  let session: SecretSession
-  private let seconds: Double
-
-  init(_ bus: BusConnection, owner: String, session: SecretSession, callDeadline: Double) {
-    self.bus = bus
-    self.owner = owner
-    self.session = session
-    seconds = callDeadline
-  }
+  /// The bus name that is called: the unique name of one process, or the well-known name for any.
+  var name = wellKnownName
+  let timeout: Duration
 
   func call(
     _ path: String,
-    _ interface: String,
+    _ interface: Interface,
     _ method: String,
     _ arguments: [Variant] = []
   ) throws(ServiceFailure) -> Variant {
-    try bus.call(owner, path: path, interface, method, arguments, seconds: seconds)
+    try bus.call(name, path: path, interface.rawValue, method, arguments, timeout: timeout)
   }
 
   // MARK: Properties
 
-  func property(_ path: String, _ interface: String, _ name: String) throws(ServiceFailure) -> Variant {
-    let answer = try call(path, Interface.properties, "Get", [.string(interface), .string(name)])
-    return try required(answer[0]?.unboxed)
+  func property(_ name: String, of path: String, _ interface: Interface) throws(ServiceFailure) -> Variant {
+    try call(path, .properties, "Get", [.string(interface.rawValue), .string(name)]).element(0, \.unboxed)
   }
 
-  func properties(_ path: String, _ interface: String) throws(ServiceFailure) -> [String: Variant] {
-    try required(call(path, Interface.properties, "GetAll", [.string(interface)])[0]?.properties)
+  func properties(of path: String, _ interface: Interface) throws(ServiceFailure) -> [String: Variant] {
+    try call(path, .properties, "GetAll", [.string(interface.rawValue)]).element(0, \.properties)
   }
 
-  func setProperty(_ path: String, _ interface: String, _ name: String, _ value: Variant)
-    throws(ServiceFailure)
-  {
-    _ = try call(path, Interface.properties, "Set", [.string(interface), .string(name), .boxed(value)])
+  /// Sets a property of an item.
+  func setProperty(_ name: String, of item: String, to value: Variant) throws(ServiceFailure) {
+    let arguments: [Variant] = [.string(Interface.item.rawValue), .string(name), .boxed(value)]
+    _ = try call(item, .properties, "Set", arguments)
   }
 
-  func attributes(_ item: String) throws(ServiceFailure) -> [String: String] {
-    try required(property(item, Interface.item, "Attributes").dictionary)
+  func attributes(of item: String) throws(ServiceFailure) -> [String: String] {
+    guard let attributes = try property("Attributes", of: item, .item).dictionary else { throw .malformed }
+    return attributes
   }
 
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {
-    try required(property(collection, Interface.collection, "Locked").boolean)
-  }
-
-  // MARK: Service
-
-  /// The items in all collections that have `attributes`.
-  func search(
-    _ attributes: [String: String]
-  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    let answer = try call(Self.path, Interface.service, "SearchItems", [.dictionary(attributes)])
-    return (try required(answer[0]).strings, try required(answer[1]).strings)
-  }
-
-  /// Unlocks what can be unlocked without a person. The path is that of a prompt for the rest, or none.
-  func unlock(_ paths: [String]) throws(ServiceFailure) -> String {
-    try required(call(Self.path, Interface.service, "Unlock", [.paths(paths)])[1]?.string)
-  }
-
-  func readAlias(_ name: String) throws(ServiceFailure) -> String {
-    try required(call(Self.path, Interface.service, "ReadAlias", [.string(name)])[0]?.string)
+    guard let isLocked = try property("Locked", of: collection, .collection).boolean else { throw .malformed }
+    return isLocked
   }
 
   func collections() throws(ServiceFailure) -> [String] {
-    try property(Self.path, Interface.service, "Collections").strings
+    try property("Collections", of: Self.path, .service).strings
   }
 
+  // MARK: Methods
+
+  /// Returns the items in all collections that have `attributes`.
+  func search(
+    _ attributes: [String: String]
+  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
+    let answer = try call(Self.path, .service, "SearchItems", [.dictionary(attributes)])
+    return (try answer.element(0, \.strings), try answer.element(1, \.strings))
+  }
+
+  /// Returns the items in `collection` that have `attributes`.
+  func search(collection: String, _ attributes: [String: String]) throws(ServiceFailure) -> [String] {
+    try call(collection, .collection, "SearchItems", [.dictionary(attributes)]).element(0, \.strings)
+  }
+
+  /// Returns the collection with the alias `name`, or `nil` if there is none.
+  func collection(aliased name: String) throws(ServiceFailure) -> String? {
+    try call(Self.path, .service, "ReadAlias", [.string(name)]).objectPath(0)
+  }
+
+  /// Unlocks every item or collection in `paths` that needs no password. Returns the prompt for the others,
+  /// or `nil`.
+  func unlock(_ paths: [String]) throws(ServiceFailure) -> String? {
+    try call(Self.path, .service, "Unlock", [.paths(paths)]).objectPath(1)
+  }
+
+  /// Creates a collection. Returns its path, or the prompt that creates it.
   func createCollection(
     label: String,
     alias: String
-  ) throws(ServiceFailure) -> (collection: String, prompt: String) {
-    let properties = Variant.properties([("\(Interface.collection).Label", .string(label))])
-    let answer = try call(Self.path, Interface.service, "CreateCollection", [properties, .string(alias)])
-    return (try required(answer[0]?.string), try required(answer[1]?.string))
+  ) throws(ServiceFailure) -> (collection: String?, prompt: String?) {
+    let properties = Variant.properties([("\(Interface.collection.rawValue).Label", .string(label))])
+    let answer = try call(Self.path, .service, "CreateCollection", [properties, .string(alias)])
+    return (try answer.objectPath(0), try answer.objectPath(1))
   }
 
-  // MARK: Collection
-
-  func search(collection: String, _ attributes: [String: String]) throws(ServiceFailure) -> [String] {
-    try required(call(collection, Interface.collection, "SearchItems", [.dictionary(attributes)])[0])
-      .strings
+  /// Deletes `item`. Returns the prompt that must be completed first, or `nil`.
+  func delete(_ item: String) throws(ServiceFailure) -> String? {
+    try call(item, .item, "Delete").objectPath(0)
   }
 
-  /// Creates an item, or overwrites one that has all of `attributes`.
-  func createItem(
-    in collection: String,
-    label: String,
-    attributes: [String: String],
-    _ secret: borrowing SecretBytes
-  ) throws(ServiceFailure) -> (item: String, prompt: String) {
-    let properties = Variant.properties([
-      ("\(Interface.item).Label", .string(label)),
-      ("\(Interface.item).Attributes", .dictionary(attributes)),
-    ])
-    let answer = try call(
-      collection,
-      Interface.collection,
-      "CreateItem",
-      [properties, session.seal(secret), .boolean(true)]
-    )
-    return (try required(answer[0]?.string), try required(answer[1]?.string))
-  }
-
-  // MARK: Item
-
-  func secret(_ item: String) throws(ServiceFailure) -> SecretBytes {
-    let answer = try call(item, Interface.item, "GetSecret", [.path(session.path)])
-    guard let sealed = answer[0], let secret = session.open(sealed) else { throw .malformed }
-    return secret
-  }
-
-  func setSecret(_ item: String, _ secret: borrowing SecretBytes) throws(ServiceFailure) {
-    _ = try call(item, Interface.item, "SetSecret", [session.seal(secret)])
-  }
-
-  /// Gives the path of a prompt that must be answered first, or none.
-  func delete(_ item: String) throws(ServiceFailure) -> String {
-    try required(call(item, Interface.item, "Delete")[0]?.string)
-  }
-
-  private func required<Value>(_ value: Value?) throws(ServiceFailure) -> Value {
-    guard let value else { throw .malformed }
-    return value
+  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone.
+  func dismiss(_ prompt: String) {
+    do throws(ServiceFailure) { _ = try call(prompt, .prompt, "Dismiss") } catch {}
   }
 }
 #endif

@@ -1,67 +1,73 @@
 #if Keyring
 internal import CofferCore
 
-/// Why a call to the service failed, as the bridge needs it to decide what to do next.
+/// The failure of a call to the Secret Service, in the detail that the next step depends on.
 ///
-/// Of a remote error only the name is kept: its message is the service's to write, and might quote
-/// anything.
+/// Of a D-Bus error only the name is kept. The service writes the message, which might quote a secret.
 enum ServiceFailure: Error {
-  /// The bus or the service went away; a new connection may help.
+  /// The bus or the service went away. A new connection may succeed.
   case lost(String)
   /// The service answered with the D-Bus error of this name.
   case remote(String)
-  /// No answer within so many seconds.
-  case timedOut(Double)
-  /// The service's answer is not one to what was asked.
+  /// No answer arrived within the timeout.
+  case timedOut(Duration)
+  /// The answer does not have the type that the protocol requires.
   case malformed
-  /// The call could not be made.
+  /// GLib could not make the call.
   case failed(String)
-  /// Already put into words.
-  case secret(SecretError)
-}
+  /// The error that the caller of the backend gets. No further attempt is made.
+  case error(SecretError)
 
-extension ServiceFailure {
-  /// That the object which was asked is not there, such as an item that was removed meanwhile.
+  static let locked = error(
+    SecretError(
+      .locked,
+      "The keyring is locked, and prompts are not allowed.",
+      advice: "Unlock the keyring in the desktop session, or allow prompts in KeyringOptions."
+    )
+  )
+
+  /// Whether the object does not exist, for example because another program removed the item.
   var isNoSuchObject: Bool {
     guard case .remote(let name) = self else { return false }
-    return name == "org.freedesktop.Secret.Error.NoSuchObject"
-      || name == "org.freedesktop.DBus.Error.UnknownObject"
-      || name == "org.freedesktop.DBus.Error.UnknownMethod"
+    return [
+      "org.freedesktop.Secret.Error.NoSuchObject", "org.freedesktop.DBus.Error.UnknownObject",
+      "org.freedesktop.DBus.Error.UnknownMethod",
+    ].contains(name)
   }
 
-  /// That the object is locked.
+  /// Whether the object is locked.
   var isLocked: Bool {
     guard case .remote(let name) = self else { return false }
     return name == "org.freedesktop.Secret.Error.IsLocked"
   }
 
-  /// In words, for the caller of the backend.
+  /// The error that the backend throws for this failure.
   var secretError: SecretError {
     switch self {
-    case .secret(let error): error
+    case .error(let error): error
     case .lost(let reason):
       SecretError(
         .unavailable,
         "The keyring cannot be reached: \(reason).",
-        advice: "Log in to the desktop again, or start gnome-keyring-daemon."
+        advice: "Log in to the desktop session again, or start gnome-keyring-daemon."
       )
-    case .timedOut(let seconds):
+    case .timedOut(let timeout):
       SecretError(
         .timedOut,
-        "The keyring did not answer within \(seconds) seconds.",
+        "The keyring did not answer within \(timeout).",
         advice: "Try again, or restart the keyring's daemon."
       )
     case .malformed:
       SecretError(
         .io,
-        "The keyring gave an answer that makes no sense.",
+        "The keyring's answer does not follow the Secret Service protocol.",
         advice: "Check which program provides org.freedesktop.secrets on the session bus."
       )
     case .failed(let reason):
       SecretError(
         .unavailable,
         "The keyring cannot be reached: \(reason).",
-        advice: "Check DBUS_SESSION_BUS_ADDRESS and that the session bus is running."
+        advice: "Check DBUS_SESSION_BUS_ADDRESS, and that the session bus is running."
       )
     case .remote("org.freedesktop.Secret.Error.IsLocked"):
       SecretError(.locked, "The keyring is locked.", advice: "Unlock it, then try again.")
@@ -69,21 +75,39 @@ extension ServiceFailure {
       SecretError(
         .denied,
         "The session bus does not let this program use the keyring.",
-        advice: "Check the bus's policy, or the sandbox's permissions."
+        advice: "Check the policy of the bus, or the permissions of the sandbox."
       )
     case .remote("org.freedesktop.DBus.Error.LimitsExceeded"):
       SecretError(
         .tooLarge,
-        "The message is larger than the session bus lets through.",
-        advice: "Keep large data in a file, and its key here."
+        "The message exceeds the session bus's size limit.",
+        advice: "Store the data in an encrypted file, and only the file's key in the keyring."
       )
     case .remote(let name):
       SecretError(
         .io,
-        "The keyring refused with the error \(name).",
-        advice: "See the log of the keyring's daemon, and whether its disk is full."
+        "The keyring returned the error \(name).",
+        advice: "Check the log of the keyring's daemon, and whether the disk is full."
       )
     }
+  }
+}
+
+extension DeadlineLock {
+  /// Runs `body` with the lock held. A failure to take the lock within `timeout` is thrown as `.error`.
+  func withLock<R>(
+    _ timeout: Duration,
+    _ body: () throws(ServiceFailure) -> R
+  ) throws(ServiceFailure) -> R {
+    let result: Result<R, ServiceFailure>
+    do throws(SecretError) {
+      result = try withLock(seconds: timeout / .seconds(1)) { () throws(SecretError) in
+        Result { () throws(ServiceFailure) in try body() }
+      }
+    } catch {
+      throw .error(error)
+    }
+    return try result.get()
   }
 }
 #endif

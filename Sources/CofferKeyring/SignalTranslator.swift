@@ -1,33 +1,30 @@
 #if Keyring
 internal import CofferCore
 
-/// Turns signals, which name items by their paths, into changes of secrets.
+/// Translates the object paths in signals to the identifiers of secrets.
 struct SignalTranslator {
-  private let bus: BusConnection
-  private let seconds: Double
-  /// What was at a path: a deleted item cannot be asked any more.
+  private let service: SecretServiceProxy
+  /// The identifiers of the items at these paths. An item's attributes cannot be read after its deletion.
   private var known: [String: SecretIdentifier] = [:]
-  /// How many items are asked for their names in advance. Above it a removal may be told as a change of
+  /// Limits the reads of attributes in ``learn()``. The deletion of an item beyond it is a change of
   /// everything.
-  private static let mostKnown = 2000
+  private static let maximumLearned = 2000
 
-  init(_ bus: BusConnection, seconds: Double) {
-    self.bus = bus
-    self.seconds = seconds
-  }
+  init(_ service: SecretServiceProxy) { self.service = service }
 
-  /// Asks what the items that are there are called.
+  /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
-      let found = try call(
-        SecretServiceProxy.path, SecretServiceProxy.Interface.service, "SearchItems", [.dictionary([:])])
-      for path in (found[0]?.strings ?? []).prefix(Self.mostKnown) { known[path] = try identifier(path) }
+      for path in try service.search([:]).unlocked.prefix(Self.maximumLearned) {
+        known[path] = try identifier(path)
+      }
     } catch {
-      // Not running, or going away: then a removal is told as a change of everything.
+      // The service is not running, or stopped. The deletion of an unknown item is a change of everything.
     }
   }
 
-  mutating func changes(_ events: [SignalLog.Event]) -> [SecretChange] {
+  /// Returns the changes that `events` stand for, each once.
+  mutating func changes(_ events: [SignalQueue.Event]) -> [SecretChange] {
     var result: [SecretChange] = []
     for event in events {
       switch event {
@@ -35,7 +32,7 @@ struct SignalTranslator {
       case .deleted(let path): result.append(SecretChange(known.removeValue(forKey: path)))
       case .present(let path):
         do throws(ServiceFailure) {
-          // An item without a name of ours is another program's, and no secret that can be asked for.
+          // Another program's item without an identifier cannot be looked up here.
           guard let identifier = try identifier(path) else { continue }
           if let old = known.updateValue(identifier, forKey: path), old != identifier {
             result.append(SecretChange(old))
@@ -46,27 +43,12 @@ struct SignalTranslator {
         }
       }
     }
-    var told: Set<SecretChange> = []
-    return result.filter { told.insert($0).inserted }
+    var returned: Set<SecretChange> = []
+    return result.filter { returned.insert($0).inserted }
   }
 
   private func identifier(_ path: String) throws(ServiceFailure) -> SecretIdentifier? {
-    let answer = try call(
-      path,
-      SecretServiceProxy.Interface.properties,
-      "Get",
-      [.string(SecretServiceProxy.Interface.item), .string("Attributes")]
-    )
-    return answer[0]?.unboxed?.dictionary.flatMap(ItemAttributes.identifier)
-  }
-
-  private func call(
-    _ path: String,
-    _ interface: String,
-    _ method: String,
-    _ arguments: [Variant]
-  ) throws(ServiceFailure) -> Variant {
-    try bus.call(SecretServiceProxy.name, path: path, interface, method, arguments, seconds: seconds)
+    try service.property("Attributes", of: path, .item).dictionary.flatMap(ItemAttributes.identifier)
   }
 }
 #endif

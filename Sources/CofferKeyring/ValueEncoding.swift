@@ -1,40 +1,40 @@
 #if Keyring
 internal import CofferCore
 
-/// How a value is put into a keyring so that it comes back byte for byte.
+/// Encodes values that a service would change.
 ///
-/// gnome-keyring writes a keyring without a password as a text file, and the value into it as it is: a
-/// line feed inside makes the whole file unreadable, one at the end is lost, and so is white space at the
-/// start; a backslash is taken for an escape. Other services take values for C strings, or for text. So
-/// only a value that none of them mangles goes as it is, which nearly every password and token does; any
-/// other becomes ``marker`` followed by its base64.
+/// gnome-keyring stores a keyring without a password as a text file and does not escape values. A line feed
+/// inside a value makes the file unreadable. A line feed at the end and white space at the start are lost,
+/// and a backslash starts an escape sequence. Other services treat values as C strings or as text. A value
+/// that no service changes, such as nearly every password and token, is stored unencoded. Every other value
+/// is stored as ``marker`` and its base64.
 ///
-/// The mark is in the value, not beside it: the two cannot be parted by a crash between two calls, nor
-/// by another program that overwrites the value and leaves the item's attributes. A value of another
-/// program's that only looks marked is not decoded, since nothing here would have encoded it.
+/// The marker is part of the value. An attribute could be separated from the value by a crash between two
+/// calls, or by another program that overwrites only the value. A value that begins with the marker, but that
+/// ``encoded(_:)`` would not have produced, is not decoded: another program wrote it.
 enum ValueEncoding {
-  /// What an encoded value begins with.
-  static let marker = "coffer:base64:"
+  /// The prefix of an encoded value.
+  private static let marker = "coffer:base64:"
 
-  /// The largest encoded size of a value of `count` bytes.
-  static func encodedSize(_ count: Int) -> Int { marker.utf8.count + (count + 2) / 3 * 4 }
+  /// The size in bytes of an encoded value of `count` bytes.
+  private static func encodedSize(_ count: Int) -> Int { marker.utf8.count + (count + 2) / 3 * 4 }
 
-  /// `secret` as it is to be stored, or `nil` where that is what it is.
+  /// Returns the encoded form of `secret`, or `nil` if it needs none.
   static func encoded(_ secret: borrowing SecretBytes) -> SecretBytes? {
     secret.withBytes { bytes in isPlain(bytes) ? nil : encode(bytes) }
   }
 
-  /// The value that was meant by what is stored.
+  /// Returns the value that is stored as `stored`.
   static func decoded(_ stored: consuming SecretBytes) -> SecretBytes {
     guard let value = stored.withBytes({ decode($0) }) else { return stored }
-    // Only what would be encoded in just this way is an encoded value.
+    // `stored` is an encoded value only if the value would be encoded in exactly this form.
     guard let again = encoded(value), again.isEqual(to: stored) else { return stored }
     return value
   }
 
-  /// Whether every service keeps `bytes` as they are: UTF-8 text without control characters other than
-  /// tab, without a backslash, and with no white space at either end.
-  static func isPlain(_ bytes: Span<UInt8>) -> Bool {
+  /// Whether every service preserves `bytes`: UTF-8 text without control characters other than tab, without a
+  /// backslash, and without white space at either end.
+  private static func isPlain(_ bytes: Span<UInt8>) -> Bool {
     if bytes.isEmpty { return true }
     if isSpace(bytes[0]) || isSpace(bytes[bytes.count - 1]) || hasMarker(bytes) { return false }
     for index in bytes.indices {
@@ -80,7 +80,7 @@ enum ValueEncoding {
     }
   }
 
-  /// The bytes behind the marker, or `nil` where there is no marker or what follows is not base64.
+  /// Returns the bytes after the marker, or `nil` if there is no marker or no base64 after it.
   private static func decode(_ bytes: Span<UInt8>) -> SecretBytes? {
     let start = marker.utf8.count
     guard hasMarker(bytes), (bytes.count - start).isMultiple(of: 4), bytes.count > start else { return nil }

@@ -4,7 +4,11 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// One run of a watcher: connect, subscribe, drain, and again.
+/// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it
+/// is stopped.
+///
+/// After the bus went away, the thread connects again and broadcasts a change of everything. The same follows
+/// when another process becomes the service.
 final class WatchThread: Sendable {
   private let environment: [String: String]
   private let options: KeyringOptions
@@ -14,17 +18,17 @@ final class WatchThread: Sendable {
   private let ready = DispatchGroup()
   private let isReady = Atomic(false)
 
-  /// Seconds within which signals for one item are taken together: an update is up to three of them.
-  private static let pause = 0.02
-  /// Seconds between attempts to reach the bus again: at first, and at most.
-  private static let backoff = (first: 0.25, last: 30.0)
+  /// The time in which the signals for one item become one change. An update causes up to three.
+  private static let coalescingInterval = Duration.milliseconds(20)
+  /// The first and the longest time between two attempts to connect to the bus.
+  private static let backoff = (first: Duration.milliseconds(250), last: Duration.seconds(30))
 
   init(environment: [String: String], options: KeyringOptions, broadcast: ChangeBroadcast) {
     self.environment = environment
     self.options = options
     self.broadcast = broadcast
     ready.enter()
-    // A thread, and not a queue's: it blocks for as long as somebody listens.
+    // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
     var thread = pthread_t()
     let argument = Unmanaged.passRetained(self)
     let result = pthread_create(
@@ -40,7 +44,7 @@ final class WatchThread: Sendable {
     if result == 0 {
       pthread_detach(thread)
     } else {
-      // Without a thread nothing is watched, which a listener must not take for silence.
+      // No change can be observed, and subscribers must not conclude that nothing changes.
       argument.release()
       markReady()
       broadcast.send(SecretChange(nil))
@@ -52,82 +56,63 @@ final class WatchThread: Sendable {
     context.wake()
   }
 
-  /// Waits until signals are subscribed to, or the first attempt has failed.
-  func waitUntilReady(seconds: Double) { _ = ready.wait(timeout: .now() + seconds) }
+  /// Waits until the thread has subscribed to signals, or its first attempt has failed.
+  func waitUntilReady(timeout: Duration) { _ = ready.wait(timeout: .now() + timeout / .seconds(1)) }
 
   private func markReady() {
     if !isReady.exchange(true, ordering: .acquiringAndReleasing) { ready.leave() }
   }
 
   private func run() {
-    var wasInterrupted = false
-    var wait = Self.backoff.first
+    var isFirst = true
+    var pause = Self.backoff.first
     context.asCurrent {
       while !isStopped.load(ordering: .acquiring) {
         do throws(ServiceFailure) {
-          let bus = try connect()
-          wait = Self.backoff.first
-          try watch(bus, afterInterruption: wasInterrupted)
+          let bus = try BusConnection(
+            address: BusAddress.find(in: environment), timeout: options.connectTimeout)
+          pause = Self.backoff.first
+          try watch(bus, isFirst: isFirst)
         } catch {
-          // No bus, or one that went away. Listeners are told once there is one again.
+          // The bus cannot be reached. Subscribers get a change of everything after the next connection.
         }
         markReady()
-        wasInterrupted = true
-        sleep(wait)
-        wait = min(2 * wait, Self.backoff.last)
+        isFirst = false
+        deliver(for: pause)
+        pause = min(pause * 2, Self.backoff.last)
       }
     }
   }
 
-  private func sleep(_ seconds: Double) {
-    let end = ContinuousClock.now + .seconds(seconds)
-    while !isStopped.load(ordering: .acquiring) {
-      let rest = (end - .now) / .seconds(1)
-      if rest <= 0 { return }
-      context.iterate(waitingAtMost: rest)
+  /// Delivers signals for `duration`, or until the thread is stopped.
+  private func deliver(for duration: Duration) {
+    let deadline = Deadline(after: duration)
+    while !isStopped.load(ordering: .acquiring), !deadline.hasPassed {
+      context.iterate(timeout: deadline.remaining)
     }
   }
 
-  private func connect() throws(ServiceFailure) -> BusConnection {
-    let address: String
-    do throws(SecretError) { address = try BusAddress.find(in: environment) } catch { throw .secret(error) }
-    return try BusConnection(address: address, seconds: options.connectDeadline)
-  }
-
-  /// Delivers changes until the bus goes away or nobody listens any more.
-  private func watch(_ bus: BusConnection, afterInterruption: Bool) throws(ServiceFailure) {
-    let log = SignalLog()
-    let subscriptions = [
-      SignalSubscription(
-        bus, sender: SecretServiceProxy.name, interface: SecretServiceProxy.Interface.collection
-      ) {
-        log.note($0)
-      },
-      SignalSubscription(
-        bus, sender: SecretServiceProxy.name, interface: SecretServiceProxy.Interface.service
-      ) { log.note($0) },
-      SignalSubscription(
-        bus,
-        sender: "org.freedesktop.DBus",
-        interface: "org.freedesktop.DBus",
-        member: "NameOwnerChanged",
-        firstArgument: SecretServiceProxy.name
-      ) { log.noteOwner($0) },
-    ]
-    let closed = ClosedNotice(bus, wake: context)
+  /// Broadcasts changes until the bus goes away or the thread is stopped.
+  private func watch(_ bus: BusConnection, isFirst: Bool) throws(ServiceFailure) {
+    let queue = SignalQueue()
+    let name = SecretServiceProxy.wellKnownName
+    var subscriptions = [SecretServiceProxy.Interface.collection, .service].map {
+      SignalSubscription(bus, sender: name, interface: $0.rawValue, queue.add)
+    }
+    subscriptions.append(SignalSubscription(ownersOf: name, on: bus, queue.addOwnerChange))
+    let closed = CloseSubscription(bus, waking: context)
     try withExtendedLifetime((subscriptions, closed)) { () throws(ServiceFailure) in
-      // The bus answers in order: with this answer the subscriptions are in force.
-      _ = try bus.callBus("GetId", seconds: options.callDeadline)
-      var translator = SignalTranslator(bus, seconds: options.callDeadline)
+      // The bus handles messages in order: its answer means that the subscriptions are in force.
+      _ = try bus.callBus("GetId", timeout: options.callTimeout)
+      var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: options.callTimeout))
       translator.learn()
       markReady()
-      if afterInterruption { broadcast.send(SecretChange(nil)) }
+      if !isFirst { broadcast.send(SecretChange(nil)) }
       while !isStopped.load(ordering: .acquiring), !bus.isClosed {
-        context.iterate(waitingAtMost: nil)
-        if log.isEmpty { continue }
-        let end = ContinuousClock.now + .seconds(Self.pause)
-        while end > .now { context.iterate(waitingAtMost: (end - .now) / .seconds(1)) }
-        for change in translator.changes(log.take()) { broadcast.send(change) }
+        context.iterate(timeout: nil)
+        if queue.isEmpty { continue }
+        deliver(for: Self.coalescingInterval)
+        for change in translator.changes(queue.drain()) { broadcast.send(change) }
       }
     }
   }

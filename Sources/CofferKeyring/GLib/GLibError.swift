@@ -2,10 +2,10 @@
 internal import CLibsecret
 
 extension ServiceFailure {
-  /// Takes over and frees `error`, which a call left behind.
-  init(consuming error: UnsafeMutablePointer<GError>?, seconds: Double) {
+  /// Takes over and frees `error`, which a call with this timeout set.
+  init(consuming error: UnsafeMutablePointer<GError>?, timeout: Duration) {
     guard let error else {
-      self = .failed("GLib gave no reason")
+      self = .failed("GLib reported no reason")
       return
     }
     defer { g_error_free(error) }
@@ -17,22 +17,24 @@ extension ServiceFailure {
     let isIO = error.pointee.domain == g_io_error_quark()
     let code = UInt32(bitPattern: error.pointee.code)
     if isIO && (code == G_IO_ERROR_TIMED_OUT.rawValue || code == G_IO_ERROR_CANCELLED.rawValue) {
-      self = .timedOut(seconds)
+      self = .timedOut(timeout)
     } else if isIO && (code == G_IO_ERROR_CLOSED.rawValue || code == G_IO_ERROR_BROKEN_PIPE.rawValue) {
-      self = .lost("the connection to the session bus was closed")
+      self = .busClosed
     } else {
-      self = .failed(error.pointee.message.map { String(cString: $0) } ?? "GLib gave no reason")
+      self = .failed(error.pointee.message.map { String(cString: $0) } ?? "GLib reported no reason")
     }
   }
+
+  static let busClosed = lost("the connection to the session bus was closed")
 
   private static func remote(named name: String) -> ServiceFailure {
     switch name {
     case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
-      // From the bus itself: whoever was asked has left it.
+      // The bus sends these if the service disconnects before it answers.
       .lost("the Secret Service stopped during the call")
     case "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown",
       "org.freedesktop.Secret.Error.NoSession":
-      .lost("the Secret Service is not running any more")
+      .lost("the Secret Service is no longer running")
     default: .remote(name)
     }
   }

@@ -1,13 +1,13 @@
 #if Keyring
 internal import CLibsecret
 
-/// Makes a `SecretService` on a connection and for a process that the caller names.
+/// Creates a `SecretService` for a given connection and a given process.
 ///
-/// libsecret's constructor puts the shared session bus and the well-known name over whatever it is given.
-/// GObject allows that to be undone only while the object is under construction; so this is a class
-/// derived from libsecret's, whose constructor puts back what was given.
+/// libsecret's constructor replaces the given properties with the shared session bus and the well-known name.
+/// GObject allows those properties to be set only during construction. The constructor of this derived class
+/// therefore sets them again.
 enum SecretServiceObject {
-  /// The derived class. 0 where it could not be registered.
+  /// The derived class, or 0 if it could not be registered.
   private static let type: GType = {
     var parent = GTypeQuery()
     g_type_query(secret_service_get_type(), &parent)
@@ -42,7 +42,7 @@ enum SecretServiceObject {
         return object
       }
 
-  /// An object that has yet to be initialised, or `nil` where there is no class for it.
+  /// Returns an object that is not initialised yet, or `nil` if its class could not be registered.
   static func make(_ connection: BusConnection, owner: String) -> UnsafeMutablePointer<SecretService>? {
     guard type != 0 else { return nil }
     let flags =

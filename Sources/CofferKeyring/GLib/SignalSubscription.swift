@@ -1,24 +1,22 @@
 #if Keyring
 internal import CLibsecret
 
-/// A signal as it came.
+/// A D-Bus signal.
 struct BusSignal {
-  let path: String
-  let interface: String
   let member: String
   let arguments: Variant
 }
 
-/// Delivers matching signals to a handler until it is released.
+/// Delivers matching signals to a closure until it is released.
 ///
-/// Made inside ``EventContext/asCurrent(_:)``: the handler is called by whoever iterates that context, and
-/// by nobody once this is released on the iterating thread.
+/// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that
+/// thread, and never after the release.
 final class SignalSubscription {
   private let connection: BusConnection
-  private let handler: Handler
+  private let receiver: Receiver
   private let key: guint
 
-  private final class Handler {
+  private final class Receiver {
     let body: (BusSignal) -> Void
     init(_ body: @escaping (BusSignal) -> Void) { self.body = body }
   }
@@ -26,17 +24,17 @@ final class SignalSubscription {
   /// `nil` matches anything.
   init(
     _ connection: BusConnection,
-    sender: String?,
-    interface: String?,
+    sender: String,
+    interface: String,
     member: String? = nil,
     path: String? = nil,
     firstArgument: String? = nil,
-    handler body: @escaping (BusSignal) -> Void
+    _ body: @escaping (BusSignal) -> Void
   ) {
     self.connection = connection
-    handler = Handler(body)
-    // The context keeps no reference to the handler: nothing is delivered after `deinit`, which runs on
-    // the thread that iterates, and this object keeps it alive until then.
+    receiver = Receiver(body)
+    // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating
+    // thread.
     key = g_dbus_connection_signal_subscribe(
       connection.raw,
       sender,
@@ -45,31 +43,37 @@ final class SignalSubscription {
       path,
       firstArgument,
       G_DBUS_SIGNAL_FLAGS_NONE,
-      { _, _, path, interface, member, arguments, handler in
-        guard let path, let interface, let member, let arguments, let handler else { return }
-        Unmanaged<Handler>.fromOpaque(handler).takeUnretainedValue().body(
-          BusSignal(
-            path: String(cString: path),
-            interface: String(cString: interface),
-            member: String(cString: member),
-            arguments: Variant(sinking: arguments)
-          )
+      { _, _, _, _, member, arguments, receiver in
+        guard let member, let arguments, let receiver else { return }
+        Unmanaged<Receiver>.fromOpaque(receiver).takeUnretainedValue().body(
+          BusSignal(member: String(cString: member), arguments: Variant(sinking: arguments))
         )
       },
-      Unmanaged.passUnretained(handler).toOpaque(),
+      Unmanaged.passUnretained(receiver).toOpaque(),
       nil
     )
+  }
+
+  /// Subscribes to the signals that the bus sends when `name` gets an owner, loses it, or gets another one.
+  convenience init(
+    ownersOf name: String,
+    on connection: BusConnection,
+    _ body: @escaping (BusSignal) -> Void
+  ) {
+    let bus = "org.freedesktop.DBus"
+    self.init(
+      connection, sender: bus, interface: bus, member: "NameOwnerChanged", firstArgument: name, body)
   }
 
   deinit { g_dbus_connection_signal_unsubscribe(connection.raw, key) }
 }
 
-/// Tells that a connection was closed, on the context in which the connection was made.
-final class ClosedNotice {
+/// Wakes an ``EventContext`` when a connection is closed, until it is released.
+final class CloseSubscription {
   private let connection: BusConnection
   private let key: gulong
 
-  init(_ connection: BusConnection, wake context: EventContext) {
+  init(_ connection: BusConnection, waking context: EventContext) {
     self.connection = connection
     typealias Callback =
       @convention(c) (UnsafeMutableRawPointer?, gboolean, UnsafePointer<GError>?, UnsafeMutableRawPointer?)

@@ -3,11 +3,11 @@ internal import CLibsecret
 
 /// A D-Bus value: a reference to a `GVariant`, released once.
 ///
-/// Readers give `nil` where the value is of another type, since what a service sends is not to be trusted.
+/// Properties that read a value are `nil` if it has another type, because a service may send anything.
 final class Variant {
   let raw: OpaquePointer
 
-  /// Takes over a floating reference, or adds one to a value that has an owner.
+  /// Takes over a floating reference, or adds a reference to a value that has an owner.
   init(sinking raw: OpaquePointer) { self.raw = g_variant_ref_sink(raw) }
 
   /// Takes over a full reference.
@@ -15,16 +15,16 @@ final class Variant {
 
   deinit { g_variant_unref(raw) }
 
-  // MARK: Making
+  // MARK: Creation
 
-  /// `text` must have no NUL: what the package stores has been validated.
+  /// `text` must not contain a NUL. Identifiers and metadata are validated before they get here.
   static func string(_ text: String) -> Variant { Variant(sinking: g_variant_new_string(text)) }
 
   static func boolean(_ value: Bool) -> Variant { Variant(sinking: g_variant_new_boolean(value ? 1 : 0)) }
 
   static func unsigned32(_ value: UInt32) -> Variant { Variant(sinking: g_variant_new_uint32(value)) }
 
-  /// `path` comes from the service, and so has been validated by GDBus.
+  /// `path` must be a valid object path. GDBus validates every path that a service sends.
   static func path(_ path: String) -> Variant { Variant(sinking: g_variant_new_object_path(path)) }
 
   static func paths(_ paths: [String]) -> Variant { array(of: "o", paths.map(Variant.path)) }
@@ -37,12 +37,12 @@ final class Variant {
     }
   }
 
-  /// `a{ss}`, in a fixed order.
+  /// An `a{ss}`, sorted by key.
   static func dictionary(_ entries: [String: String]) -> Variant {
     array(of: "{ss}", entries.sorted { $0.key < $1.key }.map { entry(string($0.key), string($0.value)) })
   }
 
-  /// `a{sv}`.
+  /// An `a{sv}`.
   static func properties(_ entries: [(String, Variant)]) -> Variant {
     array(of: "{sv}", entries.map { entry(string($0.0), boxed($0.1)) })
   }
@@ -84,40 +84,46 @@ final class Variant {
     return (0..<g_variant_n_children(raw)).map { Variant(owning: g_variant_get_child_value(raw, $0)) }
   }
 
-  /// One element of a container.
+  /// The element at `index` of a container.
   subscript(index: Int) -> Variant? {
     guard g_variant_is_container(raw) != 0, index < Int(g_variant_n_children(raw)) else { return nil }
     return Variant(owning: g_variant_get_child_value(raw, gsize(index)))
   }
 
-  /// Whether it has the type of a secret on the bus: session, parameters, value, content type.
+  /// Returns the element at `index` as `type` reads it. Throws `.malformed` if there is none of that type.
+  func element<Value>(_ index: Int, _ type: (Variant) -> Value?) throws(ServiceFailure) -> Value {
+    guard let value = self[index].flatMap(type) else { throw .malformed }
+    return value
+  }
+
+  /// Returns the object path at `index`, or `nil` if it is `/`, which stands for no object.
+  func objectPath(_ index: Int) throws(ServiceFailure) -> String? {
+    let path = try element(index, \.string)
+    return path == "/" ? nil : path
+  }
+
+  /// Whether the type is that of a secret in the protocol: session, parameters, value and content type.
   var isSecret: Bool {
     g_variant_get_type_string(raw).map { String(cString: $0) } == "(oayays)"
   }
 
-  /// What is in a value of type `v`.
+  /// The content of a `v`.
   var unboxed: Variant? { type == "v" ? Variant(owning: g_variant_get_variant(raw)) : nil }
 
   /// The strings of an `as` or `ao`.
   var strings: [String] { children.compactMap(\.string) }
 
   /// The entries of an `a{ss}`.
-  var dictionary: [String: String]? {
-    guard type == "a" else { return nil }
-    var result: [String: String] = [:]
-    for entry in children {
-      guard let key = entry[0]?.string, let value = entry[1]?.string else { return nil }
-      result[key] = value
-    }
-    return result
-  }
+  var dictionary: [String: String]? { entries(\.string) }
 
   /// The entries of an `a{sv}`.
-  var properties: [String: Variant]? {
-    guard type == "a" else { return nil }
-    var result: [String: Variant] = [:]
+  var properties: [String: Variant]? { entries(\.unboxed) }
+
+  private func entries<Value>(_ type: (Variant) -> Value?) -> [String: Value]? {
+    guard self.type == "a" else { return nil }
+    var result: [String: Value] = [:]
     for entry in children {
-      guard let key = entry[0]?.string, let value = entry[1]?.unboxed else { return nil }
+      guard let key = entry[0]?.string, let value = entry[1].flatMap(type) else { return nil }
       result[key] = value
     }
     return result

@@ -70,7 +70,7 @@ extension KeyringTests {
       let socket = try ListeningSocket(directory.path + "/bus")
       defer { socket.close() }
       var options = KeyringOptions(environment: [:])
-      options.connectDeadline = 0.5
+      options.connectTimeout = .seconds(0.5)
       // The second address is none: the socket is found in the runtime directory.
       for address in ["unix:path=\(directory.path)/bus", ""] {
         let backend = KeyringBackend(
@@ -88,7 +88,7 @@ extension KeyringTests {
       let keyring = try PrivateKeyring(.encrypted, startsDaemon: false)
       let service = try ScriptedService(keyring, ["silent"])
       defer { service.kill() }
-      let backend = keyring.backend { $0.connectDeadline = 0.5 }
+      let backend = keyring.backend { $0.connectTimeout = .seconds(0.5) }
       for (name, call) in calls {
         let took = milliseconds { #expect(backend.code(call) == .timedOut, "\(name)") }
         #expect(took < 30_000)
@@ -99,7 +99,7 @@ extension KeyringTests {
       let keyring = try PrivateKeyring(.encrypted, startsDaemon: false)
       let service = try ScriptedService(keyring, ["silent-after-session"])
       defer { service.kill() }
-      let backend = keyring.backend { $0.callDeadline = 0.5 }
+      let backend = keyring.backend { $0.callTimeout = .seconds(0.5) }
       for (name, call) in calls {
         let took = milliseconds { #expect(backend.code(call) == .timedOut, "\(name)") }
         #expect(took < 30_000)

@@ -61,8 +61,8 @@ final class PrivateKeyring {
 
   func backend(_ change: (inout KeyringOptions) -> Void = { _ in }) -> KeyringBackend {
     var options = KeyringOptions(environment: environment)
-    options.connectDeadline = 30
-    options.callDeadline = 60
+    options.connectTimeout = .seconds(30)
+    options.callTimeout = .seconds(60)
     change(&options)
     return KeyringBackend(options: options, environment: environment)
   }

@@ -42,8 +42,8 @@ extension KeyringTests {
       defer { service.kill() }
       let backend = keyring.backend {
         $0.mayPrompt = true
-        $0.connectDeadline = 2
-        $0.callDeadline = 1
+        $0.connectTimeout = .seconds(2)
+        $0.callTimeout = .seconds(1)
       }
       #expect(try backend.text(identifier) == "s3cret")
       try backend.store("new", identifier)
@@ -70,7 +70,7 @@ extension KeyringTests {
       defer { service.kill() }
       let backend = keyring.backend {
         $0.mayPrompt = true
-        $0.promptDeadline = 0.3
+        $0.promptTimeout = .seconds(0.3)
       }
       #expect(backend.code { _ = try $0.lookUp(identifier) } == .timedOut)
       #expect(try service.calls().contains("Dismiss"))

@@ -27,7 +27,7 @@ struct ScriptedService {
       [python, script.path, log] + arguments, package: "python3", environment: keyring.environment,
       endsWithTests: true)
     try waitUntil("the scripted service did not start") {
-      KeyringBackend.probe(environment: keyring.environment, seconds: 1).isServiceRunning
+      KeyringBackend.probe(environment: keyring.environment, timeout: .seconds(1)).isServiceRunning
     }
   }
 

@@ -2,17 +2,19 @@
 internal import CLibsecret
 internal import Glibc
 
-/// GDBus's own thread, of which a process has one, from its first connection on.
-enum Workers {
-  /// Starts the thread with all signals held back there: they are for the program's threads. A signal that
-  /// one of those holds back would otherwise act on this one, and end the process; and that a child ended
-  /// would be heard by nobody.
-  static let started: Void = {
+/// GDBus's worker thread. A process has one, which its first connection starts.
+enum BusWorker {
+  /// Starts the thread with all signals blocked, so that the kernel delivers them to the program's threads.
+  /// On a thread that does not block it, a signal that the program blocks would end the process, and a
+  /// `SIGCHLD` that the program waits for would be lost.
+  static func start() { started }
+
+  private static let started: Void = {
     var (all, previous) = (sigset_t(), sigset_t())
     sigfillset(&all)
     pthread_sigmask(SIG_SETMASK, &all, &previous)
     defer { pthread_sigmask(SIG_SETMASK, &previous, nil) }
-    // A connection to nobody, which waits for nothing.
+    // Any connection starts the thread. A socket pair without a peer does not wait for anything.
     var ends: [Int32] = [-1, -1]
     guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
       return

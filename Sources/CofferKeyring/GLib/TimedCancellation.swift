@@ -2,19 +2,19 @@
 internal import CLibsecret
 internal import Dispatch
 
-/// A deadline for GLib calls that have none: cancels them once `seconds` have passed.
+/// Cancels GLib calls that have no timeout of their own.
 ///
-/// The timer runs on a Dispatch queue, so that it needs no main loop.
-struct Cancellation: ~Copyable {
+/// The timer runs on a Dispatch queue, and so needs no main loop.
+struct TimedCancellation: ~Copyable {
   let raw: UnsafeMutablePointer<GCancellable>
   private let timer: any DispatchSourceTimer
 
-  init(after seconds: Double) {
+  init(after timeout: Duration) {
     raw = g_cancellable_new()
     let target = Target(raw: raw)
     timer = DispatchSource.makeTimerSource(queue: .global())
     timer.setEventHandler { g_cancellable_cancel(target.raw) }
-    timer.schedule(deadline: .now() + seconds)
+    timer.schedule(deadline: .now() + timeout / .seconds(1))
     timer.activate()
   }
 
@@ -23,8 +23,8 @@ struct Cancellation: ~Copyable {
     g_object_unref(raw)
   }
 
-  /// A reference of the timer's own, so that it may fire while the owner lets go.
-  private final class Target: @unchecked Sendable {  // a GCancellable is made for several threads
+  /// The timer's own reference, because the timer may fire while `deinit` runs.
+  private final class Target: @unchecked Sendable {  // a GCancellable may be used from several threads
     let raw: UnsafeMutablePointer<GCancellable>
     init(raw: UnsafeMutablePointer<GCancellable>) {
       self.raw = raw
