@@ -2,7 +2,7 @@ public import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// Checks that a backend fulfils the contract of ``SecretBackend``. Every test framework can run it:
+/// Checks that a backend fulfils the contract of `SecretBackend`. Every test framework can run it:
 ///
 /// ```swift
 /// try await SecretBackendConformance { MyBackend() }.run()
