@@ -88,6 +88,9 @@ let package = Package(
       name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferCoreTests"),
     .testTarget(
+      name: "CofferSystemTests", dependencies: ["CofferSystem", "CofferCore", "CofferTestSupport"],
+      path: "Tests/Unit/CofferSystemTests"),
+    .testTarget(
       name: "CofferVaultTests",
       dependencies: [
         "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferTesting", "CofferSimulation",

@@ -1,5 +1,6 @@
 internal import CLinux
 public import CofferCore
+internal import CofferSystem
 public import CofferVault
 internal import Glibc
 
@@ -15,8 +16,8 @@ public struct CofferConfiguration: Sendable {
   let descriptor: PassphraseDescriptor?
   private let keyring: KeyringProvider
 
-  /// How long a passphrase's descriptor or command may take, in seconds.
-  public var timeout = 60.0
+  /// The longest wait for a passphrase's descriptor or command.
+  public var timeout = Duration.seconds(60)
 
   /// What `environment` says. Reads nothing else: files are read when they are needed.
   public init(environment: [String: String]) {
@@ -76,8 +77,7 @@ public struct CofferConfiguration: Sendable {
 
   /// `COFFER_VAULT`, or `$XDG_DATA_HOME/coffer/default.vault`.
   public var vaultPath: String {
-    environment.nonEmpty("COFFER_VAULT") ?? baseDirectory("XDG_DATA_HOME", ".local/share")
-      + "/coffer/default.vault"
+    environment.nonEmpty("COFFER_VAULT") ?? directories.path(.data) + "/coffer/default.vault"
   }
 
   /// `$XDG_CONFIG_HOME/coffer/config`.
@@ -86,56 +86,24 @@ public struct CofferConfiguration: Sendable {
   /// Where `secret init` puts a new vault's key: `$XDG_CONFIG_HOME/coffer/key`.
   public var defaultKeyFile: String { configurationDirectory + "/key" }
 
-  var configurationDirectory: String { baseDirectory("XDG_CONFIG_HOME", ".config") + "/coffer" }
+  var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 
   /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
   public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
 
-  /// A directory of the XDG specification, which has relative paths ignored.
-  private func baseDirectory(_ variable: String, _ fallback: String) -> String {
-    if let path = environment.nonEmpty(variable), path.hasPrefix("/") { return path }
-    // Debian's home of users that have none: it does not exist, and `requireHome` says so before it matters.
-    return (homeDirectory ?? "/nonexistent") + "/" + fallback
-  }
-
-  private var homeDirectory: String? {
-    if let home = environment.nonEmpty("HOME"), home.hasPrefix("/") { return home }
-    // Not getpwuid_r: in a static executable it loads the machine's own name services, and crashes in them.
-    guard let file = fopen("/etc/passwd", "re") else { return nil }
-    defer { fclose(file) }
-    var entry = passwd()
-    var found: UnsafeMutablePointer<passwd>?
-    var buffer = [CChar](repeating: 0, count: 16_384)
-    repeat {
-      guard fgetpwent_r(file, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-    } while entry.pw_uid != geteuid()
-    guard let path = entry.pw_dir.map({ String(cString: $0) }), path.hasPrefix("/")
-    else { return nil }
-    return path
-  }
-
-  /// Throws where a path is wanted that only the home directory gives, and there is none.
-  private func requireHome(unless variable: String, _ isAbsolute: Bool = true) throws(SecretError) {
-    if let path = environment.nonEmpty(variable), !isAbsolute || path.hasPrefix("/") { return }
-    if homeDirectory == nil {
-      throw SecretError(
-        .configuration,
-        "HOME is not set, and the user with the id \(geteuid()) has no home directory.",
-        advice: "Set HOME or \(variable) to an absolute path."
-      )
-    }
+  private var directories: BaseDirectories {
+    BaseDirectories { [environment] name in environment.nonEmpty(name) }
   }
 
   /// Where the newest states of vaults are remembered, or `nil` where no such directory can be had.
   private func stateDirectory() -> String? {
-    let path = baseDirectory("XDG_STATE_HOME", ".local/state") + "/coffer"
+    let path = directories.path(.state) + "/coffer"
     do throws(SecretError) {
-      try requireHome(unless: "XDG_STATE_HOME")
-      // Nothing is made for a user whose home is not there.
-      if environment.nonEmpty("XDG_STATE_HOME") == nil, let home = homeDirectory {
-        guard try FileAccess.exists(home) else { return nil }
+      // No directory is created for a user whose home directory does not exist.
+      if directories.named(.state) == nil {
+        guard let home = directories.home, try Path.exists(home) else { return nil }
       }
-      try FileAccess.makeDirectory(path)
+      try PrivateDirectory.create(path)
     } catch { return nil }
     return path
   }
@@ -174,8 +142,8 @@ public struct CofferConfiguration: Sendable {
     }
     // A vault that is named and not there is an error of its own, and no reason to look into the keyring.
     if named { return Choice(kind: .vault, reason: "COFFER_VAULT names a vault.") }
-    try requireHome(unless: "XDG_DATA_HOME")
-    if try FileAccess.exists(vaultPath) {
+    try directories.requireHome(for: .data)
+    if try Path.exists(vaultPath) {
       return Choice(kind: .vault, reason: "There is a vault at \(vaultPath).")
     }
     if keyring.isAvailable(environment.without(Self.keyVariables)) {
@@ -228,10 +196,7 @@ public struct CofferConfiguration: Sendable {
     switch chosen {
     case .keyring: return try keyring.make(environment.without(Self.keyVariables))
     case .vault:
-      try requireHome(
-        unless: environment.nonEmpty("COFFER_VAULT") == nil ? "XDG_DATA_HOME" : "COFFER_VAULT",
-        false
-      )
+      if environment.nonEmpty("COFFER_VAULT") == nil { try directories.requireHome(for: .data) }
       return vault(extraSources: extraSources, options: options)
     }
   }
@@ -265,12 +230,12 @@ public struct CofferConfiguration: Sendable {
   }
 
   private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {
-    try requireHome(unless: "XDG_CONFIG_HOME")
-    try FileAccess.makeDirectory(configurationDirectory)
-    try FileAccess.withDirectoryLock(configurationDirectory, seconds: 10) { () throws(SecretError) in
+    try directories.requireHome(for: .configuration)
+    try PrivateDirectory.create(configurationDirectory)
+    try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
       var file = try recorded()
       try body(&file)
-      try FileAccess.replace(FileAccess.resolved(configurationFile), with: file.text)
+      try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
     }
   }
 }

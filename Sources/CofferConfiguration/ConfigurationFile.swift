@@ -1,4 +1,5 @@
 internal import CofferCore
+internal import CofferSystem
 
 /// What `secret init` records: a line `backend = vault`, and a line `key-file.ID = /path` for each vault.
 ///
@@ -11,7 +12,9 @@ struct ConfigurationFile {
 
   /// Reads the file at `path`. One that is not there says nothing.
   init(path: String) throws(SecretError) {
-    try self.init(parsing: FileAccess.text(of: path) ?? "", path: path)
+    try self.init(
+      parsing: PrivateFile.text(of: path, as: "The configuration file \(path)", limit: 65_536) ?? "",
+      path: path)
   }
 
   init(parsing text: String, path: String) throws(SecretError) {

@@ -1,5 +1,6 @@
 internal import CLinux
 package import CofferCore
+internal import CofferSystem
 internal import CofferVault
 internal import Glibc
 
@@ -93,7 +94,7 @@ package struct KernelKeyring: Sendable {
   }
 
   private static func failure(_ code: Int32) -> SecretError {
-    let message = String(cString: strerror(code))
+    let message = systemMessage(code)
     return SecretError(
       .unavailable,
       code == EDQUOT

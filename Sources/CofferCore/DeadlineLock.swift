@@ -1,11 +1,11 @@
 internal import CLinux
 internal import Glibc
 
-/// A lock between threads whose waits end.
+/// A lock between threads with a timeout.
 ///
-/// Unlike `Mutex` it gives up at a deadline, and it notices a thread that already holds it instead of
-/// stopping that thread for good.
-package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex is made for this
+/// Unlike `Mutex`, it throws when the timeout has passed, and when the calling thread holds the lock already,
+/// which would be a deadlock. Thread-safe.
+package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may be used by any thread
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
   package init() {
@@ -22,17 +22,19 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex is m
     mutex.deallocate()
   }
 
-  /// Runs `body` with the lock held. Throws `.conflict` where this thread holds it already, and
-  /// `.timedOut` where another still does after `seconds`.
+  /// Runs `body` with the lock held. Throws `.conflict` if the calling thread holds the lock already, and
+  /// `.timedOut` if another thread still holds it after `timeout`. A waiting thread is not interrupted by
+  /// signals or by the cancellation of a task.
   package func withLock<R: ~Copyable>(
-    seconds: Double,
+    timeout: Duration,
     _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
     if result == EBUSY {
       var deadline = timespec()
       clock_gettime(CLOCK_MONOTONIC, &deadline)
-      let nanoseconds = deadline.tv_nsec + Int(seconds.truncatingRemainder(dividingBy: 1) * 1e9)
+      let (seconds, attoseconds) = timeout.components
+      let nanoseconds = deadline.tv_nsec + Int(attoseconds / 1_000_000_000)
       deadline.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
       deadline.tv_nsec = nanoseconds % 1_000_000_000
       result = coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &deadline)
@@ -43,12 +45,12 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex is m
       throw SecretError(
         .conflict,
         "The store was used inside its own transaction.",
-        advice: "Use the transaction that the closure was given."
+        advice: "Use the transaction that the closure receives."
       )
     default:
       throw SecretError(
         .timedOut,
-        "Another thread kept the store busy for \(seconds) seconds.",
+        "Another thread kept the store busy for \(timeout).",
         advice: "Try again."
       )
     }

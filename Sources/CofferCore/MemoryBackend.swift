@@ -16,8 +16,8 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
-      entries[identifier]?.secret.copy()
+    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      entries[identifier]?.secret.bytes.copy()
     }
   }
 
@@ -37,7 +37,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
+    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
       entries
         .filter { service == nil || $0.key.service.utf8.elementsEqual((service ?? "").utf8) }
         .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
@@ -49,7 +49,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changed: [SecretIdentifier] = []
-    let result = try lock.withLock(seconds: Self.timeout) { () throws(SecretError) in
+    let result = try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
       let transaction = Transaction(entries: entries, now: now())
       defer { transaction.isOpen = false }
       let result = try body(transaction)
@@ -63,16 +63,12 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
 
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
-  /// Seconds to wait for another thread's transaction.
-  private static let timeout = 10.0
+  /// The longest wait for another thread's transaction.
+  private static let timeout = Duration.seconds(10)
 
-  private final class Entry: Sendable {
-    let secret: SecretBytes
+  private struct Entry {
+    let secret: SharedSecret
     let metadata: SecretMetadata
-    init(_ secret: consuming SecretBytes, _ metadata: SecretMetadata) {
-      self.secret = secret
-      self.metadata = metadata
-    }
   }
 
   private final class Transaction: SecretTransaction {
@@ -88,7 +84,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
 
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       try requireOpen(isOpen)
-      return entries[identifier]?.secret.copy()
+      return entries[identifier]?.secret.bytes.copy()
     }
 
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
@@ -107,7 +103,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
         throw .tooLarge(secret.count, maximum: MemoryBackend.maximumSecretSize, identifier)
       }
       let merged = SecretMetadata.merged(metadata, over: entries[identifier]?.metadata, now: now)
-      entries[identifier] = Entry(secret.copy(), merged)
+      entries[identifier] = Entry(secret: SharedSecret(secret.copy()), metadata: merged)
       changed.append(identifier)
     }
 

@@ -101,7 +101,7 @@ extension DeadlineLock {
   ) throws(ServiceFailure) -> R {
     let result: Result<R, ServiceFailure>
     do throws(SecretError) {
-      result = try withLock(seconds: timeout / .seconds(1)) { () throws(SecretError) in
+      result = try withLock(timeout: timeout) { () throws(SecretError) in
         Result { () throws(ServiceFailure) in try body() }
       }
     } catch {

@@ -45,30 +45,6 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
   return result
 }
 
-/// Closes a descriptor when it is released.
-private final class Descriptor: Sendable {
-  let number: Int32
-
-  /// Takes ownership of a descriptor that a system call has just returned, or throws `errno`.
-  ///
-  /// In a program whose standard streams are closed, the descriptor would be one of those three, and the program's
-  /// output would go into the vault. It is moved above them.
-  init(opened result: Int32) throws(FileSystemError) {
-    let opened = try check(result)
-    if opened > STDERR_FILENO {
-      number = opened
-      return
-    }
-    let moved = fcntl(opened, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-    let failure = errno
-    close(opened)
-    if moved == -1 { throw FileSystemError(failure) }
-    number = moved
-  }
-
-  deinit { close(number) }
-}
-
 private struct LinuxDirectory: Directory {
   private let descriptor: Descriptor
 

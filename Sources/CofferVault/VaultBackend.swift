@@ -50,7 +50,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ) throws(SecretError) -> R {
     var changes: [SecretChange] = []
     defer { for change in changes { broadcast.send(change) } }
-    return try lock.withLock(seconds: options.lockTimeout / .seconds(1)) { () throws(SecretError) in
+    return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in
       defer { changes = session.takeChanges() }
       return try body(session)
     }

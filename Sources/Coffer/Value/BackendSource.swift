@@ -21,7 +21,7 @@ package final class BackendSource: Sendable {
   static let process = BackendSource { () throws(SecretError) in try CofferConfiguration.current().backend() }
 
   func resolve() throws(SecretError) -> any SecretBackend {
-    try lock.withLock(seconds: 60) { () throws(SecretError) in
+    try lock.withLock(timeout: .seconds(60)) { () throws(SecretError) in
       if let backend { return backend }
       let backend = try choose()
       self.backend = backend

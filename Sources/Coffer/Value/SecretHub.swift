@@ -53,8 +53,8 @@ final class SecretHub: Sendable, Observable {
   private let fingerprintKey = SharedSecret(.random(count: 32))
   private let onRelease: @Sendable () -> Void
 
-  /// Seconds to wait for another thread's write. A keyring may be asking a person meanwhile.
-  private static let timeout = 120.0
+  /// The longest wait for another thread's write, during which a keyring may be showing a prompt.
+  private static let timeout = Duration.seconds(120)
 
   init(_ identifier: SecretIdentifier, source: BackendSource, onRelease: @escaping @Sendable () -> Void) {
     self.identifier = identifier
@@ -105,7 +105,7 @@ final class SecretHub: Sendable, Observable {
     }
     do throws(SecretError) {
       watch(try source.resolve())
-      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
         let reading = readNow()
         publishIfChanged(to: reading)
         continuation.yield(reading)
@@ -163,19 +163,11 @@ final class SecretHub: Sendable, Observable {
     let expected = told(old)
     var isReplaced = false
     try write { backend throws(SecretError) in
-      if let backend = backend as? any TransactionalSecretBackend {
-        isReplaced = try backend.transaction { transaction throws(SecretError) in
-          let current = try transaction.lookUp(identifier)
-          if told(current) != expected { return false }
-          try transaction.store(kept.bytes, for: identifier, metadata: nil)
-          return true
-        }
-      } else {
-        let current = try backend.lookUp(identifier)
-        if told(current) == expected {
-          try backend.store(kept.bytes, for: identifier)
-          isReplaced = true
-        }
+      isReplaced = try backend.withTransaction { transaction throws(SecretError) in
+        let current = try transaction.lookUp(identifier)
+        if told(current) != expected { return false }
+        try transaction.store(kept.bytes, for: identifier, metadata: nil)
+        return true
       }
       return isReplaced ? .secret(kept) : nil
     }
@@ -187,7 +179,7 @@ final class SecretHub: Sendable, Observable {
   ) throws(SecretError) {
     do throws(SecretError) {
       let backend = try source.resolve()
-      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
         if let reading = try body(backend) { announce(reading) }
       }
     } catch {
@@ -261,7 +253,7 @@ final class SecretHub: Sendable, Observable {
     guard let backend = backend as? any ObservableSecretBackend else { return }
     do throws(SecretError) {
       // Whoever comes second waits until it is true.
-      try beginning.withLock(seconds: 10) { () throws(SecretError) in
+      try beginning.withLock(timeout: .seconds(10)) { () throws(SecretError) in
         if state.withLock({ $0.watch == nil }) { follow(backend) }
       }
     } catch {
@@ -292,7 +284,7 @@ final class SecretHub: Sendable, Observable {
   /// Reads anew after a change somewhere, and tells if it is news.
   private func reread() {
     do throws(SecretError) {
-      try order.withLock(seconds: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
     } catch {
       // A writer here has had the hub for two minutes. Its own write is told when it ends.
     }

@@ -1,5 +1,5 @@
 package import CofferCore
-internal import Glibc
+internal import Foundation
 package import Testing
 
 /// Waits until the condition holds, for at most a minute. `failure` is what the test reports otherwise.
@@ -31,5 +31,15 @@ package func thrown(_ body: () throws(SecretError) -> Void) -> SecretError? {
     return nil
   } catch {
     return error
+  }
+}
+
+/// The ids of the processes of a group, without those that have ended and are not collected yet.
+package func processes(ofGroup group: Int32) throws -> [String] {
+  try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int($0) != nil }.filter {
+    guard let status = FileManager.default.contents(atPath: "/proc/\($0)/stat") else { return false }
+    let fields =
+      String(decoding: status, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+    return fields.count > 2 && fields[2] == "\(group)" && fields[0] != "Z"
   }
 }

@@ -202,6 +202,7 @@ def memory_limit(tool):
     vault = Vault(tool, directory("memory"))
     vault.environment["COFFER_PASSPHRASE_FILE"] = f"{HOME}/passphrase"
     with open(f"{HOME}/passphrase", "w") as file:
+        os.chmod(f"{HOME}/passphrase", 0o600)
         file.write("correct horse")
     del vault.environment["COFFER_KEY_FILE"]
     vault.run("init", "--passphrase")

@@ -19,7 +19,7 @@ import Testing
     DispatchQueue.concurrentPerform(iterations: 64) { _ in
       for _ in 0..<200 {
         let failure = code { () throws(SecretError) in
-          try lock.withLock(seconds: 60) {
+          try lock.withLock(timeout: .seconds(60)) {
             let wasInside = isInside.exchange(true, ordering: .acquiringAndReleasing)
             #expect(!wasInside)
             isInside.store(false, ordering: .releasing)
@@ -32,12 +32,12 @@ import Testing
 
   @Test func aThreadThatHasItIsToldSo() throws {
     let lock = DeadlineLock()
-    try lock.withLock(seconds: 60) { () throws(SecretError) in
-      #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == .conflict)
+    try lock.withLock(timeout: .seconds(60)) { () throws(SecretError) in
+      #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == .conflict)
       // Not released by the attempt.
-      #expect(code { () throws(SecretError) in try lock.withLock(seconds: 0) {} } == .conflict)
+      #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(0)) {} } == .conflict)
     }
-    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+    #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 
   @Test(arguments: [0, 0.01, 0.25])
@@ -46,7 +46,7 @@ import Testing
     let (held, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     DispatchQueue(label: "holder").async {
       let failure = code { () throws(SecretError) in
-        try lock.withLock(seconds: 60) {
+        try lock.withLock(timeout: .seconds(60)) {
           held.signal()
           release.wait()
         }
@@ -55,19 +55,19 @@ import Testing
     }
     held.wait()
     let start = ContinuousClock.now
-    #expect(code { () throws(SecretError) in try lock.withLock(seconds: seconds) {} } == .timedOut)
+    #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(seconds)) {} } == .timedOut)
     #expect(ContinuousClock.now - start >= .seconds(seconds * 0.9))
     release.signal()
-    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+    #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 
   @Test func anErrorReleasesIt() {
     let lock = DeadlineLock()
     #expect(
       code { () throws(SecretError) in
-        try lock.withLock(seconds: 1) { () throws(SecretError) in throw SecretError(.io, "x") }
+        try lock.withLock(timeout: .seconds(1)) { () throws(SecretError) in throw SecretError(.io, "x") }
       } == .io
     )
-    #expect(code { () throws(SecretError) in try lock.withLock(seconds: 60) {} } == nil)
+    #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 }

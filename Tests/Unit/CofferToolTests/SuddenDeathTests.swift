@@ -10,7 +10,8 @@ import Testing
   /// A vault with a key file and the passphrase “old”, which is in p, and one secret.
   init() throws {
     sandbox = try Sandbox()
-    try perform("echo old > p; secret init && printf x | secret set a && secret key add --passphrase < p")
+    try perform(
+      "umask 077; echo old > p; secret init && printf x | secret set a && secret key add --passphrase < p")
   }
 
   private func perform(_ command: String) throws {
@@ -81,7 +82,7 @@ import Testing
   }
 
   @Test func keyChangePassphrase() throws {
-    try perform("echo new > q")
+    try perform("umask 077; echo new > q")
     try kill(
       "secret key change-passphrase < q",
       check: "test $(secret key list | wc -l) = 2 || echo slots; test \"$(secret get a)\" = x || echo key; "

@@ -1,0 +1,52 @@
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVault
+
+/// The text of a key or a passphrase, as a file, a variable, a descriptor or a command gives it.
+enum CredentialText {
+  /// The most bytes that are read: a key has 62, and a passphrase is typed by a person.
+  static let maximumSize = 4096
+
+  /// The contents of the file at `path`. `name` is the variable or the configuration file that names it.
+  ///
+  /// Throws `.configuration` if `path` is empty, or if there is no regular file of at most ``maximumSize``
+  /// bytes; and `.denied` if other users have access to the file by the rule of `FileExposure`.
+  static func read(_ path: String, named name: String) throws(SecretError) -> SecretBytes {
+    try require(!path.isEmpty, of: name, "a path")
+    let subject = "The file \(path), which \(name) names,"
+    guard let text = try PrivateFile.read(path, as: subject, limit: maximumSize) else {
+      throw SecretError(
+        .configuration, "\(subject) does not exist.", advice: "Create the file, or correct \(name).")
+    }
+    return text
+  }
+
+  /// The key in `text`, which `name` gave.
+  static func key(in text: consuming SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
+    let text = text
+    try require(!text.isEmpty, of: name, "the vault's key")
+    do throws(SecretError) {
+      return .key(try VaultKey.parse(text))
+    } catch {
+      throw SecretError(error.code, "\(name) does not hold a key: \(error.reason)", advice: error.advice)
+    }
+  }
+
+  /// The passphrase in `text`, which may end in one LF that is not part of it.
+  static func passphrase(in text: consuming SecretBytes, from name: String) throws(SecretError)
+    -> VaultCredential
+  {
+    let text = text
+    let length = text.withBytes { $0.isEmpty || $0[$0.count - 1] != 10 ? $0.count : $0.count - 1 }
+    try require(length > 0, of: name, "the vault's passphrase")
+    return .passphrase(text.prefix(length))
+  }
+
+  /// A variable that is set and empty is an error: a CI system sets it so if the secret is not available.
+  static func require(_ isPresent: Bool, of name: String, _ what: String) throws(SecretError) {
+    if !isPresent {
+      throw SecretError(
+        .configuration, "\(name) is set, and empty.", advice: "Give it \(what), or unset it.")
+    }
+  }
+}

@@ -1,0 +1,53 @@
+extension SecretBackend {
+  /// Whether ``withTransaction(_:)`` is atomic: the backend is a ``TransactionalSecretBackend``.
+  public var hasTransactions: Bool { self is any TransactionalSecretBackend }
+
+  /// Runs `body` in a transaction if the backend has transactions, and on the backend itself otherwise.
+  ///
+  /// With a ``TransactionalSecretBackend`` this is its ``TransactionalSecretBackend/transaction(_:)``. With any
+  /// other backend it is not atomic: each call inside is a call on the backend and takes effect at once, other
+  /// programs see the steps between, and what was changed before `body` throws stays changed. To lose nothing
+  /// in either case, read and check first, store before you remove, and store what can be missed last.
+  ///
+  /// Inside `body`, use only the transaction, which throws `.conflict` once `body` has returned.
+  public func withTransaction<R>(
+    _ body: (any SecretTransaction) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    if let backend = self as? any TransactionalSecretBackend { return try backend.transaction(body) }
+    let transaction = PassThroughTransaction(self)
+    defer { transaction.isOpen = false }
+    return try body(transaction)
+  }
+}
+
+/// The calls of a transaction, made on the backend one by one.
+private final class PassThroughTransaction: SecretTransaction {
+  private let backend: any SecretBackend
+  var isOpen = true
+
+  init(_ backend: any SecretBackend) { self.backend = backend }
+
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try requireOpen(isOpen)
+    return try backend.lookUp(identifier)
+  }
+
+  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+    try requireOpen(isOpen)
+    return try backend.item(identifier)
+  }
+
+  func store(
+    _ secret: borrowing SecretBytes,
+    for identifier: SecretIdentifier,
+    metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try requireOpen(isOpen)
+    try backend.store(secret, for: identifier, metadata: metadata)
+  }
+
+  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try requireOpen(isOpen)
+    return try backend.remove(identifier)
+  }
+}

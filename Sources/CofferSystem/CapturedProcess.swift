@@ -1,0 +1,87 @@
+package import CofferCore
+internal import Glibc
+
+/// A program that was run to its end, with its output in guarded memory.
+package struct CapturedProcess: ~Copyable {
+  package let end: ProcessEnd
+  package let output: SecretBytes
+
+  package enum StandardError {
+    /// Captured together with the output.
+    case captured
+    /// This process's own standard error.
+    case inherited
+  }
+
+  /// Runs a program with `environment` alone and an empty standard input.
+  ///
+  /// - Parameters:
+  ///   - arguments: The first names the program, which is searched for on `PATH` unless it contains a slash.
+  ///   - name: The program in errors, as the subject of their sentences.
+  ///   - limit: The most bytes of output.
+  ///   - timeout: If given, the program gets a process group of its own, and the group is killed when the
+  ///     timeout has passed. Otherwise there is no deadline, and keys of the terminal reach the program.
+  ///
+  /// Throws `.unavailable` if there is no such program, `.tooLarge` above `limit`, `.timedOut`, and `.io`. The
+  /// program has ended whenever this returns or throws.
+  package static func run(
+    _ arguments: [String],
+    named name: String,
+    environment: [String: String],
+    standardError: StandardError,
+    limit: Int,
+    timeout: Duration? = nil
+  ) throws(SecretError) -> CapturedProcess {
+    let deadline = timeout.map { ContinuousClock.now + $0 }
+    let (process, output): (pid_t, Descriptor)
+    do throws(SystemCallError) {
+      let pipe = try Descriptor.pipe()
+      defer { withExtendedLifetime(pipe) {} }
+      var spawn = Spawn()
+      spawn.environment = .variables(environment)
+      spawn.descriptors = [
+        (STDIN_FILENO, .nullDevice), (STDOUT_FILENO, .descriptor(pipe.writing.number)),
+      ]
+      if standardError == .captured {
+        spawn.descriptors.append((STDERR_FILENO, .descriptor(pipe.writing.number)))
+      }
+      spawn.defaultSignals = timeout == nil ? [SIGPIPE] : Spawn.allSignals
+      spawn.isGroupLeader = timeout != nil
+      (process, output) = (try spawn.start(arguments), pipe.reading)
+    } catch {
+      if error.number == ENOENT {
+        throw SecretError(.unavailable, "\(name) was not found.", advice: "Install it, or check PATH.")
+      }
+      throw SecretError(.io, "\(name) cannot be run: \(systemMessage(error.number)).")
+    }
+    defer { withExtendedLifetime(output) {} }
+    do throws(SecretError) {
+      let text = try readToEnd(
+        of: output.number, named: "the output of \(arguments[0])", limit: limit, deadline: deadline)
+      guard let text else {
+        throw SecretError(.tooLarge, "\(name) printed more than \(limit) bytes.")
+      }
+      guard let end = try end(of: process, named: name, until: deadline) else {
+        throw SecretError(.timedOut, "\(name) did not end in time.", advice: "Run it by hand to see why.")
+      }
+      return CapturedProcess(end: end, output: text)
+    } catch {
+      // The group: other processes of a shell would keep running and hold the pipe.
+      kill(timeout == nil ? process : -process, SIGKILL)
+      while waitpid(process, nil, 0) < 0 && errno == EINTR {}
+      throw error
+    }
+  }
+
+  private static func end(
+    of process: pid_t,
+    named name: String,
+    until deadline: ContinuousClock.Instant?
+  ) throws(SecretError) -> ProcessEnd? {
+    do throws(SystemCallError) {
+      return try ProcessEnd(of: process, until: deadline)
+    } catch {
+      throw SecretError(.io, "The end of \(name) cannot be waited for: \(systemMessage(error.number)).")
+    }
+  }
+}

@@ -1,0 +1,38 @@
+internal import CLinux
+internal import Glibc
+
+/// An open file descriptor, closed when the last reference to it is released.
+package final class Descriptor: Sendable {
+  package let number: Int32
+
+  /// Takes over a descriptor that a system call has just returned. Throws the `errno` of that call if it failed.
+  ///
+  /// In a program whose standard streams are closed, a new descriptor can be one of those three, and everything
+  /// that is printed would go into the file. Such a descriptor is moved above them.
+  package init(opened result: Int32) throws(SystemCallError) {
+    if result == -1 { throw SystemCallError(errno) }
+    if result > STDERR_FILENO {
+      number = result
+      return
+    }
+    let moved = fcntl(result, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+    let failure = errno
+    close(result)
+    if moved == -1 { throw SystemCallError(failure) }
+    number = moved
+  }
+
+  /// Opens an existing file or directory with `flags` and `O_CLOEXEC`.
+  package convenience init(opening path: String, _ flags: Int32) throws(SystemCallError) {
+    try self.init(opened: coffer_openat(AT_FDCWD, path, flags | O_CLOEXEC, 0))
+  }
+
+  deinit { close(number) }
+
+  /// A new pipe, both ends of which are closed when a program is executed.
+  package static func pipe() throws(SystemCallError) -> (reading: Descriptor, writing: Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    if coffer_pipe(&ends) != 0 { throw SystemCallError(errno) }
+    return (try Descriptor(opened: ends[0]), try Descriptor(opened: ends[1]))
+  }
+}

@@ -1,0 +1,114 @@
+package import CofferCore
+internal import Glibc
+
+/// Reads `descriptor` to its end, into guarded memory only.
+///
+/// Returns `nil` if there are more than `limit` bytes. A non-blocking descriptor is waited for. Throws `.io` if
+/// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call
+/// waits as long as the writer takes. `name` stands for the descriptor in the errors' sentences.
+package func readToEnd(
+  of descriptor: Int32,
+  named name: String,
+  limit: Int,
+  deadline: ContinuousClock.Instant? = nil
+) throws(SecretError) -> SecretBytes? {
+  var held = SecretBytes(copying: [])
+  var count = 0
+  var isAtEnd = false
+  while !isAtEnd && count <= limit {
+    let capacity = min(max(4096, count * 4), limit + 1)
+    held = try SecretBytes(count: capacity) { block throws(SecretError) in
+      held.withBytes { bytes in
+        bytes.extracting(first: count).withUnsafeBytes { block.copyMemory(from: $0) }
+      }
+      while count < capacity && !isAtEnd {
+        let room = UnsafeMutableRawBufferPointer(rebasing: block[count...])
+        let length = try readSome(of: descriptor, into: room, named: name, deadline: deadline)
+        isAtEnd = length == 0
+        count += length
+      }
+    }
+  }
+  return count > limit ? nil : held.prefix(count)
+}
+
+/// Reads at least one byte, and returns 0 at the end only.
+private func readSome(
+  of descriptor: Int32,
+  into room: UnsafeMutableRawBufferPointer,
+  named name: String,
+  deadline: ContinuousClock.Instant?
+) throws(SecretError) -> Int {
+  var mustWait = deadline != nil
+  while true {
+    do throws(SystemCallError) {
+      if mustWait {
+        guard try wait(for: POLLIN, on: descriptor, until: deadline) else { throw SystemCallError(ETIMEDOUT) }
+      }
+      let count = read(descriptor, room.baseAddress, room.count)
+      if count >= 0 { return count }
+      if errno != EINTR && errno != EAGAIN { throw SystemCallError(errno) }
+      mustWait = deadline != nil || errno == EAGAIN
+    } catch  where error.number == ETIMEDOUT && deadline != nil {
+      throw SecretError(
+        .timedOut, "The end of \(name) was not reached before the deadline.",
+        advice: "Check that its writer closes it.")
+    } catch {
+      throw SecretError(
+        .io, "Could not read \(name): \(systemMessage(error.number)).", advice: "Check what it refers to.")
+    }
+  }
+}
+
+/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for.
+package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemCallError) {
+  try bytes.withUnsafeBytes { bytes throws(SystemCallError) in
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = write(descriptor, rest.baseAddress, rest.count)
+      if count >= 0 {
+        rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+      } else if errno == EAGAIN {
+        _ = try wait(for: POLLOUT, on: descriptor, until: nil)
+      } else if errno != EINTR {
+        throw SystemCallError(errno)
+      }
+    }
+  }
+}
+
+/// Writes all of `bytes`. Throws `.io` with a sentence about `name`.
+package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32, named name: String) throws(SecretError) {
+  do throws(SystemCallError) {
+    try writeAll(bytes, to: descriptor)
+  } catch {
+    throw SecretError(.io, "Could not write to \(name): \(systemMessage(error.number)).")
+  }
+}
+
+/// Waits until `events` of poll(2) occur on the descriptor. Returns `false` if `deadline` passes first.
+package func wait(
+  for events: Int32,
+  on descriptor: Int32,
+  until deadline: ContinuousClock.Instant?
+) throws(SystemCallError) -> Bool {
+  while true {
+    var milliseconds: Int32 = -1
+    if let deadline {
+      let left = (deadline - .now) / .milliseconds(1)
+      milliseconds = Int32(min(max(0, left.rounded(.up)), 3_600_000))
+    }
+    var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+    let count = poll(&request, 1, milliseconds)
+    if count > 0 { return true }
+    if count < 0 && errno != EINTR { throw SystemCallError(errno) }
+    if let deadline, .now >= deadline { return false }
+  }
+}
+
+extension SecretBytes {
+  /// The first `length` bytes, in guarded memory of their own.
+  package borrowing func prefix(_ length: Int) -> SecretBytes {
+    withBytes { SecretBytes(copying: $0.extracting(first: length)) }
+  }
+}

@@ -1,0 +1,116 @@
+internal import CLinux
+package import CofferCore
+internal import Glibc
+
+/// Rules and questions about paths, as their bytes are.
+package enum Path {
+  /// The directory that `path` is in: `.` for a name alone, and `/` for a name in the root directory.
+  package static func parent(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// `path` from the root directory on, for use after the working directory has changed. Links stay.
+  package static func absolute(_ path: String) throws(SecretError) -> String {
+    if path.utf8.first == UInt8(ascii: "/") { return path }
+    guard let current = getcwd(nil, 0) else {
+      throw .system(errno, "The working directory cannot be read")
+    }
+    defer { free(current) }
+    return String(cString: current) + "/" + path
+  }
+
+  /// Whether `path` names anything, a link to nothing excepted. Throws if that cannot be determined.
+  package static func exists(_ path: String) throws(SecretError) -> Bool {
+    var status = stat()
+    if stat(path, &status) == 0 { return true }
+    let code = errno
+    if code == ENOENT || code == ENOTDIR { return false }
+    throw .system(code, "\(path) cannot be looked at")
+  }
+
+  /// Whether both paths lead to the same file. `false` if either cannot be looked at.
+  package static func isSameFile(_ left: String, _ right: String) -> Bool {
+    var (first, second) = (stat(), stat())
+    return stat(left, &first) == 0 && stat(right, &second) == 0
+      && first.st_dev == second.st_dev && first.st_ino == second.st_ino
+  }
+
+  /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the
+  /// `errno` if the directory cannot be opened.
+  package static func names(inDirectory path: String) throws(SystemCallError) -> [String] {
+    guard let directory = opendir(path) else { throw SystemCallError(errno) }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+  }
+}
+
+/// Directories for one user alone.
+package enum PrivateDirectory {
+  /// Creates `path` and every directory that is missing above it, with mode 0700. Existing directories keep
+  /// their modes. Throws `.denied` or `.io`.
+  package static func create(_ path: String) throws(SecretError) {
+    if mkdir(path, 0o700) == 0 { return }
+    var code = errno
+    let parent = Path.parent(of: path)
+    if code == ENOENT && parent != path {
+      try create(parent)
+      if mkdir(path, 0o700) == 0 { return }
+      code = errno
+    }
+    if code == EEXIST {
+      var status = stat()
+      if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
+      code = ENOTDIR
+    }
+    throw .system(code, "The directory \(path) cannot be created")
+  }
+
+  /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another
+  /// open descriptor holds the lock. Follows no link.
+  package static func tryLock(_ path: String) throws(SystemCallError) -> Descriptor? {
+    let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
+      if errno == EWOULDBLOCK { return nil }
+      if errno != EINTR { throw SystemCallError(errno) }
+    }
+    return directory
+  }
+
+  /// Runs `body` while no other process holds the directory's lock. Throws `.timedOut` if one still holds it
+  /// after `timeout`.
+  package static func withLock<R>(
+    _ path: String,
+    timeout: Duration,
+    _ body: () throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    let lock = try self.lock(path, until: .now + timeout)
+    guard let lock else {
+      throw SecretError(
+        .timedOut, "Another process kept the directory \(path) locked for \(timeout).", advice: "Try again.")
+    }
+    defer { withExtendedLifetime(lock) {} }
+    return try body()
+  }
+
+  private static func lock(_ path: String, until deadline: ContinuousClock.Instant) throws(SecretError)
+    -> Descriptor?
+  {
+    do throws(SystemCallError) {
+      while true {
+        if let lock = try tryLock(path) { return lock }
+        if .now > deadline { return nil }
+        usleep(5000)
+      }
+    } catch {
+      throw .system(error.number, "The directory \(path) cannot be locked")
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package import CLinux
+internal import Glibc
+
+/// A program to start as a child process, with `posix_spawn`.
+package struct Spawn {
+  /// What a descriptor of the program refers to.
+  package enum Source {
+    case nullDevice
+    /// A descriptor of this process, which may be one that is closed when a program is executed.
+    case descriptor(Int32)
+  }
+
+  package enum Environment {
+    /// The environment of this process, without a copy of it.
+    case inherited
+    case variables([String: String])
+  }
+
+  package var environment = Environment.inherited
+  /// The program's descriptors that differ from this process's, applied in order.
+  package var descriptors: [(number: Int32, source: Source)] = []
+  /// The signals that the program blocks at its start: none, unless set.
+  package var blockedSignals: sigset_t
+  /// The signals whose action is the default one in the program. The others stay ignored if they are ignored here.
+  package var defaultSignals: [Int32] = []
+  /// Whether the program gets a process group of its own, whose id is its process id.
+  package var isGroupLeader = false
+
+  package init() {
+    blockedSignals = sigset_t()
+    sigemptyset(&blockedSignals)
+  }
+
+  /// Every signal, for ``defaultSignals``.
+  package static let allSignals: [Int32] = Array(1...64)
+
+  /// Starts a program and returns its process id. The first argument names the program, which is searched for
+  /// on `PATH` unless the name contains a slash. Throws the `errno`: `ENOENT` if the program was not found.
+  package func start(_ arguments: [String]) throws(SystemCallError) -> Int32 {
+    let vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    defer { vector.forEach { free($0) } }
+    return try start(vector)
+  }
+
+  /// The same with arguments as C has them, `nil` at the end, so that their bytes are passed on as they are.
+  package func start(
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>
+  ) throws(SystemCallError) -> Int32 {
+    guard let program = arguments.pointee else { throw SystemCallError(EINVAL) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for (number, source) in descriptors {
+      switch source {
+      case .nullDevice: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+      case .descriptor(let other): posix_spawn_file_actions_adddup2(&actions, other, number)
+      }
+    }
+
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var (blocked, restored) = (blockedSignals, sigset_t())
+    sigemptyset(&restored)
+    for signal in defaultSignals { sigaddset(&restored, signal) }
+    posix_spawnattr_setsigmask(&attributes, &blocked)
+    posix_spawnattr_setsigdefault(&attributes, &restored)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    let group = isGroupLeader ? POSIX_SPAWN_SETPGROUP : 0
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group))
+
+    var process: pid_t = 0
+    var code: Int32
+    switch environment {
+    case .inherited:
+      code = posix_spawnp(&process, program, &actions, &attributes, arguments, coffer_environment())
+    case .variables(let variables):
+      let vector: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
+      defer { vector.forEach { free($0) } }
+      code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
+    }
+    if code != 0 { throw SystemCallError(code) }
+    return process
+  }
+}
+
+/// How a process ended.
+package enum ProcessEnd: Hashable, Sendable {
+  case status(Int32)
+  case signal(Int32)
+
+  /// From the status of waitpid(2).
+  package init(waitStatus: Int32) {
+    let signal = waitStatus & 0x7F
+    self = signal == 0 ? .status((waitStatus >> 8) & 0xFF) : .signal(signal)
+  }
+
+  /// Waits for the end of a child process. Returns `nil` if `deadline` passes first.
+  package init?(of process: Int32, until deadline: ContinuousClock.Instant? = nil) throws(SystemCallError) {
+    var status: Int32 = 0
+    while true {
+      let ended = waitpid(process, &status, deadline == nil ? 0 : WNOHANG)
+      if ended == process { break }
+      if ended < 0 && errno != EINTR { throw SystemCallError(errno) }
+      if let deadline {
+        if .now > deadline { return nil }
+        usleep(2000)
+      }
+    }
+    self.init(waitStatus: status)
+  }
+}

@@ -1,0 +1,53 @@
+import CofferCore
+import CofferSystem
+import CofferTestSupport
+import Foundation
+import Testing
+
+@Suite struct FileExposureTests {
+  private static let root: UInt32 = 0
+  private static let user: UInt32 = 1000
+  private static let stranger: UInt32 = 1001
+
+  @Test(arguments: [UInt32(0o600), 0o400, 0o700, 0o000, 0o4600])
+  func aFileWithoutPermissionsForOthersIsPrivateToItsOwner(mode: UInt32) {
+    for owner in [Self.user, Self.root] {
+      #expect(FileExposure(mode: mode, owner: owner, user: owner) == nil)
+    }
+    #expect(FileExposure(mode: mode, owner: Self.root, user: Self.user) == nil)
+  }
+
+  @Test(arguments: [UInt32(0o640), 0o604, 0o644, 0o610, 0o601, 0o444, 0o440])
+  func readPermissionForOthersExposesTheUsersOwnFileAndNotOneOfRoot(mode: UInt32) {
+    #expect(FileExposure(mode: mode, owner: Self.user, user: Self.user) == .openToOthers)
+    #expect(FileExposure(mode: mode, owner: Self.root, user: Self.root) == .openToOthers)
+    #expect(FileExposure(mode: mode, owner: Self.root, user: Self.user) == nil)
+  }
+
+  @Test(arguments: [UInt32(0o620), 0o602, 0o622, 0o666, 0o777])
+  func writePermissionForOthersExposesEveryFile(mode: UInt32) {
+    for (owner, user) in [(Self.user, Self.user), (Self.root, Self.root), (Self.root, Self.user)] {
+      #expect(FileExposure(mode: mode, owner: owner, user: user) == .openToOthers)
+    }
+  }
+
+  @Test(arguments: [UInt32(0o600), 0o400, 0o644, 0o666])
+  func aFileOfAnotherUserIsExposedToRootAsWell(mode: UInt32) {
+    #expect(FileExposure(mode: mode, owner: Self.stranger, user: Self.user) == .foreignOwner)
+    #expect(FileExposure(mode: mode, owner: Self.stranger, user: Self.root) == .foreignOwner)
+    #expect(FileExposure(mode: mode, owner: Self.user, user: Self.root) == .foreignOwner)
+  }
+
+  @Test func theFileTypeInTheModeHasNoEffect() {
+    #expect(FileExposure(mode: S_IFREG | 0o600, owner: Self.user, user: Self.user) == nil)
+    #expect(FileExposure(mode: S_IFREG | 0o604, owner: Self.user, user: Self.user) == .openToOthers)
+  }
+
+  @Test func theFileAtAPathIsJudgedForTheCurrentUser() throws {
+    let directory = try TemporaryDirectory()
+    #expect(FileExposure(of: try directory.write("x", to: "private")) == nil)
+    #expect(FileExposure(of: try directory.write("x", to: "open", mode: 0o640)) == .openToOthers)
+    #expect(FileExposure(of: directory.file("missing")) == nil)
+    if geteuid() != 0 { #expect(FileExposure(of: "/etc/passwd") == nil) }
+  }
+}

@@ -1,0 +1,95 @@
+import CofferCore
+import CofferSystem
+import CofferTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct PathTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test(arguments: [
+    ("a", "."), ("/a", "/"), ("a/b", "a"), ("/a/b", "/a"), ("a/b/", "a/b"), ("/", "/"), ("", "."),
+  ])
+  func theParentIsWhatIsBeforeTheLastSlash(path: String, parent: String) {
+    #expect(Path.parent(of: path) == parent)
+  }
+
+  @Test func aRelativePathBecomesAbsolute() throws {
+    #expect(try Path.absolute("/a/../b") == "/a/../b")
+    #expect(try Path.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
+  }
+
+  @Test func existenceFollowsLinks() throws {
+    let file = try directory.write("", to: "file")
+    #expect(try Path.exists(file) && Path.exists(directory.path))
+    #expect(try !Path.exists(directory.file("missing")) && !Path.exists(file + "/below"))
+    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: "file")
+    #expect(Path.isSameFile(file, directory.file("link")))
+    #expect(!Path.isSameFile(file, directory.path) && !Path.isSameFile(file, directory.file("missing")))
+    let long = directory.file(String(repeating: "x", count: 300))
+    #expect(thrown { () throws(SecretError) in _ = try Path.exists(long) }?.code == .io)
+  }
+
+  @Test func missingDirectoriesAreCreatedWithMode700() throws {
+    let previous = umask(0)
+    defer { umask(previous) }
+    try PrivateDirectory.create(directory.file("a/b/c"))
+    for name in ["a", "a/b", "a/b/c"] { #expect(try directory.mode(of: name) == 0o700) }
+    #expect(chmod(directory.file("a"), 0o755) == 0)
+    try PrivateDirectory.create(directory.file("a"))
+    #expect(try directory.mode(of: "a") == 0o755)
+  }
+
+  @Test func aFileInTheWayOfADirectoryIsAnError() throws {
+    try directory.write("", to: "file")
+    for path in ["file", "file/below"] {
+      let error = thrown { () throws(SecretError) in try PrivateDirectory.create(directory.file(path)) }
+      #expect(error?.code == .io && error?.reason.contains(directory.file("file")) == true)
+    }
+  }
+
+  @Test func aDirectoryLockExcludesOthersAndTimesOut() throws {
+    let path = directory.path
+    try PrivateDirectory.withLock(path, timeout: .seconds(60)) { () throws(SecretError) in
+      do { #expect(try PrivateDirectory.tryLock(path) == nil) } catch { Issue.record("\(error)") }
+      let error = thrown { () throws(SecretError) in
+        try PrivateDirectory.withLock(path, timeout: .milliseconds(20)) {}
+      }
+      #expect(error?.code == .timedOut)
+    }
+    #expect(try PrivateDirectory.tryLock(path) != nil)
+    #expect(throws: SystemCallError(ENOENT)) { try PrivateDirectory.tryLock(directory.file("missing")) }
+  }
+
+  @Test func oneHolderOfADirectoryLockAtATime() throws {
+    let path = directory.path
+    let isInside = Atomic(false)
+    DispatchQueue.concurrentPerform(iterations: 8) { _ in
+      let error = thrown { () throws(SecretError) in
+        try PrivateDirectory.withLock(path, timeout: .seconds(60)) {
+          let wasInside = isInside.exchange(true, ordering: .acquiringAndReleasing)
+          #expect(!wasInside)
+          usleep(1000)
+          isInside.store(false, ordering: .releasing)
+        }
+      }
+      #expect(error == nil)
+    }
+  }
+
+  @Test func theXDGVariablesAndTheHomeDirectoryGiveTheBaseDirectories() throws {
+    func directories(_ environment: [String: String]) -> BaseDirectories {
+      BaseDirectories { environment[$0] }
+    }
+    let home = directories(["HOME": "/home/u", "XDG_DATA_HOME": "relative"])
+    #expect(home.path(.data) == "/home/u/.local/share" && home.named(.data) == nil)
+    #expect(home.path(.configuration) == "/home/u/.config")
+    #expect(home.path(.state) == "/home/u/.local/state")
+    let set = directories(["HOME": "/home/u", "XDG_DATA_HOME": "/data"])
+    #expect(set.path(.data) == "/data" && set.named(.data) == "/data")
+    try directories(["XDG_STATE_HOME": "/state"]).requireHome(for: .state)
+  }
+}
