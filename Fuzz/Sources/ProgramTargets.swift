@@ -65,7 +65,7 @@ enum ProgramTargets {
 
   static func gitCredential(_ input: [UInt8]) {
     parse {
-      let lines = try SecretLines(SecretBytes(copying: input), secretKeys: ["password", "credential"])
+      let lines = try GitCredentialLines(SecretBytes(copying: input), secretKeys: ["password", "credential"])
       for key in ["password", "credential"] {
         require(lines.text(key) == nil, "a secret is no text")
         if let value = lines.secret(key) {
@@ -73,12 +73,12 @@ enum ProgramTargets {
         }
       }
       let credential = GitCredential(lines)
-      require(credential.describes(credential), "a description describes itself")
+      require(credential.matches(credential), "a description describes itself")
       guard let identifier = try credential.identifier() else { return }
       guard let stored = GitCredential(identifier) else {
         return require(false, "what is stored for git is found for git")
       }
-      require(credential.describes(stored), "what was stored is found again")
+      require(credential.matches(stored), "what was stored is found again")
     }
   }
 
@@ -92,10 +92,10 @@ enum ProgramTargets {
     }
     parse {
       let login = try ProgramJSON.decode(
-        SecretBytes(copying: input), as: DockerCredentialCommand.Login.self, wanted: "a login")
+        SecretBytes(copying: input), as: DockerCredentialCommand.Login.self, expected: "a login")
       let text = try JSONEncoder().encode(login)
       let again = try ProgramJSON.decode(
-        SecretBytes(copying: Array(text)), as: DockerCredentialCommand.Login.self, wanted: "a login")
+        SecretBytes(copying: Array(text)), as: DockerCredentialCommand.Login.self, expected: "a login")
       require(again.secret.map { Array($0.utf8) } == login.secret.map { Array($0.utf8) }, "it reads back")
     }
   }
@@ -139,7 +139,7 @@ enum ProgramTargets {
       var output = OutputRedactor(patterns)
       var shown: [UInt8] = []
       for start in stride(from: 0, to: text.count, by: count) {
-        shown += output.pass(text[start..<min(start + count, text.count)])
+        shown += output.redact(text[start..<min(start + count, text.count)])
       }
       return shown + output.finish()
     }

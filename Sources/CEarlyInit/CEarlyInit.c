@@ -7,11 +7,13 @@ static int was_set;
 static int count;
 static char **arguments;
 
-// Before it does anything else, the runtime in a static executable asks /proc where it is, to find the program that
-// prints backtraces; and ends the process where there is no /proc, as in an empty root directory. This variable
-// spares it the question. There is no such program here, wherever it looks. It takes the arguments from /proc, too.
+// In a static executable, Swift's runtime first reads the executable's path from /proc, to find the program that
+// prints backtraces, and ends the process if there is no /proc, as in an empty root directory. With SWIFT_ROOT set it
+// does not read /proc; its value does not matter, because no such program is installed. The runtime reads the
+// arguments from /proc as well.
 //
-// glibc gives a constructor what it gives main. 101 is before the runtime's own constructors, which have no priority.
+// glibc passes the arguments of main to constructors. Priority 101 runs before the runtime's constructors, which have
+// no priority.
 __attribute__((constructor(101))) static void prepare(int argc, char **argv) {
   count = argc;
   arguments = argv;

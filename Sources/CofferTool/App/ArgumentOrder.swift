@@ -1,14 +1,14 @@
-/// Lets global options stand before the subcommand as well as after it, by moving those in front behind it.
+/// Moves global options that precede the subcommand behind it.
 ///
-/// Every subcommand declares the global options it takes, so that its help shows them; the parser itself
-/// takes options only behind the command that declares them.
+/// Each subcommand declares the global options that it accepts, so that its help and its shell completion
+/// list them. The argument parser accepts an option only after the command that declares it.
 enum ArgumentOrder {
   private static let optionsWithValue: Set = ["--backend", "--vault", "--service", "-s"]
   private static let flags: Set = ["--json"]
 
-  /// `arguments`, without the program's name, in the order that the parser wants. What follows the
-  /// subcommand's name is never touched. `path` gives how many of the words that are not options, from the
-  /// first on, name the command.
+  /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after
+  /// the subcommand's name keep their order. `commandLength` returns the number of leading words that name
+  /// the command.
   static func arranged(
     _ arguments: [String],
     commandLength: (ArraySlice<String>) -> Int
@@ -33,7 +33,7 @@ enum ArgumentOrder {
     return Array(rest.prefix(length)) + arguments[..<index] + rest.dropFirst(length)
   }
 
-  /// `-sSERVICE`.
+  /// Whether `argument` has the form `-sSERVICE`.
   private static func isJoinedService(_ argument: String) -> Bool {
     argument.hasPrefix("-s") && argument.utf8.count > 2
   }

@@ -1,16 +1,16 @@
 internal import ArgumentParser
 
-/// The arguments of this process, and what may be said about them.
+/// Checks the arguments of this process and words the argument parser's errors.
 enum CommandArguments {
-  /// The arguments in the order that the parser wants. Throws where one is not UTF-8, since a repaired name
-  /// would be another secret's, or where the command does not exist.
+  /// Returns the arguments in the order that the parser requires. Throws a usage failure if an argument is
+  /// not UTF-8, because its repaired form could name another secret, or if the command does not exist.
   static func checked() throws(Failure) -> [String] {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    // What follows `run … --` goes to the command as it came.
-    let mine = arguments.firstIndex(of: "--").map { arguments.contains("run") ? $0 : arguments.count }
-    for index in 0..<(mine ?? arguments.count) {
+    // `run` passes everything after `--` to its command byte for byte.
+    let terminator = arguments.contains("run") ? arguments.firstIndex(of: "--") : nil
+    for index in 0..<(terminator ?? arguments.count) {
       guard let raw = CommandLine.unsafeArgv[index + 1], String(validatingCString: raw) != nil else {
-        throw .usage("Argument \(index + 1) is not UTF-8 text. Names and paths must be.")
+        throw .usage("Argument \(index + 1) is not valid UTF-8. Names and paths must be UTF-8.")
       }
     }
     let words = InvocationName.words(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
@@ -27,7 +27,7 @@ enum CommandArguments {
       !names(of: command).isEmpty, !names(of: command).contains(arranged[1])
     {
       let all = names(of: command).joined(separator: ", ")
-      throw .usage("There is no command “\(arranged[0]) \(arranged[1])”. There are: \(all).")
+      throw .usage("There is no command “\(arranged[0]) \(arranged[1])”. Use one of: \(all).")
     }
     return arranged
   }
@@ -48,8 +48,8 @@ enum CommandArguments {
     command.configuration.subcommands.map { $0._commandName }
   }
 
-  /// The parser's message as a sentence. One that would repeat stray arguments is replaced: a value may be
-  /// among them.
+  /// Returns the parser's message as a sentence. Replaces a message that would repeat unexpected arguments,
+  /// because one of them may be a value.
   static func sentence(for message: String, _ arguments: [String]) -> String {
     var text = message.split(separator: "\n").joined(separator: " ")
     if text.contains("nexpected argument") { text = "There are more arguments than the command takes." }

@@ -1,6 +1,6 @@
 internal import Coffer
 
-/// What `secret` says to the program that ran it. The numbers are those of sysexits.h, and stable.
+/// The exit statuses of `secret`: stable, with the numbers of sysexits.h.
 enum ExitStatus: Int32, CaseIterable {
   case done = 0
   case noSuchSecret = 1
@@ -15,25 +15,25 @@ enum ExitStatus: Int32, CaseIterable {
   case refused = 77
   case configuration = 78
 
-  /// The line of `secret --help`.
+  /// The text of `secret --help`.
   var meaning: String {
     switch self {
-    case .done: "done"
+    case .done: "success"
     case .noSuchSecret: "no such secret"
-    case .usage: "usage: an argument, a name or a value that cannot be taken"
-    case .damaged: "the vault is damaged, tampered with, or nothing this version may open"
-    case .noInput: "no such vault, or no such input file"
-    case .unavailable: "the backend cannot be reached, or cannot do this"
+    case .usage: "wrong usage: an invalid argument, name or value"
+    case .damaged: "damaged or tampered data, or a format that this version cannot read"
+    case .noInput: "no such vault or input file"
+    case .unavailable: "the backend cannot be reached, or does not support the operation"
     case .internalError: "an error in secret itself"
-    case .wouldOverwrite: "there is something already, which would be overwritten"
+    case .wouldOverwrite: "existing data would be overwritten"
     case .inputOutput: "reading or writing failed"
     case .busy: "timed out, or busy"
-    case .refused: "locked, wrong key, or denied"
-    case .configuration: "the configuration, or the text of a key, is wrong"
+    case .refused: "locked, wrong key, or access denied"
+    case .configuration: "invalid configuration, or invalid text of a key"
     }
   }
 
-  /// The one table from failures to statuses.
+  /// The status for an error of the libraries.
   init(_ code: SecretError.Code) {
     self =
       switch code {

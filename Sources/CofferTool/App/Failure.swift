@@ -1,9 +1,9 @@
 internal import Coffer
 
-/// Why a command ends without having done what it was asked, where no backend's error says it.
+/// A command's failure that is not a backend's error.
 struct Failure: Error {
   let status: ExitStatus
-  /// What happened, and what to do about it, in full sentences. Never a value.
+  /// Full sentences: what happened, and what to do. Never contains a value.
   let message: String
 
   init(_ status: ExitStatus, _ message: String) {

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 
-/// The names under which other programs start `secret`: by a link to it, or by an argument of their own.
+/// The names by which other programs start `secret`: a link to it, or an argument of their own.
 enum InvocationName {
-  /// What a link's name stands for.
+  /// The command that a link's name selects.
   private static func command(_ name: some StringProtocol) -> (any ParsableCommand.Type)? {
     switch name {
     case "bazel-credential-secret": BazelCredentialCommand.self
@@ -15,10 +15,10 @@ enum InvocationName {
     }
   }
 
-  /// The words to put before the arguments, the `first` of which is given, of a process started as `path`: the
-  /// command that the link names, or none.
+  /// Returns the words to put before the arguments of a process that was started as `path`: the name of the
+  /// command that the link selects, or nothing. `first` is the first argument.
   static func words(startedAs path: String, first: String?) -> [String] {
-    // cargo runs the program it is told to, with this for its only argument.
+    // cargo runs the configured program with this as its only argument.
     if first == CargoCredentialCommand.mark { return [CargoCredentialCommand._commandName] }
     let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
     let name = slash.map { path[path.utf8.index(after: $0)...] } ?? path[...]

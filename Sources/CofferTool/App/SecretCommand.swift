@@ -3,65 +3,62 @@ internal import CEarlyInit
 internal import Coffer
 internal import Glibc
 
+/// The root command, with every other command in a group of its help.
 struct SecretCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "secret",
-    abstract: "Keeps secrets in the desktop's keyring or in an encrypted vault.",
+    abstract: "Keeps secrets in the desktop keyring or in an encrypted vault file.",
     discussion: help,
     version: "0.1.0",
-    subcommands: [
-      InitCommand.self,
-      SetCommand.self,
-      GetCommand.self,
-      ListCommand.self,
-      RemoveCommand.self,
-      InfoCommand.self,
-      RunCommand.self,
-      AcceptRollbackCommand.self,
-      BazelCredentialCommand.self,
-      CargoCredentialCommand.self,
-      CompleteNamesCommand.self,
-      CompletionsCommand.self,
-      CopyCommand.self,
-      DemoCommand.self,
-      DockerCredentialCommand.self,
-      DoctorCommand.self,
-      EditCommand.self,
-      ExportCommand.self,
-      FindCommand.self,
-      GenerateCommand.self,
-      GitCredentialCommand.self,
-      ImportCommand.self,
-      InjectCommand.self,
-      KeyCommand.self,
-      KeyringCommand.self,
-      LockCommand.self,
-      MoveCommand.self,
-      RekeyCommand.self,
-      TerraformCredentialsCommand.self,
-      UnlockCommand.self,
-      VerifyCommand.self,
-      WatchCommand.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Secrets",
+        subcommands: [
+          SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
+          MoveCommand.self,
+          RemoveCommand.self, EditCommand.self, GenerateCommand.self, WatchCommand.self,
+        ]),
+      CommandGroup(name: "Programs", subcommands: [RunCommand.self, InjectCommand.self]),
+      CommandGroup(
+        name: "Transfer", subcommands: [ImportCommand.self, ExportCommand.self, CopyCommand.self]),
+      CommandGroup(
+        name: "Vault",
+        subcommands: [
+          InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self,
+          AcceptRollbackCommand.self,
+          KeyCommand.self, RekeyCommand.self,
+        ]),
+      CommandGroup(
+        name: "Credential helper",
+        subcommands: [
+          GitCredentialCommand.self, DockerCredentialCommand.self, CargoCredentialCommand.self,
+          BazelCredentialCommand.self, TerraformCredentialsCommand.self, KeyringCommand.self,
+        ]),
+      CommandGroup(
+        name: "Maintenance",
+        subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteNamesCommand.self]),
     ]
   )
 
   private static let help = """
-    Values go to standard output and everything else to standard error. A value is never an argument: it \
-    comes from a prompt, a pipe or a file. A NAME is taken verbatim, and slashes mean nothing; write -- before \
-    one that begins with a hyphen.
+    Values go to standard output, everything else to standard error. A value is never an argument: it comes from a \
+    prompt, a pipe or a file. A NAME is used verbatim, and slashes have no meaning; write -- before a NAME that begins \
+    with a hyphen.
 
-    These options are taken by every command that works on a store, before or after its name:
-      --backend keyring|vault, --vault PATH, -s/--service SERVICE, and --json where there is something to structure.
+    Every command that uses a backend accepts these options, before or after its name:
+      --backend keyring|vault, --vault PATH, -s/--service SERVICE.
+    --json prints machine-readable output where there is any.
 
     Exit status:
     \(ExitStatus.allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n"))
-    `secret run` gives the command's own status, 127 where it is not found and 126 where it cannot be started.
+    `secret run` exits with the command's own status, with 127 if the command is not found, and with 126 if it cannot \
+    be started.
     """
 
   static func main() {
     coffer_started()
-    let guards = ProcessHardening.raised
-    withExtendedLifetime(guards) {
+    let hardening = ProcessHardening.applied
+    withExtendedLifetime(hardening) {
       var arguments: [String] = []
       do {
         arguments = try CommandArguments.checked()
@@ -73,11 +70,11 @@ struct SecretCommand: ParsableCommand {
     }
   }
 
-  /// Says what went wrong in one line, and returns the status to exit with.
+  /// Prints the error in one line, and returns the exit status.
   private static func report(_ error: any Error, _ arguments: [String]) -> Int32 {
     switch error {
     case let error as SecretError:
-      note("secret: \(error)")
+      note("secret: \(Advice.message(for: error))")
       return ExitStatus(error.code).rawValue
     case let failure as Failure:
       if !failure.message.isEmpty { note("secret: \(failure.message)") }
@@ -85,12 +82,12 @@ struct SecretCommand: ParsableCommand {
     case let code as ExitCode: return code.rawValue
     default: break
     }
-    if exitCode(for: error) == .success {  // help or the version was asked for
+    if exitCode(for: error) == .success {  // a request for help or the version
       do throws(SecretError) {
         try Output.standard.write(fullMessage(for: error) + "\n")
         return ExitStatus.done.rawValue
       } catch {
-        note("secret: \(error)")
+        note("secret: \(Advice.message(for: error))")
         return ExitStatus(error.code).rawValue
       }
     }

@@ -1,5 +1,5 @@
-/// The `secret` command line tool, as a library, so that its parts can be tested.
+/// The `secret` command line tool as a library, so that tests can reach its parts.
 public enum SecretTool {
-  /// Runs the command that the process's arguments name, and exits with its status.
+  /// Runs the command that the arguments of this process name, and exits with its status.
   public static func main() { SecretCommand.main() }
 }

@@ -1,29 +1,29 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// JSON as other programs exchange it with this one. A secret in it leaves guarded memory, as it must: their
-/// formats have it as text.
+/// The JSON of other programs' protocols. Values leave guarded memory, because these protocols represent them
+/// as text.
 enum ProgramJSON {
-  /// One object from all of standard input. Throws where it is none of the wanted shape; what it was is never
-  /// shown.
-  static func input<T: Decodable>(_ type: T.Type, wanted: String) throws -> T {
-    try decode(ValueInput.readAll(0, named: "standard input"), as: type, wanted: wanted)
+  /// Decodes the whole of standard input. Throws a usage failure if it does not have the form that `expected`
+  /// describes; the message never contains the input.
+  static func input<T: Decodable>(_ type: T.Type, expected: String) throws -> T {
+    try decode(ValueInput.readStandardInput(), as: type, expected: expected)
   }
 
   static func decode<T: Decodable>(
     _ text: borrowing SecretBytes,
     as type: T.Type,
-    wanted: String
+    expected: String
   ) throws(Failure) -> T {
     let data = text.withBytes { $0.withUnsafeBytes { Data($0) } }
     do {
       return try JSONDecoder().decode(type, from: data)
     } catch {
-      throw .usage("The input is not the JSON that was expected: \(wanted).")
+      throw .usage("The input is not valid JSON of the expected form: \(expected).")
     }
   }
 
-  /// `value` on one line.
+  /// Prints `value` on one line.
   static func line(_ value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,45 +1,46 @@
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// What a store stands on: directories, file systems, limits, variables. Nothing here keeps it from working,
-/// but for what others could do to it.
+/// The directories, file systems, limits and variables that a backend depends on. A finding here is bad only
+/// if it lets other users read or replace the vault or its key.
 extension Diagnosis {
   mutating func examineSurroundings(ofVault path: String) {
     subject = "directory"
-    let directory = Directory.parent(of: path)
+    let directory = Path.parent(of: path)
     var status = stat()
-    if stat(directory, &status) != 0 { return }  // what is missing has been said
+    if stat(directory, &status) != 0 { return }  // already reported
     if status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0 {
       bad(
         .refused,
-        "others can write to \(directory), and so put another file in the vault's place",
+        "other users can write to \(directory), and replace the vault",
         "chmod go-w \(directory)"
       )
     } else if status.st_uid != geteuid() && status.st_uid != 0 {
       remark(
-        "\(directory) belongs to another user, who can remove the vault", "Move the vault to one of yours.")
+        "\(directory) belongs to another user, who can remove the vault",
+        "Move the vault to a directory of yours.")
     } else {
-      good("\(directory) can be written to by you alone")
+      good("only you can write to \(directory)")
     }
     if let stale = Self.staleFiles(of: path, in: directory), stale > 0 {
       remark(
-        "\(stale) unfinished copies of the vault are left in \(directory), by writes that were cut short",
-        "They hold nothing that the vault has not. Remove files named .\(Self.name(of: path)).… when nothing writes."
+        "\(directory) contains unfinished copies of the vault, from interrupted writes: \(stale)",
+        "They hold nothing that the vault lacks. While no program writes, remove the files .\(Self.name(of: path)).*"
       )
     }
     switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
     case .memory?:
-      remark("\(directory) is in memory: the vault is gone after a restart", "Keep it on a disk.")
+      remark("\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
     case .network(let name)?:
       remark(
-        "\(directory) is on a network file system (\(name)): locks and the order of writes depend on the server",
-        "Keep the vault on a local disk where several machines do not need it."
+        "\(directory) is on a network file system (\(name)), and its server determines locking and the order of writes",
+        "Move the vault to a local disk, unless several machines use it."
       )
     case .overlay?:
       remark(
-        "\(directory) is in a container's own layer, which goes with the container",
-        "Mount a volume there, if the vault is to stay."
-      )
+        "\(directory) is in a container's own layer, and is removed with the container",
+        "Use a volume for the vault.")
     case .other?: good("\(directory) is on a disk")
     case nil: break
     }
@@ -48,27 +49,30 @@ extension Diagnosis {
     var recorded: String?
     do throws(SecretError) {
       recorded = try configuration.recordedKeyFile(forVault: try VaultBackend.describe(path: path).id)
-    } catch { return }  // said before
+    } catch { return }  // already reported
     guard let file = Environment.value("COFFER_KEY_FILE") ?? recorded, stat(file, &status) == 0 else {
       return
     }
-    if status.st_mode & 0o077 != 0 && status.st_uid == geteuid() {
+    if let exposure = FileExposure(of: file) {
       bad(
-        .refused, "\(file) is open to other users",
-        "chmod 600 \(file), and rekey if somebody may have read it.")
-    } else if Directory.isSameFile(Directory.parent(of: file), directory) {
+        .refused, "\(file) \(exposure.predicate)",
+        "\(exposure.advice) To replace the vault's key: secret key remove")
+    } else if Path.isSameFile(Path.parent(of: file), directory) {
       remark(
-        "\(file) is beside the vault: whoever copies the directory has both",
+        "\(file) is in the vault's directory, so that a copy of the directory contains both",
         "Move one of them, and set COFFER_KEY_FILE."
       )
     } else {
-      good("\(file) is for you alone")
+      good("only you can read \(file)")
     }
   }
 
-  /// How many files there are like those that a rewrite of the vault makes beside it: `.NAME.` and 32 digits.
+  /// The number of unfinished files that a rewrite of the vault left in its directory, named `.NAME.` and 32
+  /// digits.
   private static func staleFiles(of path: String, in directory: String) -> Int? {
-    Directory.entries(directory)?.count { $0.hasPrefix(".\(name(of: path)).") }
+    do throws(SystemCallError) {
+      return try Path.names(inDirectory: directory).count { $0.hasPrefix(".\(name(of: path)).") }
+    } catch { return nil }
   }
 
   private static func name(of path: String) -> String {
@@ -78,10 +82,10 @@ extension Diagnosis {
   mutating func examineProcess() {
     subject = "memory"
     if SecretBytes.isMemoryLocked {
-      good("values are locked into memory, and no core file is written")
+      good("values are locked in memory, and core files are disabled")
     } else {
       remark(
-        "the system does not let values be locked into memory, so they may be written to swap space",
+        "values cannot be locked in memory, so they may be written to swap space",
         "Raise the limit with ulimit -l, or encrypt the swap space."
       )
     }
@@ -89,9 +93,11 @@ extension Diagnosis {
     subject = "kernel keyring"
     do throws(SecretError) {
       try KernelKeyring().requireAvailable()
-      good("secret unlock can keep a vault open")
+      good("secret unlock can keep a vault unlocked")
     } catch {
-      remark("secret unlock cannot be used: \(error.reason)", error.advice)
+      remark(
+        "secret unlock cannot be used: \(error.reason)",
+        Advice.keyFileInstead)
     }
   }
 
@@ -99,14 +105,14 @@ extension Diagnosis {
     subject = "editing"
     if EditingFile.memoryPlaces.isEmpty {
       remark(
-        "there is no storage in memory for secret edit, neither in XDG_RUNTIME_DIR nor in /dev/shm",
+        "there is no file system in memory for secret edit, at XDG_RUNTIME_DIR or /dev/shm",
         "Use secret set, or secret edit --insecure-storage."
       )
     }
     for directory in EditingFile.leftBehind() {
       remark(
-        "a value is left in \(directory), by a secret edit that was cut short",
-        "Look whether it is needed, and remove the directory."
+        "an interrupted secret edit left a value in \(directory)",
+        "Check whether you need it, and remove the directory."
       )
     }
   }
@@ -114,22 +120,25 @@ extension Diagnosis {
   mutating func examineVariables(_ kind: CofferConfiguration.Kind) {
     subject = "environment"
     let set = CofferConfiguration.keyVariables.filter { getenv($0) != nil }
-    if kind == .keyring {
-      if !set.isEmpty { remark("\(set.joined(separator: ", ")) have no effect: the store is the keyring") }
+    if kind != .vault {
+      if !set.isEmpty {
+        remark(
+          "variables have no effect, because the backend is the \(kind.rawValue): \(set.joined(separator: ", "))"
+        )
+      }
     } else if set.count > 1 {
       remark(
-        "\(set.joined(separator: ", ")) are set together: they are tried in this order",
-        "Unset all but the one that is meant."
+        "several variables are set, and are tried in this order: \(set.joined(separator: ", "))",
+        "Unset all but one."
       )
     } else if set.contains("COFFER_KEY") {
       remark(
         "the key is in COFFER_KEY, which every process of this user can read in /proc",
-        "In CI that is usual; elsewhere use COFFER_KEY_FILE."
+        "This is usual in CI; otherwise use COFFER_KEY_FILE."
       )
     }
     if let mistaken = Environment.value("SECRET_BACKEND") {
-      remark(
-        "SECRET_BACKEND is \(mistaken), and is libsecret's own variable", "COFFER_BACKEND chooses the store.")
+      remark("SECRET_BACKEND is \(mistaken), but only libsecret uses that variable", "Use COFFER_BACKEND.")
     }
   }
 }

@@ -2,69 +2,30 @@ internal import Coffer
 internal import FoundationEssentials
 internal import Glibc
 
-/// What `doctor` finds out. The store comes first: each step of it needs the one before, so it ends at the
-/// first that is bad. What surrounds it is looked at in any case.
+/// The findings of `doctor`. The examination of the backend ends at the first bad finding, because each step
+/// requires the one before. The surroundings are examined in any case.
 struct Diagnosis {
-  struct Finding: Encodable {
-    /// Only what is `bad` keeps the store from working.
-    enum Grade: String { case ok, note, bad }
-
-    let subject: String
-    let grade: Grade
-    let status: ExitStatus
-    let text: String
-    var advice: String?
-
-    var isBad: Bool { grade == .bad }
-
-    /// As a person reads it. Paths may hold anything.
-    var lines: String {
-      let mark =
-        switch grade {
-        case .ok: "ok  "
-        case .note: "note"
-        case .bad: "BAD "
-        }
-      let line = "\(mark) \(subject): \(text.printable)\n"
-      guard let advice else { return line }
-      return line + "     → \(advice.printable)\n"
-    }
-
-    private enum CodingKeys: CodingKey { case subject, ok, grade, status, text, advice }
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encode(subject, forKey: .subject)
-      try container.encode(!isBad, forKey: .ok)
-      try container.encode(grade.rawValue, forKey: .grade)
-      try container.encode(status.rawValue, forKey: .status)
-      try container.encode(text, forKey: .text)
-      try container.encodeIfPresent(advice, forKey: .advice)
-    }
-  }
-
-  private static let kept = "the kernel keeps for a while, from secret unlock"
-
   private(set) var findings: [Finding] = []
   let configuration: CofferConfiguration
-  /// What is being looked at.
+  /// The subject of the next finding.
   var subject = "backend"
 
   init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
     self.configuration = configuration
     var kind = CofferConfiguration.Kind.vault
-    let path = options.vault ?? configuration.vaultPath
+    let path = options.backend.vault ?? configuration.vaultPath
     do {
-      kind = try examineChoice(options)
+      kind = try examineChoice(options.backend)
       switch kind {
       case .vault: try examineVault(path)
       case .keyring: try examineKeyring(options)
       }
     } catch let error as SecretError {
-      bad(ExitStatus(error.code), error.reason, error.advice)
+      bad(ExitStatus(error.code), error.reason, Advice.advice(for: error))
     } catch let failure as Failure {
       bad(failure.status, failure.message)
     } catch {
-      bad(.internalError, "An unexpected error came up.")
+      bad(.internalError, "There was an unexpected error.")
     }
     if kind == .vault { examineSurroundings(ofVault: path) }
     examineProcess()
@@ -72,10 +33,10 @@ struct Diagnosis {
     examineVariables(kind)
   }
 
-  private mutating func examineChoice(_ options: GlobalOptions) throws -> CofferConfiguration.Kind {
-    if let named = try options.namedBackend() {
-      good("\(named.rawValue), as an option says")
-      return named
+  private mutating func examineChoice(_ options: BackendOptions) throws -> CofferConfiguration.Kind {
+    if let selected = try options.selected() {
+      good("\(selected.rawValue), selected by an option")
+      return selected
     }
     let choice = try configuration.choice()
     good("\(choice.kind.rawValue). \(choice.reason)")
@@ -89,45 +50,47 @@ struct Diagnosis {
       switch slot.kind {
       case .passphrase: "a passphrase"
       case .key: "a key"
-      default: "something this version does not know"
+      default: "a credential of an unknown kind"
       }
     }
-    good("\(path) is there, is yours, and opens with \(slots.joined(separator: ", or "))")
+    good("\(path) exists, only you can read it, and it opens with \(slots.joined(separator: ", or "))")
 
     subject = "key"
-    let record = RecordedSource.Record()
-    let sources = configuration.credentialSources().map { RecordedSource(source: $0, record: record) }
+    let record = RecordingSource.Record()
+    let sources = configuration.credentialSources().map { RecordingSource(source: $0, record: record) }
     do throws(SecretError) {
       let vault = configuration.vault(at: path, credentials: sources)
       try vault.unlock()
-      // A master key that the kernel keeps is no credential, and the one source that gives none.
-      good("the vault was opened with what \(record.name.map { "came from \($0)" } ?? Self.kept)")
+      // The kernel keyring returns a master key and no credential, so it is not recorded.
+      good(
+        record.name.map { "the vault was opened with the credential from \($0)" }
+          ?? "the vault was opened with the master key that secret unlock kept")
       try examineClock(vault)
     } catch {
-      guard error.code == .locked, description.hasPassphrase, configuration.mayPrompt, Terminal.isThere else {
+      guard error.code == .locked, description.hasPassphrase, configuration.mayPrompt, Terminal.isAvailable
+      else {
         throw error
       }
-      good("nothing here opens the vault, so the passphrase will be asked for on the terminal")
+      good("no credential source opens the vault, so commands will prompt for the passphrase")
     }
     if description.keySlots.count == 1 {
       remark(
-        "the vault has one key slot: with what opens it, everything is lost",
-        "secret key add --recovery"
-      )
+        "the vault has only one key slot; if its credential is lost, the secrets are lost",
+        "secret key add --recovery")
     }
   }
 
-  /// Nothing but expiry dates depends on the clock.
+  /// Only expiry depends on the clock.
   private mutating func examineClock(_ vault: VaultBackend) throws(SecretError) {
     let last = try vault.items(inService: nil).compactMap(\.metadata.modified).max()
     subject = "clock"
     if let last, last > Date() {
       remark(
-        "it is \(Date().formatted(.iso8601)) here, and the vault was changed on \(last.formatted(.iso8601))",
-        "Set the clock: what has expired is judged by it."
+        "the time is \(Date().formatted(.iso8601)), but the vault was changed at \(last.formatted(.iso8601))",
+        "Set the clock, which determines the secrets that have expired."
       )
     } else {
-      good("it is not behind the vault's last change")
+      good("the time is later than the vault's last change")
     }
     subject = "key"
   }
@@ -135,48 +98,41 @@ struct Diagnosis {
   private mutating func examineKeyring(_ options: GlobalOptions) throws {
     #if Keyring
     subject = "bus"
-    let environment = Environment.all
-    let status = KeyringBackend.probe(environment: environment)
+    let status = KeyringBackend.probe(environment: Environment.withoutKeys)
     guard status.isBusReachable else {
-      throw SecretError(
-        .unavailable,
-        status.problem?.reason ?? "There is no session bus, so no keyring can be reached.",
-        advice: "Use a vault instead: secret init"
-      )
+      throw status.problem
+        ?? SecretError(.unavailable, "There is no session bus, so no keyring can be reached.")
     }
-    good("\(status.busAddress ?? "the session bus") answers")
+    good("\(status.busAddress ?? "the session bus") responds")
 
     subject = "keyring"
     if let problem = status.problem { throw problem }
     guard status.isAvailable else {
       throw SecretError(
         .unavailable,
-        "No keyring runs on the session bus, and none can be started there.",
-        advice: "Install gnome-keyring or another Secret Service, or use a vault instead: secret init"
+        "No keyring runs on the session bus, and none can be started.",
+        advice: "Install gnome-keyring or another Secret Service."
       )
     }
-    good(status.isServiceRunning ? "a keyring runs" : "no keyring runs yet, and one can be started")
+    good(status.isServiceRunning ? "a keyring is running" : "a keyring is not running, but can be started")
     if let collection = status.defaultCollection {
-      if status.isLocked == true {
-        let asks =
-          status.mayPrompt ? "it will ask for its password" : "nobody may be asked for its password"
-        guard status.mayPrompt else {
-          throw SecretError(
-            .locked,
-            "The collection “\(collection)” is locked, and \(asks).",
-            advice: "Unlock it from the desktop, or use a vault instead: secret init"
-          )
-        }
-        remark("the collection “\(collection)” is locked; \(asks)", "Unlock it, or answer when it asks.")
+      if status.isLocked != true {
+        good("the collection “\(collection)” is unlocked")
+      } else if status.mayPrompt {
+        remark(
+          "the collection “\(collection)” is locked; the keyring will prompt",
+          "Unlock it, or answer the prompt.")
       } else {
-        good("the collection “\(collection)” is open")
+        throw SecretError(
+          .locked, "The collection “\(collection)” is locked, and a prompt is not possible.",
+          advice: "Unlock it in the desktop session. To use a vault instead: secret init")
       }
     } else if status.isServiceRunning {
-      remark("there is no default collection yet", "It is made by the first secret set.")
+      remark("there is no default collection", "The first secret set creates it.")
     }
     if status.isServiceRunning, status.isLocked != true {
       let count = try configuration.backend(.keyring).items(inService: options.serviceName).count
-      good("it answers, and holds \(count) secrets of the service “\(options.serviceName)”")
+      good("the keyring responds, and has \(count) secrets in the service “\(options.serviceName)”")
     }
     #else
     _ = try configuration.backend(.keyring)

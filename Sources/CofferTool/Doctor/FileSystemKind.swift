@@ -1,10 +1,10 @@
 internal import CLinux
 
-/// What kind of file system a path is on, by the numbers of linux/magic.h.
+/// The kind of file system that a path is on, by the numbers in linux/magic.h.
 enum FileSystemKind: Equatable {
   case memory, network(String), overlay, other
 
-  /// `nil` where the path cannot be looked at.
+  /// `nil` if the path cannot be examined.
   init?(of path: String) {
     let type = coffer_file_system_type(path)
     if type == -1 { return nil }

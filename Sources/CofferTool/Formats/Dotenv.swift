@@ -1,40 +1,40 @@
 internal import Coffer
 
-/// Files of `NAME=value` lines, as programs and containers read their environment from: the strict core that all
-/// readers of such files agree on.
+/// Files of `NAME=value` lines, which set the environment of programs and containers: the subset that all
+/// readers of such files interpret in the same way.
 ///
-/// - `NAME=value`, with `export` before it or not; blank lines; comments from a `#` at the beginning of a line or
-///   behind a blank.
-/// - A value without quotes has no blanks, quotes, `$`, backslash or backquote in it.
-/// - Between single quotes everything is as it is, line ends too.
-/// - Between double quotes, line ends too, `\n`, `\r`, `\t`, `\\`, `\"`, `\$` and `` \` `` are escapes, and there is
-///   no other backslash, no bare `$` and no bare backquote: some readers would put something else in their place.
-/// - No name comes twice. Lines end with LF or CRLF.
+/// - A line is `NAME=value` or `export NAME=value`, or blank. A comment begins with a `#` at the beginning of
+///   a line or after a blank.
+/// - An unquoted value contains no blanks, quotes, `$`, backslashes or backquotes.
+/// - A value in single quotes is verbatim, and may contain line ends.
+/// - A value in double quotes may contain line ends, and the escapes `\n`, `\r`, `\t`, `\\`, `\"`, `\$` and
+///   `` \` ``. It contains no other backslash, `$` or backquote, which some readers would expand.
+/// - Names are distinct. Lines end with LF or CRLF.
 enum Dotenv {
   struct Entry {
     let name: String
     let value: SharedSecret
-    /// Where it begins, from 1 on.
+    /// The line where the entry begins, from 1 on.
     let line: Int
   }
 
   struct Problem: Hashable {
     let line: Int
-    /// Completes "Line 3 …". Never a part of a value.
+    /// Completes the sentence "Line 3 …". Never contains a part of a value.
     let text: String
   }
 
-  /// All entries of `text` in their order. Throws a failure that names all lines it cannot take.
+  /// The entries of `text` in order. Throws a failure that names the invalid lines.
   static func entries(in text: borrowing SecretBytes, of file: String) throws(Failure) -> [Entry] {
     let (entries, problems) = text.withBytes { DotenvParser.parse($0) }
     if problems.isEmpty { return entries }
     let most = 5
     var sentences = problems.prefix(most).map { "Line \($0.line) \($0.text)." }.joined(separator: " ")
-    if problems.count > most { sentences += " There are \(problems.count - most) more such lines." }
+    if problems.count > most { sentences += " Invalid lines not listed: \(problems.count - most)." }
     throw Failure(.damaged, "\(file) cannot be read. \(sentences)")
   }
 
-  /// `value` as it is written behind the equals sign. `nil` where it has a NUL in it.
+  /// `value` in quotes, for after the equals sign, or `nil` if it contains a NUL.
   static func quoted(_ value: borrowing SecretBytes) -> SecretBytes? {
     let (hasQuote, hasNUL) = value.withBytes { bytes in
       var found = (false, false)

@@ -1,16 +1,17 @@
 internal import Coffer
 
-/// Reads the text of a ``Dotenv`` file, without its values ever being outside guarded memory.
+/// Parses the text of a ``Dotenv`` file. Values never leave guarded memory.
 struct DotenvParser {
   private var index = 0
   private var line = 1
 
-  private struct Unreadable: Error {
+  private struct InvalidLine: Error {
     let reason: String
     init(_ reason: String) { self.reason = reason }
   }
 
-  /// The entries, and the lines that are none. Goes on behind such a line, so that all of them are named.
+  /// Returns the entries and the invalid lines. Continues after an invalid line, so that all of them are
+  /// reported.
   static func parse(_ bytes: Span<UInt8>) -> (entries: [Dotenv.Entry], problems: [Dotenv.Problem]) {
     var parser = DotenvParser()
     var entries: [Dotenv.Entry] = []
@@ -18,16 +19,16 @@ struct DotenvParser {
     var lines: [String: Int] = [:]
     while parser.index < bytes.count {
       let start = (line: parser.line, index: parser.index)
-      do throws(Unreadable) {
+      do throws(InvalidLine) {
         guard let (name, value) = try parser.assignment(bytes) else { continue }
         if let other = lines.updateValue(start.line, forKey: name) {
           problems.append(
-            Dotenv.Problem(line: start.line, text: "has the name \(name), as line \(other) has"))
+            Dotenv.Problem(line: start.line, text: "repeats the name \(name) of line \(other)"))
         }
         entries.append(Dotenv.Entry(name: name, value: value, line: start.line))
       } catch {
         problems.append(Dotenv.Problem(line: start.line, text: error.reason))
-        // From the first line on again: what was taken for a value's further lines may be none.
+        // Continues after the entry's first line, because the following lines may be separate entries.
         (parser.line, parser.index) = start
         parser.skipLine(bytes)
       }
@@ -35,10 +36,11 @@ struct DotenvParser {
     return (entries, problems)
   }
 
-  /// One line, or more where a value has line ends in it. `nil`: nothing but blanks or a comment.
+  /// Parses one line, or several if the value contains line ends. Returns `nil` for a blank line or a
+  /// comment.
   private mutating func assignment(
     _ bytes: Span<UInt8>
-  ) throws(Unreadable) -> (name: String, value: SharedSecret)? {
+  ) throws(InvalidLine) -> (name: String, value: SharedSecret)? {
     skipBlanks(bytes)
     if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
       skipLine(bytes)
@@ -50,10 +52,10 @@ struct DotenvParser {
       name = self.name(bytes)
     }
     guard EnvironmentAssignment.isVariableName(name) else {
-      throw Unreadable("does not begin with a name of letters, digits and underscores")
+      throw InvalidLine("does not begin with a name of letters, digits and underscores")
     }
     guard peek(bytes) == UInt8(ascii: "=") else {
-      throw Unreadable("has no equals sign right behind its name")
+      throw InvalidLine("has no equals sign directly after its name")
     }
     index += 1
     let value: SharedSecret
@@ -65,7 +67,7 @@ struct DotenvParser {
     let end = index
     skipBlanks(bytes)
     guard atLineEnd(bytes) || (index > end && peek(bytes) == UInt8(ascii: "#")) else {
-      throw Unreadable("has something behind its value: write quotes around all of it")
+      throw InvalidLine("has text after its value: quote the whole value")
     }
     skipLine(bytes)
     return (name, value)
@@ -79,49 +81,50 @@ struct DotenvParser {
     return bytes.extracting(start..<index).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  private mutating func bare(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+  private mutating func bare(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
     let start = index
     while let byte = peek(bytes), !Self.isBlank(byte), !atLineEnd(bytes) {
       if "'\"$\\`".utf8.contains(byte) || byte == 0 {
-        throw Unreadable("has a quote, $, backslash or backquote in it: write single quotes around the value")
+        throw InvalidLine(
+          "has an unquoted value with a quote, $, backslash or backquote: enclose the value in single quotes")
       }
       index += 1
     }
     return SharedSecret(SecretBytes(copying: bytes.extracting(start..<index)))
   }
 
-  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
     index += 1
     let start = index
     while let byte = peek(bytes), byte != UInt8(ascii: "'") {
-      if byte == 0 { throw Unreadable("has a NUL in its value") }
+      if byte == 0 { throw InvalidLine("has a value that contains a NUL") }
       advance(byte)
     }
-    guard index < bytes.count else { throw Unreadable("has a single quote that is never closed") }
+    guard index < bytes.count else { throw InvalidLine("has an unclosed single quote") }
     index += 1
     return SharedSecret(SecretBytes(copying: bytes.extracting(start..<(index - 1))))
   }
 
-  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(Unreadable) -> SharedSecret {
+  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
     index += 1
     let start = index
     var count = 0
     while let byte = peek(bytes), byte != UInt8(ascii: "\"") {
       switch byte {
-      case 0: throw Unreadable("has a NUL in its value")
+      case 0: throw InvalidLine("has a value that contains a NUL")
       case UInt8(ascii: "$"), UInt8(ascii: "`"):
-        throw Unreadable("has a bare $ or backquote between double quotes: write a backslash before it")
+        throw InvalidLine("has an unescaped $ or backquote in double quotes: write a backslash before it")
       case UInt8(ascii: "\\"):
         index += 1
         guard let escape = peek(bytes), Self.escaped(escape) != nil else {
-          throw Unreadable("has a backslash before something that needs none")
+          throw InvalidLine("has an unknown escape in double quotes")
         }
       default: break
       }
       if let byte = peek(bytes) { advance(byte) }
       count += 1
     }
-    guard index < bytes.count else { throw Unreadable("has a double quote that is never closed") }
+    guard index < bytes.count else { throw InvalidLine("has an unclosed double quote") }
     let raw = bytes.extracting(start..<index)
     index += 1
     let value = SecretBytes(count: count) { block in
@@ -149,13 +152,13 @@ struct DotenvParser {
     }
   }
 
-  // MARK: places
+  // MARK: Positions
 
   private func peek(_ bytes: Span<UInt8>) -> UInt8? { index < bytes.count ? bytes[index] : nil }
 
   private static func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
 
-  /// At LF, at CRLF, or at the end.
+  /// Whether the position is at LF, at CRLF or at the end.
   private func atLineEnd(_ bytes: Span<UInt8>) -> Bool {
     guard let byte = peek(bytes) else { return true }
     if byte == UInt8(ascii: "\n") { return true }

@@ -1,14 +1,15 @@
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// The store of `pass`: a tree of files that gpg decrypts, and whose paths are the names.
+/// The password store of `pass`: a directory tree of files encrypted by gpg, whose paths are the names.
 struct PasswordStore {
   private static let suffix = ".gpg"
   private let directory: String
   private let environment: [String: String]
   private let command: [String]
 
-  /// `path`, or where `pass` itself looks.
+  /// Uses `path`, or else the directory that `pass` uses.
   init(_ path: String?) throws(Failure) {
     if let given = path ?? Environment.value("PASSWORD_STORE_DIR") {
       directory = given
@@ -16,10 +17,11 @@ struct PasswordStore {
       directory = home + "/.password-store"
     } else {
       throw Failure(
-        .configuration, "HOME is not set, so there is no ~/.password-store. Name the store's directory.")
+        .configuration,
+        "HOME is not set, so ~/.password-store does not exist. Give the directory of the password store.")
     }
-    var environment = Environment.all
-    // Where the agent asks for a passphrase on the terminal, as `pass` has it.
+    var environment = Environment.withoutKeys
+    // Tells the agent which terminal to prompt on, as `pass` does.
     if environment["GPG_TTY"] == nil, let terminal = ttyname(STDIN_FILENO) ?? ttyname(STDERR_FILENO) {
       environment["GPG_TTY"] = String(cString: terminal)
     }
@@ -28,13 +30,14 @@ struct PasswordStore {
     command = ["gpg", "--quiet", "--batch"] + silent + ["--decrypt", "--"]
   }
 
-  /// The names of all that is in it, in order.
+  /// The names of all entries, sorted within each directory.
   func names() throws(Failure) -> [String] {
     var names: [String] = []
     try collect(below: "", into: &names, ancestors: [])
     if names.isEmpty {
       throw Failure(
-        .noInput, "\(directory) is no store of pass: there is no *\(Self.suffix) file in it. Check the path.")
+        .noInput,
+        "\(directory) is not a password store of pass: it has no *\(Self.suffix) files. Check the path.")
     }
     return names
   }
@@ -44,7 +47,8 @@ struct PasswordStore {
     let number: ino_t
   }
 
-  /// `prefix` is a directory in it with a slash behind it, or empty. Links are followed, as `pass` does.
+  /// Collects the names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as
+  /// `pass` does.
   private func collect(
     below prefix: String,
     into names: inout [String],
@@ -55,7 +59,10 @@ struct PasswordStore {
     guard stat(path, &status) == 0 else { throw Self.unreadable(path, errno) }
     let place = Place(device: status.st_dev, number: status.st_ino)
     if ancestors.contains(place) { throw Self.unreadable(path, ELOOP) }
-    guard let entries = Directory.entries(path) else { throw Self.unreadable(path, errno) }
+    let entries: [String]
+    do throws(SystemCallError) { entries = try Path.names(inDirectory: path) } catch {
+      throw Self.unreadable(path, error.number)
+    }
     for entry in entries.sorted() where entry != ".git" && entry != ".extensions" {
       guard stat("\(path)/\(entry)", &status) == 0 else { throw Self.unreadable("\(path)/\(entry)", errno) }
       if status.st_mode & S_IFMT == S_IFDIR {
@@ -66,23 +73,29 @@ struct PasswordStore {
     }
   }
 
-  /// What is behind a name, as it was encrypted.
+  /// Decrypts the entry `name`.
   func contents(of name: String) throws -> SecretBytes {
-    let result = try CapturedProcess.run(
-      command + ["\(directory)/\(name)\(Self.suffix)"], environment: environment, messages: .passedOn)
-    guard result.status == 0 else {
-      throw Failure(.refused, "gpg did not decrypt “\(name)”, for the reason it gave. Nothing was imported.")
+    let process: CapturedProcess
+    do throws(SecretError) {
+      process = try CapturedProcess.run(
+        command + ["\(directory)/\(name)\(Self.suffix)"], named: "gpg", environment: environment,
+        standardError: .inherited, limit: VaultBackend.maximumSecretSize)
+    } catch {
+      throw Failure(ExitStatus(error.code), error.description)
     }
-    return result.output.copy()
+    guard process.end == .status(0) else {
+      throw Failure(.refused, "gpg could not decrypt “\(name)”. See its message. Nothing was imported.")
+    }
+    return process.output.copy()
   }
 
   private static func unreadable(_ path: String, _ code: Int32) -> Failure {
     switch code {
-    case ENOENT, ENOTDIR: Failure(.noInput, "There is no directory or file \(path). Nothing was imported.")
-    case EACCES: Failure(.refused, "\(path) may not be read. Nothing was imported.")
+    case ENOENT, ENOTDIR: Failure(.noInput, "There is no file or directory \(path). Nothing was imported.")
+    case EACCES: Failure(.refused, "\(path) cannot be read: permission denied. Nothing was imported.")
     case ELOOP:
       Failure(
-        .inputOutput, "\(path) leads back to itself through a link. Nothing was imported; remove the link.")
+        .inputOutput, "\(path) is a link that leads back to itself. Nothing was imported; remove the link.")
     default: Failure(.inputOutput, "\(path) cannot be read: \(systemMessage(code)). Nothing was imported.")
     }
   }

@@ -1,24 +1,25 @@
 internal import Coffer
 
-/// `secret://SERVICE/ACCOUNT`, percent-encoded: a secret's full name, for `run` and templates.
+/// A secret's full name, `secret://SERVICE/ACCOUNT`, percent-encoded, for `run` and templates.
 struct SecretReference {
   static let scheme = "secret://"
   let identifier: SecretIdentifier
 
-  /// The reference that `text` is, or `nil` where it does not begin as one. Throws where it does and is none.
+  /// Parses a reference. Returns `nil` if `text` does not begin with the scheme, and throws if it does and is
+  /// invalid.
   init?(_ text: String) throws {
     guard text.utf8.starts(with: Self.scheme.utf8) else { return nil }
     let parts = text.utf8.dropFirst(Self.scheme.utf8.count)
       .split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let service = Self.decoded(parts[0]), let account = Self.decoded(parts[1]) else {
       throw Failure.usage(
-        "“\(text)” is no reference. Write \(Self.scheme)SERVICE/ACCOUNT, with %2F for a slash and %25 for a per cent sign."
+        "“\(text)” is not a valid reference. Write \(Self.scheme)SERVICE/ACCOUNT, with %2F for a slash and %25 for a percent sign."
       )
     }
     identifier = try SecretIdentifier(service: service, account: account)
   }
 
-  /// The reference to a secret, which reads back as the same identifier.
+  /// The reference to a secret. Parsing it returns the same identifier.
   static func text(of identifier: SecretIdentifier) -> String {
     "\(scheme)\(encoded(identifier.service))/\(encoded(identifier.account))"
   }
@@ -37,7 +38,7 @@ struct SecretReference {
     return result
   }
 
-  /// Percent-decoding, strict: two hexadecimal digits behind each sign, no bare slash, and UTF-8 in the end.
+  /// Decodes strictly: two hexadecimal digits after each percent sign, no slash, and a result in UTF-8.
   private static func decoded(_ text: Substring.UTF8View) -> String? {
     var bytes: [UInt8] = []
     var rest = text[...]

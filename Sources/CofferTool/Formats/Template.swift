@@ -1,30 +1,26 @@
 internal import Coffer
 
-/// A text with references in it, each of which stands for a secret's value.
+/// A text in which each reference stands for a secret's value.
 ///
-/// `{{ secret://SERVICE/ACCOUNT }}` is a reference up to the braces. A bare `secret://…` runs as far as
-/// letters, digits and `-._~%` go, with one slash among them: what a URI need not escape. Everything else is
-/// kept byte for byte.
+/// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces. A bare `secret://…` ends before
+/// the first byte other than letters, digits, `-._~%` and one slash: the bytes that a URI does not escape.
+/// All other bytes are kept unchanged.
 struct Template: ~Copyable {
   private enum Part {
     case text(Range<Int>)
     case value(SecretIdentifier)
   }
-  private final class Value {
-    let bytes: SecretBytes
-    init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
-  }
 
   private let source: SecretBytes
   private let parts: [Part]
 
-  /// Throws where something begins as a reference and is none.
+  /// Throws if the text contains an invalid reference.
   init(_ source: consuming SecretBytes) throws {
     parts = try source.withBytes { try Self.parse($0) }
     self.source = source
   }
 
-  /// The secrets that the template needs, each once, in its order.
+  /// The secrets that the template refers to, in order and without duplicates.
   var identifiers: [SecretIdentifier] {
     var seen: Set<SecretIdentifier> = []
     return parts.compactMap { part in
@@ -32,15 +28,15 @@ struct Template: ~Copyable {
     }
   }
 
-  /// The text with every reference's value in its place, verbatim. Throws where one is missing.
-  borrowing func filled(from store: any SecretBackend) throws -> SecretBytes {
-    var values: [SecretIdentifier: Value] = [:]
+  /// Returns the text with each reference replaced by its value, verbatim. Throws if a secret does not exist.
+  borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
+    var values: [SecretIdentifier: SharedSecret] = [:]
     for identifier in identifiers {
-      guard let value = try store.lookUp(identifier) else {
-        let failure = MissingSecret.failure(identifier, in: store)
+      guard let value = try backend.lookUp(identifier) else {
+        let failure = MissingSecret.failure(identifier, in: backend)
         throw Failure(failure.status, failure.message + " Nothing was written.")
       }
-      values[identifier] = Value(value)
+      values[identifier] = SharedSecret(value)
     }
     let count = parts.reduce(0) { count, part in
       switch part {
@@ -88,7 +84,7 @@ struct Template: ~Copyable {
             end += 1
           }
           guard begins(Array("}}".utf8), at: end) else {
-            throw Failure.usage("A reference in double braces is not closed on its line.")
+            throw Failure.usage("A reference in double braces does not end on its line. Close it with }}.")
           }
           let close = end + 2
           while end > start, isBlank(bytes[end - 1]) { end -= 1 }

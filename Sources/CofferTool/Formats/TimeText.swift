@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 
-/// Times as people write them for `--expires`: a moment, a day, or a span from now.
+/// The forms of a time for `--expires`: a moment, a day, or a span from now.
 enum TimeText {
-  static let forms = "2027-01-31, 2027-01-31T12:00:00Z, or a span from now such as 30m, 12h, 90d, 8w"
+  static let forms = "2027-01-31, 2027-01-31T12:00:00Z, or a span from now such as 30m, 12h, 90d or 8w"
 
-  /// The moment that `text` means, or `nil` where it means none. A day means its first moment in UTC.
+  /// Parses a time, or returns `nil`. A day is its first moment in UTC.
   static func moment(_ text: String, now: Date) -> Date? {
     if let seconds = span(text) { return now.addingTimeInterval(Double(seconds)) }
     let shape = String(decoding: text.utf8.map { (0x30...0x39).contains($0) ? 0x30 : $0 }, as: UTF8.self)
@@ -18,7 +18,8 @@ enum TimeText {
     }
   }
 
-  /// The first moment of a day of the calendar. The system's parser takes 30 February for 2 March.
+  /// The first moment of a day. Rejects a day that does not exist, such as 30 February, which the system's
+  /// parser converts to 2 March.
   private static func day(_ text: String) -> Date? {
     let style = Date.ISO8601FormatStyle.iso8601.year().month().day()
     guard let day = date(text, style), day.formatted(style) == text else { return nil }
@@ -29,7 +30,7 @@ enum TimeText {
     do { return try Date(text, strategy: style) } catch { return nil }
   }
 
-  /// `30m` and the like in seconds; at most a hundred years.
+  /// Parses a span such as `30m` into seconds, up to a hundred years, or returns `nil`.
   static func span(_ text: String) -> Int? {
     let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
     guard let last = text.last, let unit = units[last] else { return nil }

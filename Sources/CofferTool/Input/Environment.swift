@@ -2,16 +2,16 @@ internal import Coffer
 internal import FoundationEssentials
 internal import Glibc
 
-/// The variables that the tool itself reads. What opens a vault is read by the library.
+/// The environment variables that the tool reads itself. The library reads the variables that open a vault.
 enum Environment {
-  /// A variable's value; empty counts as unset, as it does everywhere in Coffer.
+  /// The value of a variable, or `nil` if it is unset or empty.
   static func value(_ name: String) -> String? {
     guard let value = getenv(name), value.pointee != 0 else { return nil }
     return String(cString: value)
   }
 
-  /// All of it, but for what opens a vault: for what starts other programs' parts.
-  static var all: [String: String] {
+  /// Every variable except those that open a vault, for other programs.
+  static var withoutKeys: [String: String] {
     ProcessInfo.processInfo.environment.filter { !CofferConfiguration.keyVariables.contains($0.key) }
   }
 }

@@ -1,22 +1,23 @@
 internal import Coffer
 
-/// Asks a person on the terminal for a vault's passphrase, where the vault has one.
+/// Prompts for a vault's passphrase on the terminal.
 struct PassphrasePrompt: VaultCredentialSource {
   let name = "the terminal"
 
+  /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    guard vault.hasPassphrase, Terminal.isThere else { return nil }
+    guard vault.hasPassphrase, Terminal.isAvailable else { return nil }
     let passphrase = try Terminal().readHidden("Passphrase for \(vault.path): ")
     if passphrase.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
     return .passphrase(passphrase)
   }
 
-  /// A new passphrase, asked for twice.
+  /// Prompts for a new passphrase twice.
   static func new(for path: String) throws -> SecretBytes {
     let terminal = try Terminal()
     let first = try terminal.readHidden("New passphrase for \(path): ")
     if first.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
-    let second = try terminal.readHidden("The same again: ")
+    let second = try terminal.readHidden("Repeat the passphrase: ")
     guard first.isEqual(to: second) else { throw Failure.usage("The two passphrases differ. Try again.") }
     return first
   }

@@ -1,41 +1,45 @@
 internal import CLinux
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// The terminal device itself, for questions: standard input and output may be pipes meanwhile.
+/// The terminal device, for prompts. Standard input and output may be redirected.
 struct Terminal: ~Copyable {
   private let descriptor: Int32
 
-  /// The longest line in bytes that a terminal passes on whole: Linux's line discipline holds 4096 bytes, one
-  /// of them the line's end, and drops what is beyond without a sign.
+  /// The longest line, in bytes, that a terminal delivers whole. Linux's line discipline holds 4096 bytes
+  /// including the line's end, and silently drops the rest.
   static let longestLine = 4094
 
-  /// Throws `.unavailable` where the process has no terminal.
+  /// Throws `.unsupported` if the process has no terminal.
   init() throws(SecretError) {
-    descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+    descriptor = Self.open()
     if descriptor < 0 {
       throw SecretError(
-        .unavailable,
-        "There is no terminal to ask on.",
-        advice: "Give the value through a pipe or a file instead."
+        .unsupported,
+        "There is no terminal for a prompt.",
+        advice: "Provide the value through a pipe or a file."
       )
     }
   }
 
   deinit { close(descriptor) }
 
-  /// Whether there is a terminal to ask on.
-  static var isThere: Bool {
-    let descriptor = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+  /// Whether the process has a terminal.
+  static var isAvailable: Bool {
+    let descriptor = open()
     if descriptor >= 0 { close(descriptor) }
     return descriptor >= 0
   }
 
-  /// Asks, and reads one line without showing it. There is no deadline: a person takes as long as needed.
+  private static func open() -> Int32 { Glibc.open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC) }
+
+  /// Prompts, and reads one line without echo. Has no deadline.
   ///
-  /// Echo is back on however it ends, by an error or by a signal; a stopped process asks again when it is
-  /// continued. Throws `.promptDismissed` at an end of file, `.tooLarge` where the line may have been cut off.
-  borrowing func readHidden(_ question: String) throws(SecretError) -> SecretBytes {
+  /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a
+  /// stopped process continues, prompts again. Throws `.promptDismissed` at the end of input, and `.tooLarge`
+  /// if the terminal may have cut the line off.
+  borrowing func readHidden(_ prompt: String) throws(SecretError) -> SecretBytes {
     var original = termios()
     guard tcgetattr(descriptor, &original) == 0 else { throw Self.lost(errno) }
     var hidden = original
@@ -43,23 +47,23 @@ struct Terminal: ~Copyable {
     hidden.c_lflag |= tcflag_t(ICANON | ISIG)
     hidden.c_iflag |= tcflag_t(ICRNL)
 
-    // Signals are taken in by reading a descriptor, so that no handler runs between two instructions.
+    // Read from a descriptor, because a signal handler could run between any two instructions.
     let signals = try BlockedSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP])
     var count = 0
     let line = try SecretBytes(count: Self.longestLine + 2) { block throws(SecretError) in
-      // Before the question, so that nothing typed in answer to it is dropped or shown.
+      // Precedes the prompt, so that no answer to it is dropped or shown.
       guard tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw Self.lost(errno) }
       defer { tcsetattr(descriptor, TCSAFLUSH, &original) }
-      try ask(question)
+      try show(prompt)
       while true {
-        if let signal = try signals.wait(orReadable: descriptor) {
+        if let signal = try signals.wait(orReadable: [descriptor]).arrival?.signal {
           tcsetattr(descriptor, TCSAFLUSH, &original)
-          newLine()
+          showLineEnd()
           signals.deliver(signal)
-          // Still here: it was stopped and continued, or the signal was one to be survived.
+          // The process was stopped and has continued, or the signal did not end it.
           tcsetattr(descriptor, TCSAFLUSH, &hidden)
           count = 0
-          try ask(question)
+          try show(prompt)
           continue
         }
         let room = UnsafeMutableRawBufferPointer(rebasing: block[count...])
@@ -67,7 +71,7 @@ struct Terminal: ~Copyable {
         if got < 0 && errno == EINTR { continue }
         if got < 0 { throw Self.lost(errno) }
         if got == 0 && count == 0 {
-          newLine()
+          showLineEnd()
           throw SecretError(.promptDismissed, "Nothing was entered.")
         }
         count += got
@@ -79,28 +83,28 @@ struct Terminal: ~Copyable {
         if count > Self.longestLine { break }
       }
     }
-    newLine()
+    showLineEnd()
     if count > Self.longestLine {
       throw SecretError(
         .tooLarge,
-        "A terminal passes on at most \(Self.longestLine) bytes of a line; this one was cut off.",
-        advice: "Give the value through a pipe or with --from-file."
+        "The line is longer than \(Self.longestLine) bytes, so the terminal cut it off.",
+        advice: "Provide the value through a pipe or with --from-file."
       )
     }
-    return line.withBytes { SecretBytes(copying: $0.extracting(0..<count)) }
+    return line.prefix(count)
   }
 
-  private borrowing func ask(_ question: String) throws(SecretError) {
-    try writeAll(question.printable.utf8.span, to: descriptor, named: "the terminal")
+  private borrowing func show(_ text: String) throws(SecretError) {
+    try writeAll(text.printable.utf8.span, to: descriptor, named: "the terminal")
   }
 
-  private borrowing func newLine() {
-    do throws(SecretError) {
-      try writeAll("\n".utf8.span, to: descriptor, named: "the terminal")
-    } catch {}  // the terminal is gone, and the caller's error says so
+  private borrowing func showLineEnd() {
+    do throws(SystemCallError) {
+      try writeAll("\n".utf8.span, to: descriptor)
+    } catch {}  // the terminal is gone, which the caller's error reports
   }
 
   private static func lost(_ code: Int32) -> SecretError {
-    SecretError(.unavailable, "The terminal cannot be used to ask: \(systemMessage(code)).")
+    SecretError(.unsupported, "The terminal cannot be used for a prompt: \(systemMessage(code)).")
   }
 }

@@ -2,17 +2,19 @@ internal import ArgumentParser
 internal import Coffer
 internal import Glibc
 
-/// Names of secrets for a shell that completes a command. Only where the store opens without asking anybody and
-/// without stretching a passphrase; otherwise there are none, and nothing is said.
+/// The names of secrets, for shell completion. There are none unless the backend opens without a prompt and
+/// without stretching a passphrase.
 enum NameCompletion {
-  /// Completes a NAME behind the options that stand on the line already. The shell itself drops what does not fit.
+  /// Completes a NAME, with the options that precede it on the line. The shell filters the names by what was
+  /// typed.
   static let kind = CompletionKind.custom { words, _, _ in
-    names(options(in: words)).map { spelled($0, for: CompletionShell.requesting) }
+    let (options, service) = options(in: words)
+    return names(in: service, of: options).map { quoted($0, for: CompletionShell.requesting) }
   }
 
-  /// `name` so that the shell's script takes all of it for a name: bash expands every word, commands in it
-  /// included, and zsh has descriptions behind a colon.
-  private static func spelled(_ name: String, for shell: CompletionShell?) -> String {
+  /// `name` in the form in which the shell's completion script treats all of it as text: bash expands each
+  /// word, including command substitutions, and zsh separates a description with a colon.
+  private static func quoted(_ name: String, for shell: CompletionShell?) -> String {
     func replacing(_ character: Character, by text: String) -> String {
       name.map { $0 == character ? text : String($0) }.joined()
     }
@@ -23,35 +25,38 @@ enum NameCompletion {
     }
   }
 
-  static func names(_ options: GlobalOptions) -> [String] {
-    // Nobody who presses the Tab key should be asked for a passphrase, or wait.
+  /// The names in `service`, without those that contain control characters. Empty if the backend cannot be
+  /// opened.
+  static func names(in service: String, of options: BackendOptions) -> [String] {
+    // The Tab key must never cause a prompt or a delay.
     setenv("COFFER_NO_PROMPT", "1", 1)
     for variable in CofferConfiguration.keyVariables where variable.hasPrefix("COFFER_PASSPHRASE") {
       unsetenv(variable)
     }
     do {
-      return try options.store().items(inService: options.serviceName).map(\.identifier.account)
+      return try options.open().items(inService: service).map(\.identifier.account)
         .filter { !$0.unicodeScalars.contains(where: \.isTerminalControl) }
     } catch {
-      return []  // there is no place for a message, and the command itself will say it
+      return []  // a completion cannot show a message; the command itself reports the error
     }
   }
 
   /// The global options among the words of an unfinished line.
-  private static func options(in words: [String]) -> GlobalOptions {
-    var options = GlobalOptions()
-    (options.backend, options.vault, options.service) = (nil, nil, nil)
+  private static func options(in words: [String]) -> (BackendOptions, service: String) {
+    var global = GlobalOptions()
+    global.service = nil
+    var options = BackendOptions(backend: nil)
     var rest = words[...]
     while let word = rest.popFirst() {
       let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let value = parts.count == 2 ? String(parts[1]) : rest.first
       switch parts.first {
-      case "-s", "--service": options.service = value
+      case "-s", "--service": global.service = value
       case "--vault": options.vault = value
       case "--backend": options.backend = value.flatMap(BackendName.init)
       default: break
       }
     }
-    return options
+    return (options, global.serviceName)
   }
 }

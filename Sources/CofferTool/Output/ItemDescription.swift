@@ -1,7 +1,7 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// What `list` and `info` print of a secret. What is not known is left out.
+/// A secret's identifier and metadata as JSON, without the fields that are not set.
 struct ItemDescription: Encodable {
   let service: String
   let account: String

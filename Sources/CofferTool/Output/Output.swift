@@ -1,9 +1,10 @@
 internal import Coffer
+internal import CofferSystem
 internal import FoundationEssentials
 internal import Glibc
 
-/// One of the process's own streams. Values go to ``standard``; everything else that is not asked-for output
-/// goes to ``messages``. Nothing is buffered, so nothing can be lost at exit.
+/// One of this process's output streams. Requested output goes to ``standard``, messages to ``messages``.
+/// Nothing is buffered, so nothing is lost at exit.
 struct Output {
   let descriptor: Int32
   let name: String
@@ -13,15 +14,14 @@ struct Output {
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// Whether both lead to the same file, pipe or terminal.
+  /// Whether both streams are the same file, pipe or terminal.
   func isSameFile(as other: Output) -> Bool {
     var (first, second) = (stat(), stat())
     return fstat(descriptor, &first) == 0 && fstat(other.descriptor, &second) == 0
       && first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
-  /// A line whose control characters are spelt out where a person reads it, and verbatim where a program
-  /// does.
+  /// Writes a line: with control characters escaped on a terminal, and verbatim otherwise.
   func line(_ text: String) throws(SecretError) {
     try write((isTerminal ? text.printable : text) + "\n")
   }
@@ -39,11 +39,11 @@ struct Output {
     try writeAll(bytes, to: descriptor, named: name)
   }
 
-  /// Pretty-printed JSON with sorted keys and times in ISO 8601. Characters that a terminal might obey are
-  /// escaped everywhere, which JSON allows.
+  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes control characters in any case,
+  /// which JSON permits.
   func json(_ value: some Encodable) throws { try json(value, [.prettyPrinted]) }
 
-  /// The same on one line.
+  /// Writes the same on one line.
   func jsonLine(_ value: some Encodable) throws { try json(value, []) }
 
   private func json(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws {
@@ -63,34 +63,9 @@ struct Output {
   }
 }
 
-/// Tells a person something, on standard error. That it cannot be said is no reason to fail.
+/// Prints a message on standard error. A failure to print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {
     try Output.messages.write(text.printable + "\n")
   } catch {}
 }
-
-/// Writes all of `bytes`, however many calls it takes. Throws `.io`.
-func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32, named name: String) throws(SecretError) {
-  let failure: Int32 = bytes.withUnsafeBytes { bytes in
-    var rest = bytes
-    while !rest.isEmpty {
-      let written = Glibc.write(descriptor, rest.baseAddress, rest.count)
-      if written >= 0 {
-        rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(written))
-      } else if errno == EAGAIN {
-        var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        poll(&ready, 1, -1)  // someone else made it non-blocking; its reader decides how long this takes
-      } else if errno != EINTR {
-        return errno
-      }
-    }
-    return 0
-  }
-  if failure != 0 {
-    throw SecretError(.io, "Could not write to \(name): \(systemMessage(failure)).")
-  }
-}
-
-/// The system's own words for an `errno`.
-func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }

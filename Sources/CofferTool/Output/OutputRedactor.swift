@@ -1,49 +1,50 @@
 internal import Coffer
-internal import FoundationEssentials
+internal import CofferCore
+internal import CofferSystem
 
-/// What a command prints on its way to the reader, with the values that it was given masked.
+/// Replaces a command's values in its output by the names of their variables.
 ///
-/// What may be the beginning of a value is held until more comes or the output ends, so that no boundary
-/// between two reads lets one through. Not thread-safe.
+/// Holds back a possible beginning of a value until more output arrives or the output ends, so that a value
+/// that is split between two reads is redacted too. Not thread-safe.
 struct OutputRedactor {
-  /// The fewest bytes of a value that is masked: shorter ones are parts of ordinary words and numbers.
+  /// The least size in bytes of a value that is redacted. Shorter values occur in ordinary words and numbers.
   static let minimumLength = 4
 
-  /// What is looked for, in guarded memory, and what takes its place.
+  /// The bytes to redact, in guarded memory, and their replacement.
   final class Pattern: Sendable {
     let bytes: SecretBytes
-    let mask: [UInt8]
+    let replacement: [UInt8]
 
-    init(_ bytes: consuming SecretBytes, mask: [UInt8]) {
+    init(_ bytes: consuming SecretBytes, replacement: [UInt8]) {
       self.bytes = bytes
-      self.mask = mask
+      self.replacement = replacement
     }
   }
 
+  /// The longest first, because the longest of several matches is redacted.
   private let patterns: [Pattern]
-  /// Which bytes a pattern begins with.
-  private let begins: [Bool]
+  /// Whether a pattern begins with the byte.
+  private let isFirstByte: [Bool]
   private var held: [UInt8] = []
 
-  /// The longest of two patterns that both fit is masked.
   init(_ patterns: [Pattern]) {
     self.patterns = patterns.sorted { $0.bytes.count > $1.bytes.count }
-    var begins = [Bool](repeating: false, count: 256)
-    for pattern in patterns { pattern.bytes.withBytes { begins[Int($0[0])] = true } }
-    self.begins = begins
+    var isFirstByte = [Bool](repeating: false, count: 256)
+    for pattern in patterns { pattern.bytes.withBytes { isFirstByte[Int($0[0])] = true } }
+    self.isFirstByte = isFirstByte
   }
 
-  /// What of `new`, and of what was held, can be shown.
-  mutating func pass(_ new: ArraySlice<UInt8>) -> [UInt8] {
+  /// Returns the output that can be shown after `new` has arrived.
+  mutating func redact(_ new: ArraySlice<UInt8>) -> [UInt8] {
     held += new
     return take(isEnd: false)
   }
 
-  /// What was held: no more comes.
+  /// Returns the rest of the output at its end.
   mutating func finish() -> [UInt8] { take(isEnd: true) }
 
   private enum Match {
-    case none, whole(Pattern), perhaps
+    case none, whole(Pattern), possible
   }
 
   private mutating func take(isEnd: Bool) -> [UInt8] {
@@ -51,7 +52,7 @@ struct OutputRedactor {
     shown.reserveCapacity(held.count)
     var index = 0
     scan: while index < held.count {
-      guard begins[Int(held[index])] else {
+      guard isFirstByte[Int(held[index])] else {
         shown.append(held[index])
         index += 1
         continue
@@ -61,9 +62,9 @@ struct OutputRedactor {
         shown.append(held[index])
         index += 1
       case .whole(let pattern):
-        shown += pattern.mask
+        shown += pattern.replacement
         index += pattern.bytes.count
-      case .perhaps: break scan
+      case .possible: break scan
       }
     }
     held.removeFirst(index)
@@ -79,61 +80,31 @@ struct OutputRedactor {
       }
       if !agrees { continue }
       if length == pattern.bytes.count { return .whole(pattern) }
-      if !isEnd { return .perhaps }
+      if !isEnd { return .possible }
     }
     return .none
   }
 
-  /// What to look for, so that `value` is not seen: the value, also without the line feeds at its end, which a
-  /// shell drops; and its base64. Nothing where it is too short.
+  /// The patterns of `value`, which is in the variable `name`: the value without final line feeds, which a
+  /// shell drops, and its base64. Empty if the value is shorter than ``minimumLength``.
   static func patterns(for value: borrowing SecretBytes, named name: String) -> [Pattern] {
-    let trimmed = value.withBytes { bytes in
+    let length = value.withBytes { bytes in
       var count = bytes.count
       while count > 0, bytes[count - 1] == UInt8(ascii: "\n") { count -= 1 }
-      return SecretBytes(copying: bytes.extracting(0..<count))
+      return count
     }
-    guard trimmed.count >= minimumLength else { return [] }
-    var forms = Forms(mask: Array("[\(name)]".utf8))
-    forms.add(base64(of: trimmed, then: [], padded: true))
-    forms.add(base64(of: trimmed, then: [UInt8(ascii: "\n")], padded: true))
-    // Something else may follow the value in what was encoded: whole groups of three stay the same.
-    forms.add(base64(of: trimmed, then: [], padded: false))
-    forms.add(trimmed.copy())
-    return forms.patterns
-  }
-
-  /// Forms of one value that are long enough to be looked for.
-  private struct Forms {
-    let mask: [UInt8]
-    private(set) var patterns: [Pattern] = []
-    mutating func add(_ form: consuming SecretBytes) {
-      if form.count >= minimumLength { patterns.append(Pattern(form, mask: mask)) }
+    guard length >= minimumLength else { return [] }
+    let line = SecretBytes(count: length + 1) { block in
+      value.withBytes { $0.extracting(first: length).withUnsafeBytes { block.copyMemory(from: $0) } }
+      block[length] = UInt8(ascii: "\n")
     }
-  }
-
-  private static func base64(
-    of value: borrowing SecretBytes,
-    then end: [UInt8],
-    padded: Bool
-  ) -> SecretBytes {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    let count = value.count + end.count
-    let groups = padded ? (count + 2) / 3 : count / 3
-    return SecretBytes(count: groups * 4) { text in
-      value.withBytes { bytes in
-        func byte(_ index: Int) -> Int {
-          index < bytes.count ? Int(bytes[index]) : index < count ? Int(end[index - bytes.count]) : 0
-        }
-        for group in 0..<groups {
-          let start = group * 3
-          let bits = byte(start) << 16 | byte(start + 1) << 8 | byte(start + 2)
-          for digit in 0..<4 {
-            let isPadding = start + digit > count
-            text[group * 4 + digit] =
-              isPadding ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63]
-          }
-        }
-      }
-    }
+    let replacement = Array("[\(name)]".utf8)
+    return [
+      Pattern(value.prefix(length), replacement: replacement),
+      Pattern(value.prefix(length).base64(), replacement: replacement),
+      Pattern(line.base64(), replacement: replacement),
+      // The base64 of a longer text that begins with the value: complete groups of three bytes do not change.
+      Pattern(value.prefix(length - length % 3).base64(), replacement: replacement),
+    ]
   }
 }

@@ -1,46 +1,47 @@
 internal import Synchronization
 
-/// How far long work has come, on a terminal only: one line that is written over.
+/// The progress of a long operation, on a terminal only, as one line that is overwritten.
 struct Progress {
   private let verb: String
   private let isShown = Output.messages.isTerminal
 
+  /// `verb` begins the line, as in "Imported 30 of 40".
   init(_ verb: String) { self.verb = verb }
 
   func show(_ done: Int, of total: Int) {
     guard isShown, total > 20, done % 10 == 0 else { return }
-    write("\r\(verb) \(done) of \(total)")
+    Self.write("\r\(verb) \(done) of \(total)")
   }
 
-  /// Takes the line away.
+  /// Erases the line.
   func clear() {
-    if isShown { write("\r\u{1B}[K") }
+    if isShown { Self.write(Self.erasure) }
   }
 
-  private func write(_ text: String) { Self.write(text) }
+  fileprivate static let erasure = "\r\u{1B}[K"
 
   fileprivate static func write(_ text: String) {
-    do { try Output.messages.write(text) } catch {}  // nobody is looking
+    do { try Output.messages.write(text) } catch {}  // progress is not worth an error
   }
 
-  /// Does `work`, which cannot say how far it has come: from a second on a terminal shows `text` meanwhile.
+  /// Runs `work`, whose progress is unknown. On a terminal, shows `text` if it takes longer than a second.
   static func during<R: ~Copyable>(_ text: String, _ work: () throws -> R) throws -> R {
     guard Output.messages.isTerminal else { return try work() }
-    let line = LateLine()
-    let waiting = Task.detached {
+    let line = DelayedLine()
+    let delay = Task.detached {
       try await Task.sleep(for: .seconds(1))
       line.show(text)
     }
     defer {
-      waiting.cancel()
+      delay.cancel()
       line.end()
     }
     return try work()
   }
 }
 
-/// A line that is shown after a while, unless it is ended before.
-private final class LateLine: Sendable {
+/// A line that appears after a delay, unless it is ended before.
+private final class DelayedLine: Sendable {
   private enum State { case waiting, shown, ended }
   private let state = Mutex(State.waiting)
 
@@ -54,7 +55,7 @@ private final class LateLine: Sendable {
 
   func end() {
     state.withLock { state in
-      if state == .shown { Progress.write("\r\u{1B}[K") }
+      if state == .shown { Progress.write(Progress.erasure) }
       state = .ended
     }
   }

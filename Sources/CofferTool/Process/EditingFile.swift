@@ -1,31 +1,33 @@
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// A value in a file for an editor: in memory-backed storage, in a directory of its own, for its owner alone.
+/// A value in a file for an editor, on a file system in memory and in a private directory.
 struct EditingFile {
   let directory: String
   var path: String { directory + "/value" }
+  /// The directory's lock, until this process ends. ``leftBehind()`` returns unlocked directories.
+  private let lock: Descriptor?
 
-  /// Makes it. `isInsecureAllowed`: on a disk, where there is no memory-backed storage. Throws `.unsupported`
-  /// where there is none and that is not allowed.
-  init(_ value: borrowing SecretBytes, isInsecureAllowed: Bool) throws(SecretError) {
-    var made: String?
-    for place in Self.memoryPlaces where made == nil { made = Self.makeDirectory(in: place) }
-    if made == nil && isInsecureAllowed { made = Self.makeDirectory(in: Self.diskPlace) }
-    guard let made else {
+  /// Creates the file. With `allowsDisk`, uses the directory for temporary files if there is no file system
+  /// in memory; otherwise throws `.unsupported` in that case.
+  init(_ value: borrowing SecretBytes, allowsDisk: Bool) throws(SecretError) {
+    var created: String?
+    for place in Self.memoryPlaces + (allowsDisk ? [Self.diskPlace] : []) where created == nil {
+      created = Self.createDirectory(in: place)
+    }
+    guard let created else {
       throw SecretError(
         .unsupported,
-        "There is no storage in memory here, neither in XDG_RUNTIME_DIR nor in /dev/shm, so an editor would write the value to a disk.",
-        advice: "Use secret set, or accept that with --insecure-storage."
+        "There is no file system in memory at XDG_RUNTIME_DIR or /dev/shm, so an editor would write the value to a disk.",
+        advice: "Use secret set, or accept the disk with --insecure-storage."
       )
     }
-    directory = made
+    (directory, lock) = (created, Self.tryLock(created))
     do throws(SecretError) {
-      let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-      if descriptor < 0 { throw Self.failure(path, errno) }
-      defer { close(descriptor) }
+      let path = path
       try value.withBytes { bytes throws(SecretError) in
-        try writeAll(bytes, to: descriptor, named: path)
+        try PrivateFile.write(bytes, to: path, replacing: false)
       }
     } catch {
       wipe()
@@ -33,16 +35,14 @@ struct EditingFile {
     }
   }
 
-  /// What is in the file now.
-  func value() throws -> SecretBytes { try ValueInput.read(file: path) }
-
-  /// Overwrites and removes everything in the directory: an editor may have left copies. Says so where it
-  /// cannot.
+  /// Overwrites and removes every file in the directory, because an editor may have left copies. Prints a
+  /// message if the directory cannot be removed. May be called again.
   func wipe() {
-    for name in Directory.entries(directory) ?? [] { Self.wipe(directory + "/" + name) }
+    for name in Self.names(in: directory) { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
       note(
-        "secret: \(directory) could not be removed: \(systemMessage(errno)). Remove it: values may be in it.")
+        "secret: \(directory) could not be removed: \(systemMessage(errno)). Remove it: it may contain the value."
+      )
     }
   }
 
@@ -64,7 +64,12 @@ struct EditingFile {
     unlink(path)
   }
 
-  /// Where there is memory-backed storage, the best first.
+  /// The names in a directory, or none if it cannot be read.
+  private static func names(in directory: String) -> [String] {
+    do throws(SystemCallError) { return try Path.names(inDirectory: directory) } catch { return [] }
+  }
+
+  /// The directories on a file system in memory, in order of preference.
   static var memoryPlaces: [String] {
     [Environment.value("XDG_RUNTIME_DIR"), "/dev/shm"].compactMap { $0 }.filter {
       FileSystemKind(of: $0) == .memory
@@ -75,42 +80,27 @@ struct EditingFile {
 
   private static let prefix = "secret-edit-"
 
-  /// The directory, which is locked for as long as this process lives: one that is not was left behind.
-  private static func makeDirectory(in place: String) -> String? {
+  private static func createDirectory(in place: String) -> String? {
     var template = Array("\(place)/\(prefix)XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { return nil }
-    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    _ = lock(path)
-    return path
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// A descriptor that holds the lock of a directory, or `nil` where somebody has it.
-  private static func lock(_ path: String) -> Int32? {
-    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-    if descriptor < 0 { return nil }
-    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-    close(descriptor)
-    return nil
+  private static func tryLock(_ directory: String) -> Descriptor? {
+    do throws(SystemCallError) { return try PrivateDirectory.tryLock(directory) } catch { return nil }
   }
 
-  /// Directories of this user's that no running `edit` works on: it was killed, or left its text for the user.
+  /// The directories of this user that no running `edit` uses: `edit` was killed, or kept the edited text.
   static func leftBehind() -> [String] {
-    var found: [String] = []
+    var found: Set<String> = []
     for place in memoryPlaces + [diskPlace] {
-      for name in Directory.entries(place) ?? [] where name.hasPrefix(prefix) {
+      for name in names(in: place) where name.hasPrefix(prefix) {
         let path = "\(place)/\(name)"
         var status = stat()
-        guard lstat(path, &status) == 0, status.st_uid == geteuid(), let descriptor = lock(path) else {
-          continue
-        }
-        close(descriptor)
-        found.append(path)
+        guard lstat(path, &status) == 0, status.st_uid == geteuid(), tryLock(path) != nil else { continue }
+        found.insert(path)
       }
     }
-    return Set(found).sorted()
-  }
-
-  private static func failure(_ path: String, _ code: Int32) -> SecretError {
-    SecretError(.io, "The file \(path) cannot be made: \(systemMessage(code)).")
+    return found.sorted()
   }
 }

@@ -1,7 +1,7 @@
 internal import Coffer
 internal import Glibc
 
-/// One variable of a command's environment and the secret it gets.
+/// A variable of a command's environment, and the secret that it gets.
 struct EnvironmentAssignment {
   let variable: String
   let identifier: SecretIdentifier
@@ -11,7 +11,7 @@ struct EnvironmentAssignment {
     self.identifier = identifier
   }
 
-  /// `VAR=NAME`, where NAME may be a reference, as `option` has it.
+  /// Parses the argument of `option`, which has the form `VAR=NAME`. NAME may be a reference.
   init(_ text: String, of option: String = "--set", _ options: GlobalOptions) throws {
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       throw Failure.usage("“\(text)” has no equals sign. Write \(option) VAR=NAME.")
@@ -20,14 +20,14 @@ struct EnvironmentAssignment {
     let name = String(text[text.utf8.index(after: equals)...])
     guard Self.isVariableName(variable) else {
       throw Failure.usage(
-        "“\(variable)” cannot name a variable. Use letters, digits and underscores, and no digit first."
+        "“\(variable)” is not a valid variable name. Use letters, digits and underscores, and no digit first."
       )
     }
     identifier = try SecretReference(name)?.identifier ?? options.identifier(name)
   }
 
-  /// A secret under its own name: in upper case, with underscores for what a variable's name cannot hold.
-  /// `prefix` comes before it.
+  /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an
+  /// underscore in place of each byte that a variable's name cannot contain.
   init(item: SecretItem, prefix: String = "") throws(Failure) {
     identifier = item.identifier
     variable =
@@ -44,7 +44,10 @@ struct EnvironmentAssignment {
       )
     guard Self.isVariableName(variable) else {
       throw .usage(
-        "The secret “\(item.identifier.account)” has a name that makes no variable's. Use --set VAR=NAME."
+        """
+        The secret “\(item.identifier.account)” has a name that cannot be converted to an environment variable name. \
+        Use --set VAR=NAME.
+        """
       )
     }
   }
@@ -60,15 +63,15 @@ struct EnvironmentAssignment {
     }
   }
 
-  /// Throws where two secrets would go to one variable.
+  /// Throws if two secrets have the same variable.
   static func checkDistinct(_ assignments: [EnvironmentAssignment]) throws(Failure) {
     var seen: [String: SecretIdentifier] = [:]
     for assignment in assignments {
       if let other = seen.updateValue(assignment.identifier, forKey: assignment.variable) {
         throw .usage(
           """
-          The variable \(assignment.variable) would get both “\(other.account)” and \
-          “\(assignment.identifier.account)”. Choose with --set.
+          Both “\(other.account)” and “\(assignment.identifier.account)” would be assigned to the variable \
+          \(assignment.variable). Choose one with --set.
           """
         )
       }

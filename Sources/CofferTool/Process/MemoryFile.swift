@@ -1,21 +1,22 @@
 internal import CLinux
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// A file in memory that has no name, readable by its owner alone and gone with the last process that has it
-/// open.
+/// A file in memory without a name, which only its owner can read and nobody can change. The kernel removes
+/// it when the last process that has it open ends.
 struct MemoryFile: ~Copyable {
   private let descriptor: Int32
 
-  /// Throws `.unsupported` where the system has none.
+  /// Throws `.unsupported` if the system does not provide files in memory.
   init(_ value: borrowing SecretBytes) throws(SecretError) {
     descriptor = coffer_memfd("secret")
     if descriptor < 0 {
       let code = errno
       throw SecretError(
         .unsupported,
-        "The system does not give out files in memory: \(systemMessage(code)).",
-        advice: "Use --set instead."
+        "A file in memory cannot be created: \(systemMessage(code)).",
+        advice: "Use --set instead of --file."
       )
     }
     do throws(SecretError) {
@@ -24,7 +25,7 @@ struct MemoryFile: ~Copyable {
       }
       let (addSeals, allSeals): (Int32, Int32) = (1033, 0xF)  // glibc declares them only for _GNU_SOURCE
       guard fchmod(descriptor, 0o400) == 0, fcntl(descriptor, addSeals, allSeals) == 0 else {
-        throw SecretError(.io, "A file in memory cannot be closed to writers: \(systemMessage(errno)).")
+        throw SecretError(.io, "A file in memory cannot be made read-only: \(systemMessage(errno)).")
       }
     } catch {
       close(descriptor)
@@ -34,11 +35,13 @@ struct MemoryFile: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Hands the file on to the programs that this process executes or starts. Returns its path there. Shells
-  /// use the numbers up to 9 for themselves, so it gets a higher one.
+  /// Lets the programs that this process executes or starts inherit the file, and returns its path in them.
+  /// The descriptor's number is at least 20, because shells use the numbers up to 9.
   consuming func inherited() throws(SecretError) -> String {
     let copy = fcntl(descriptor, F_DUPFD, 20)
-    if copy < 0 { throw SecretError(.io, "A file in memory cannot be kept: \(systemMessage(errno)).") }
+    if copy < 0 {
+      throw SecretError(.io, "A file in memory cannot be passed to the command: \(systemMessage(errno)).")
+    }
     return "/proc/self/fd/\(copy)"
   }
 }

@@ -1,26 +1,20 @@
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// Values on their way into the environment of a command, in guarded memory until all of them are there.
+/// The variables of a command's environment, in guarded memory until all of them are known.
 struct SecretEnvironment: ~Copyable {
-  /// What `--pristine` keeps of the environment.
+  /// The variables that `--pristine` keeps.
   static let pristine = ["PATH", "HOME", "TERM", "LANG"]
 
-  private final class Entry {
-    let variable: String
-    let text: SecretBytes  // with a NUL behind it
-    init(_ variable: String, _ text: consuming SecretBytes) {
-      self.variable = variable
-      self.text = text
-    }
-  }
-  private var entries: [Entry] = []
-  /// What hides the values in the command's output.
+  /// A variable's name, and its value followed by a NUL.
+  private var entries: [(variable: String, text: SharedSecret)] = []
+  /// The patterns that redact the values in the command's output.
   private(set) var patterns: [OutputRedactor.Pattern] = []
-  /// The variables whose values are too short to be hidden.
-  private(set) var unmasked: [String] = []
+  /// The variables whose values are too short to be redacted.
+  private(set) var unredacted: [String] = []
 
-  /// A variable of the value. Throws where the value cannot be in an environment.
+  /// Adds a variable that holds the value. Throws if the value contains a NUL.
   mutating func add(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) throws(Failure) {
     let text = value.withBytes { bytes -> SecretBytes? in
       for index in bytes.indices where bytes[index] == 0 { return nil }
@@ -29,27 +23,26 @@ struct SecretEnvironment: ~Copyable {
     guard let text else {
       throw .usage(
         """
-        The secret “\(assignment.identifier.account)” has a NUL in it, which no environment can hold. \
-        Leave it out, or give it to the command by a file.
+        The secret “\(assignment.identifier.account)” contains a NUL, which an environment variable cannot hold. \
+        Leave it out, or pass it in a file with --file.
         """
       )
     }
-    entries.append(Entry(assignment.variable, text))
-    mask(value, assignment.variable)
+    entries.append((assignment.variable, SharedSecret(text)))
+    addPatterns(for: value, assignment.variable)
   }
 
-  /// A variable of the path of a file in memory that holds the value.
+  /// Adds a variable that holds the path of a file in memory with the value.
   mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment)
     throws(SecretError)
   {
-    let path = try MemoryFile(value).inherited()
-    entries.append(Entry(assignment.variable, Self.terminated(path.utf8.span)))
-    mask(value, assignment.variable)
+    addPlain(try MemoryFile(value).inherited(), as: assignment.variable)
+    addPatterns(for: value, assignment.variable)
   }
 
-  /// A variable that is no secret.
+  /// Adds a variable whose value is not secret.
   mutating func addPlain(_ value: String, as variable: String) {
-    entries.append(Entry(variable, Self.terminated(value.utf8.span)))
+    entries.append((variable, SharedSecret(Self.terminated(value.utf8.span))))
   }
 
   private static func terminated(_ bytes: Span<UInt8>) -> SecretBytes {
@@ -58,15 +51,15 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
-  private mutating func mask(_ value: borrowing SecretBytes, _ variable: String) {
+  private mutating func addPatterns(for value: borrowing SecretBytes, _ variable: String) {
     let found = OutputRedactor.patterns(for: value, named: variable)
-    if found.isEmpty && !value.isEmpty { unmasked.append(variable) }
+    if found.isEmpty && !value.isEmpty { unredacted.append(variable) }
     patterns += found
   }
 
   /// Changes this process's environment into the command's.
   consuming func apply(isPristine: Bool) throws(SecretError) {
-    Self.hidePassphraseDescriptor()
+    Self.closePassphraseDescriptorOnExecution()
     if isPristine {
       let kept = Self.pristine.map { ($0, getenv($0).flatMap { strdup($0) }) }
       clearenv()
@@ -77,7 +70,7 @@ struct SecretEnvironment: ~Copyable {
     }
     for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
     for entry in entries {
-      let result = entry.text.withBytes { bytes in
+      let result = entry.text.bytes.withBytes { bytes in
         bytes.withUnsafeBytes { bytes in
           guard let text = bytes.bindMemory(to: CChar.self).baseAddress else { return Int32(-1) }
           return setenv(entry.variable, text, 1)
@@ -89,11 +82,11 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
-  /// A file that a passphrase was read from could be read again through the same descriptor.
-  private static func hidePassphraseDescriptor() {
+  /// Hides the descriptor that the passphrase came from: if it is a file, the command could read it again.
+  private static func closePassphraseDescriptorOnExecution() {
     guard let text = Environment.value("COFFER_PASSPHRASE_FD"), let descriptor = Int32(text),
       descriptor > STDERR_FILENO
     else { return }
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // it may be closed already
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already
   }
 }

@@ -158,7 +158,7 @@ def copying(tool, session):
     vault = [tool, "--backend", "vault", "-s", "https://example.com"]
     copy = [tool, "copy", "-s", "https://example.com", "--from", "keyring", "--to", "vault"]
     result = session.run(*copy)
-    check("copy takes what Python's keyring stored", result.stderr.startswith(b"Copied and read back: 30,"), result)
+    check("copy takes what Python's keyring stored", result.stderr.startswith(b"Copied and compared: 30,"), result)
     check("each whole", all(session.run(*vault, "get", name).stdout == value for name, value in expected.items()))
 
     session.run(*vault, "remove", *expected)

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Names completed by the shells themselves, each on a terminal.
+/// Completion of names by real shells, each on a terminal.
 @Suite struct CompletionTests {
   struct Shell: Sendable, CustomTestStringConvertible {
     let command: String

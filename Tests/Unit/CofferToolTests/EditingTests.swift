@@ -2,9 +2,11 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// What an interrupted `edit` leaves: nothing.
-@Suite struct InterruptedEditingTests {
-  @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func aSignalLeavesNothing(_ signal: Int32) throws {
+/// An interrupted `edit`.
+@Suite struct EditingTests {
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func aSignalLeavesNoFileAndChangesNothing(_ signal: Int32)
+    throws
+  {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && printf hunter2 | secret set a").status == 0)
     let editor = sandbox.directory + "/bin/editor"

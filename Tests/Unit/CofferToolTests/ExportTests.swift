@@ -2,9 +2,9 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// What `export` shows on a terminal: nothing, unless it was told to.
+/// `export` on a terminal.
 @Suite struct ExportTests {
-  @Test func aTerminalIsShownNothingWithoutForce() throws {
+  @Test func exportToATerminalRequiresForce() throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && printf canary | secret set a").status == 0)
     let refused = try Pseudoterminal("secret export", in: sandbox)

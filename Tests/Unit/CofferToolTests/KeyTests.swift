@@ -5,7 +5,7 @@ import Testing
 
 @testable import CofferTool
 
-/// Changes of a vault's keys on a terminal, and cut short.
+/// Changes of key slots on a terminal.
 @Suite struct KeyTests {
   private let sandbox: Sandbox
 
@@ -20,7 +20,7 @@ import Testing
     try sandbox.shell("secret key list | cut -f1").outputText.split(separator: "\n").map(String.init)
   }
 
-  @Test func whatIsMissingForAChangeIsAskedFor() throws {
+  @Test func aMissingCredentialIsPromptedFor() throws {
     #expect(try sandbox.shell("secret key add --key-file K2").status == 0)
     let ids = try slots()
     let terminal = try Pseudoterminal("secret key remove \(ids[2])", in: sandbox)
@@ -36,7 +36,7 @@ import Testing
       .outputText == "x")
   }
 
-  @Test func aWrongAnswerChangesNothing() throws {
+  @Test func aWrongPassphraseChangesNothing() throws {
     let before = try Data(contentsOf: vault)
     let terminal = try Pseudoterminal("secret rekey", in: sandbox)
     try terminal.wait(for: "Passphrase of the key slot ")
@@ -45,7 +45,7 @@ import Testing
     #expect(try Data(contentsOf: vault) == before)
   }
 
-  @Test func theOnlyPassphraseIsAskedForOnce() throws {
+  @Test func aPassphraseIsPromptedForOnlyOnce() throws {
     #expect(try sandbox.shell("rm -r ../home/config").status == 0)
     let terminal = try Pseudoterminal(
       "secret --backend vault key remove \(try sandbox.shell("secret --backend vault key list | sed -n 1p | cut -f1").outputText)",
@@ -56,11 +56,11 @@ import Testing
     #expect(terminal.seen.components(separatedBy: "Passphrase").count == 2)
   }
 
-  @Test func aNewPassphraseIsAskedForTwice() throws {
+  @Test func aNewPassphraseIsEnteredTwice() throws {
     let terminal = try Pseudoterminal("secret key change-passphrase", in: sandbox)
     try terminal.wait(for: "New passphrase for ")
     terminal.type("new\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the passphrase: ")
     terminal.type("new\n")
     #expect(try terminal.end() == 0)
     #expect(
@@ -74,7 +74,7 @@ import Testing
 
   @Test(arguments: [
     "coffer-key-v1:%", "%", "coffer-key-v1: %", "coffer-key-v1:\n%\n",
-  ]) func aWrittenDownKeyIsTakenWithAnyWhiteSpace(_ form: String) throws {
+  ]) func aRecoveryKeyIsParsedWithAnyWhiteSpace(_ form: String) throws {
     let key = try sandbox.shell("cat ../home/config/coffer/key").outputText
     let body = key.dropFirst("coffer-key-v1:".count).dropLast()
     let spaced = body.enumerated().map { "\($0 % 5 == 4 ? " \t\n" : "")\($1)" }.joined()

@@ -2,15 +2,15 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A value must be where it was sent and nowhere else: not in an argument, a variable, a message, a file.
+/// A value appears only where it was sent, and in no other argument, variable, message or file.
 @Suite struct LeakTests {
   private static let canary = "canary-7f3a9c51e8d24b06"
 
-  /// All that `/proc` tells of the arguments and variables of every process that can be seen, but this one.
+  /// The arguments or variables of every visible process except this one, from `/proc`.
   private func processes(_ what: String) throws -> [String: Data] {
     var found: [String: Data] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: "/proc") where Int32(name) != nil {
-      // A process may end at any moment.
+      // `nil` if the process has ended.
       found[name] = FileManager.default.contents(atPath: "/proc/\(name)/\(what)")
     }
     found["\(getpid())"] = nil
@@ -21,21 +21,21 @@ import Testing
     try processes(what).filter { $0.value.range(of: Data(Self.canary.utf8)) != nil }.map(\.key)
   }
 
-  @Test func noProcessShowsTheValueWhileItIsStoredAndRead() throws {
+  @Test func noProcessExposesTheValueWhileItIsStoredAndRead() throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init").status == 0)
 
-    // `set` waits for the rest of its input, with the value in its memory.
+    // `set` holds the value while it waits for the rest of its input.
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     terminal.type(Self.canary + "\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the value: ")
     #expect(try holders(of: "cmdline").isEmpty)
     #expect(try holders(of: "environ").isEmpty)
     terminal.type(Self.canary + "\n")
     #expect(try terminal.end() == 0)
 
-    // `get` waits for its reader, with the value on its way.
+    // `get` holds the value while it waits for its reader.
     let reading = try Pseudoterminal(
       "head -c 1000000 /dev/zero | secret set big; mkfifo f; secret get a > value; secret get big > f & "
         + "exec 3<f; echo ready; read line; cat <&3 >/dev/null", in: sandbox)
@@ -48,20 +48,20 @@ import Testing
     #expect(try sandbox.shell("rm value; grep -r -l -F \(Self.canary) .. ").outputText == "")
   }
 
-  @Test func runGivesItToTheCommandAlone() throws {
+  @Test func runPassesTheValueOnlyToTheCommand() throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && secret set a", input: Data(Self.canary.utf8)).status == 0)
     let terminal = try Pseudoterminal(
       "secret run --set A=a -- sh -c 'sh -c \"echo ready; read line\"; true'; true", in: sandbox)
     try terminal.wait(for: "ready")
     #expect(try holders(of: "cmdline").isEmpty)
-    // The command and the command's own child, and not the shell that ran the tool: the search does find it.
+    // The command and its child, but not the shell that ran the tool. This also shows that the search works.
     #expect(try holders(of: "environ").count == 2)
     terminal.type("\n")
     #expect(try terminal.end() == 0)
   }
 
-  @Test func theKeyInTheEnvironmentIsNotPassedOn() throws {
+  @Test func theKeyInTheEnvironmentIsNotPassedToTheCommand() throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && printf x | secret set a").status == 0)
     sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
@@ -72,9 +72,9 @@ import Testing
     #expect(result.output.range(of: Data("coffer-key-v1".utf8)) == nil)
   }
 
-  @Test func nothingMayReadTheMemoryOrDumpIt() throws {
+  @Test func otherProcessesCannotReadOrDumpTheMemory() throws {
     let sandbox = try Sandbox()
-    // For a process of root's nothing can be seen, so it is run as somebody else.
+    // Another user, because root may read the memory of any process.
     let user = geteuid() == 0 ? "setpriv --reuid 54321 --regid 54321 --clear-groups" : ""
     let prepared = try sandbox.shell(
       "cp $(readlink -f ../bin/secret) . && chown -R 54321 .. 2>/dev/null; \(user) ./secret init")
@@ -84,7 +84,7 @@ import Testing
     let limits = try String(contentsOfFile: "/proc/\(terminal.process)/limits", encoding: .utf8)
     let core = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
     #expect(core.split(separator: " ")[4] == "0")
-    // What `/proc` has of a process that may not be dumped is root's, whoever runs it.
+    // The files in `/proc` of a process that cannot be dumped belong to root.
     let memory = "/proc/\(terminal.process)/mem"
     #expect(try FileManager.default.attributesOfItem(atPath: memory)[.ownerAccountID] as? Int == 0)
     terminal.type("\u{3}")

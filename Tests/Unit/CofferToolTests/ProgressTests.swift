@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// What a terminal shows while a command works, and no file or pipe does.
+/// The progress of long operations, which is shown only on a terminal.
 @Suite struct ProgressTests {
   private let sandbox: Sandbox
 
@@ -11,19 +11,19 @@ import Testing
     #expect(try sandbox.shell("secret init && seq 40 | sed 's/.*/N&=x/' > env").status == 0)
   }
 
-  @Test func importingCounts() throws {
+  @Test func importShowsItsProgress() throws {
     let terminal = try Pseudoterminal("secret import env", in: sandbox)
     try terminal.wait(for: "\rImported 30 of 40\r\u{1B}[K")
     try terminal.wait(for: "Imported 40: 40 new")
     #expect(try terminal.end() == 0)
     #expect(
       try sandbox.shell("secret import env").errorText
-        == "Imported 0: 0 new, 0 replaced. 40 were there already.\n")
+        == "Imported 0: 0 new, 0 replaced. Unchanged: 40.\n")
   }
 
-  @Test(arguments: [("verify", "Checking "), ("rekey", "Encrypting everything anew …")])
-  func whatLastsLongSaysWhatItDoes(_ command: String, _ line: String) throws {
-    // It waits for the vault, which somebody else has.
+  @Test(arguments: [("verify", "Verifying "), ("rekey", "Encrypting the vault …")])
+  func aLongOperationShowsAMessage(_ command: String, _ line: String) throws {
+    // The command waits for the vault, which another process has locked.
     let other = try Pseudoterminal(
       "flock -x ../home/data/coffer/default.vault sh -c 'echo held; read line'", in: sandbox)
     try other.wait(for: "held")
@@ -33,7 +33,7 @@ import Testing
     try terminal.wait(for: "\r\u{1B}[K")
     #expect(try terminal.end() == 0)
     #expect(try other.end() == 0)
-    // Without a terminal, and where it is done at once, there is no such line.
+    // The message appears neither without a terminal nor for a short operation.
     #expect(!(try sandbox.shell("secret \(command)").errorText.contains(line)))
   }
 }

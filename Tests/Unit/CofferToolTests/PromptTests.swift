@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// What a person on a terminal sees, and what the terminal is like afterwards.
+/// Prompts and output on a terminal, and the state of the terminal afterwards.
 @Suite struct PromptTests {
   private let sandbox: Sandbox
 
@@ -18,13 +18,13 @@ import Testing
     try sandbox.shell("secret get \(name)").outputText
   }
 
-  @Test func aValueIsAskedForTwiceAndNotShown() throws {
+  @Test func aValueIsEnteredTwiceAndNotShown() throws {
     try initialize()
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     #expect(!terminal.echoes)
     terminal.type("hunter2\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the value: ")
     #expect(!terminal.echoes)
     terminal.type("hunter2\n")
     #expect(try terminal.end() == 0)
@@ -38,7 +38,7 @@ import Testing
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     terminal.type("hunter2\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the value: ")
     terminal.type("hunter3\n")
     #expect(try terminal.end() == 64)
     #expect(terminal.seen.contains("The two entries differ, and nothing was stored."))
@@ -46,7 +46,7 @@ import Testing
     #expect(try sandbox.shell("secret get a").status == 1)
   }
 
-  @Test func nothingEnteredStoresNothing() throws {
+  @Test func anEmptyEntryStoresNothing() throws {
     try initialize()
     let empty = try Pseudoterminal("secret set a", in: sandbox)
     try empty.wait(for: "Value of a: ")
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: [(SIGINT, "\u{3}"), (SIGQUIT, "\u{1C}"), (SIGTERM, ""), (SIGHUP, "")])
-  func aSignalEndsItAndEchoIsBack(_ signal: Int32, _ key: String) throws {
+  func aSignalEndsThePromptAndRestoresTheEcho(_ signal: Int32, _ key: String) throws {
     try initialize()
     let terminal = try Pseudoterminal("exec secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
@@ -73,9 +73,9 @@ import Testing
     #expect(!terminal.seen.contains("half"))
   }
 
-  @Test func stoppedItGivesTheTerminalBackAndAsksAgain() throws {
+  @Test func aStoppedPromptRestoresTheTerminalAndPromptsAgain() throws {
     try initialize()
-    // A process alone in its session is not stopped by the terminal: the shell must stay, as a parent.
+    // The terminal does not stop an orphaned process group, so the shell must remain as the parent.
     let terminal = try Pseudoterminal("set -m; secret set a; echo stopped; fg; true", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     #expect(!terminal.echoes)
@@ -84,36 +84,36 @@ import Testing
     try terminal.wait(for: "Value of a: ")
     #expect(!terminal.echoes)
     terminal.type("hunter2\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the value: ")
     terminal.type("hunter2\n")
     #expect(try terminal.end() == 0)
     #expect(terminal.echoes)
     #expect(try value("a") == "hunter2")
   }
 
-  @Test func aLineThatTheTerminalCutsIsRefused() throws {
+  @Test func aLineThatTheTerminalTruncatesIsRefused() throws {
     try initialize()
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     terminal.type(String(repeating: "x", count: 5000) + "\n")
     #expect(try terminal.end() == 64)
-    #expect(terminal.seen.contains("this one was cut off"))
+    #expect(terminal.seen.contains("so the terminal cut it off"))
     #expect(try sandbox.shell("secret get a").status == 1)
   }
 
-  @Test func theLongestLineIsTakenWhole() throws {
+  @Test func theLongestLineIsReadCompletely() throws {
     try initialize()
     let text = String(repeating: "x", count: 4094)
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
     terminal.type(text + "\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the value: ")
     terminal.type(text + "\n")
     #expect(try terminal.end() == 0)
     #expect(try value("a") == text)
   }
 
-  @Test func thePromptIsOnTheTerminalAndThePipesAreFree() throws {
+  @Test func promptsUseTheTerminalAndNotThePipes() throws {
     try passphraseVault()
     let terminal = try Pseudoterminal(
       "printf piped | secret set a >out 2>err; secret get a > value", in: sandbox)
@@ -127,7 +127,7 @@ import Testing
     #expect(!terminal.seen.contains("horse"))
   }
 
-  @Test func aWrongPassphraseIsItsOwnFailure() throws {
+  @Test func aWrongPassphraseIsRefused() throws {
     try passphraseVault()
     let terminal = try Pseudoterminal("secret get a", in: sandbox)
     try terminal.wait(for: "Passphrase for ")
@@ -136,7 +136,7 @@ import Testing
     #expect(!terminal.seen.contains("wrong\n"))
   }
 
-  @Test func nobodyIsAskedWhereTheVaultHasNoPassphrase() throws {
+  @Test func aVaultWithoutAPassphraseCausesNoPrompt() throws {
     try initialize()
     #expect(try sandbox.shell("rm ../home/config/coffer/config").status == 0)
     let terminal = try Pseudoterminal("secret get a", in: sandbox)
@@ -144,7 +144,7 @@ import Testing
     #expect(!terminal.seen.contains("Passphrase"))
   }
 
-  @Test func nobodyIsAskedWhereThatIsForbidden() throws {
+  @Test func promptsCanBeDisabled() throws {
     try passphraseVault()
     for command in ["secret get a", "secret set a", "secret init --vault V --passphrase"] {
       let terminal = try Pseudoterminal("COFFER_NO_PROMPT=1 \(command)", in: sandbox)
@@ -159,12 +159,12 @@ import Testing
     try terminal.wait(for: "New passphrase for ")
     #expect(!terminal.echoes)
     terminal.type("correct horse\n")
-    try terminal.wait(for: "The same again: ")
+    try terminal.wait(for: "Repeat the passphrase: ")
     terminal.type("correct horse\n")
     #expect(try terminal.end() == 0)
   }
 
-  @Test func aTerminalGetsALineFeedAndNothingItMightObey() throws {
+  @Test func aTerminalGetsALineFeedAndNoControlCharacters() throws {
     try initialize()
     #expect(
       try sandbox.shell("printf hunter2 | secret set plain; printf 'a\\033[31m' | secret set colour").status
@@ -184,24 +184,16 @@ import Testing
     for name in ["colour", "binary"] {
       let (text, status) = try seen("secret get \(name)")
       #expect(status == 64)
-      #expect(text.contains("The value has bytes that a terminal might obey."))
+      #expect(text.contains("The value contains control characters or binary data."))
       #expect(!text.contains("\u{1B}"))
     }
     #expect(try sandbox.shell("printf x | secret set \"$(printf 'n\\033[31m')\"").status == 0)
     #expect(try seen("secret list n") == ("n\\u{1B}[31m\r\n", 0))
   }
 
-  @Test func nobodyIsAskedForAValueThatCannotBeStored() throws {
+  @Test func aValueThatCannotBeStoredIsNotPromptedFor() throws {
     let terminal = try Pseudoterminal("secret --vault nosuch set a", in: sandbox)
     #expect(try terminal.end() == 66)
     #expect(!terminal.seen.contains("Value"))
-  }
-
-  @Test(arguments: ["\u{3}", "\u{1C}"]) func anInterruptedTourLeavesNothing(_ key: String) throws {
-    let terminal = try Pseudoterminal("exec secret demo", in: sandbox)
-    try terminal.wait(for: "$ secret get github-token")
-    terminal.type(key)
-    #expect(try terminal.end() == (key == "\u{3}" ? -SIGINT : -SIGQUIT))
-    #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.directory + "/tmp").isEmpty)
   }
 }

@@ -2,12 +2,12 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A command on a terminal of its own, and a person's hands and eyes on it.
+/// A command on a terminal of its own, with input and output for a test.
 final class Pseudoterminal {
   private let controller: Int32
   private let child: ChildProcess
   var process: pid_t { child.id }
-  /// Everything that was shown.
+  /// The output so far.
   private(set) var seen = ""
 
   /// Runs a shell command with the terminal as its controlling terminal and standard streams.
@@ -49,7 +49,7 @@ final class Pseudoterminal {
     }
   }
 
-  /// Reads until `text` was shown after what an earlier wait was for.
+  /// Reads until `text` appears after the text of an earlier wait.
   func wait(for text: String) throws {
     let start = waited
     try #require(
@@ -62,7 +62,8 @@ final class Pseudoterminal {
     set { waitedCount = seen.utf8.distance(from: seen.startIndex, to: newValue) }
   }
 
-  /// Waits for the command's end, and returns its status: the exit status, or minus the signal that ended it.
+  /// Waits for the command's end. Returns the exit status, or minus the number of the signal that ended the
+  /// command.
   func end() throws -> Int32 {
     var status: Int32?
     let ended = pump {
@@ -70,11 +71,11 @@ final class Pseudoterminal {
       return status != nil
     }
     try #require(ended, "the command did not end; it showed: \(seen)")
-    _ = pump(seconds: 0.2) { false }  // what is left to read
+    _ = pump(seconds: 0.2) { false }  // reads the remaining output
     return status ?? -1
   }
 
-  /// Reads until `condition` holds; gives up after a minute, which is a hang.
+  /// Reads until `condition` holds, or for `seconds`. Returns whether the condition holds.
   private func pump(seconds: Double = 60, until condition: () -> Bool) -> Bool {
     let end = ContinuousClock.now + .seconds(seconds)
     while !condition() {
@@ -86,7 +87,7 @@ final class Pseudoterminal {
       if count > 0 {
         seen += String(decoding: buffer[..<count], as: UTF8.self)
       } else {
-        usleep(10_000)  // the other side is closed: EIO until someone opens it again
+        usleep(10_000)  // EIO, because the other side is closed
       }
     }
     return true

@@ -11,14 +11,14 @@ import Testing
     }.joined(separator: " ")
   }
 
-  @Test func globalOptionsMoveBehindTheCommand() {
+  @Test func globalOptionsAreMovedBehindTheCommand() {
     #expect(arranged("--vault V set NAME") == "set --vault V NAME")
     #expect(arranged("--vault=V --json -s S list P") == "list --vault=V --json -s S P")
     #expect(arranged("-sS get NAME") == "get -sS NAME")
     #expect(arranged("--backend vault key list --all") == "key list --backend vault --all")
   }
 
-  @Test func nothingElseMoves() {
+  @Test func otherArgumentsAreNotMoved() {
     #expect(arranged("get --vault V NAME") == "get --vault V NAME")
     #expect(arranged("run -s S -- env --vault V") == "run -s S -- env --vault V")
     #expect(arranged("--vault V run -- get -- -s") == "run --vault V -- get -- -s")
@@ -36,7 +36,7 @@ import Testing
     ("30s", 1_000_000_030), ("2m", 1_000_000_120), ("1h", 1_000_003_600), ("1d", 1_000_086_400),
     ("1w", 1_000_604_800), ("2001-09-10", 1_000_080_000), ("2001-09-09T01:46:41Z", 1_000_000_001),
     ("2001-09-09T03:46:41+02:00", 1_000_000_001),
-  ]) func moment(_ text: String, _ seconds: Double) {
+  ]) func validTime(_ text: String, _ seconds: Double) {
     #expect(TimeText.moment(text, now: now) == Date(timeIntervalSince1970: seconds))
   }
 
@@ -44,20 +44,20 @@ import Testing
     "", "d", "0d", "-1d", "1", "1y", "1.5h", "d1", "99999999999999999999d", "9223372036854775807w", "37000d",
     "yesterday", "2001-13-01", "2001-02-30", "2001-02-30T00:00:00Z", "2001-01-01T24:00:00Z", "2001-01-01x",
     "T",
-  ]) func noMoment(_ text: String) {
+  ]) func invalidTime(_ text: String) {
     #expect(TimeText.moment(text, now: now) == nil)
   }
 }
 
 @Suite struct PrintableTextTests {
-  @Test func whatATerminalObeysIsSpeltOut() {
+  @Test func controlCharactersAreEscaped() {
     #expect(
       "a\u{1B}[31mb\u{7}\r\n\t\u{7F}\u{9B}\u{202E}".printable
         == #"a\u{1B}[31mb\u{7}\r\n\t\u{7F}\u{9B}\u{202E}"#)
     #expect("\r\n".printable == #"\r\n"#)
   }
 
-  @Test func everythingElseStays() {
+  @Test func otherCharactersAreKept() {
     let text = #"naïve “quotes” \n 秘密 🔑 /a b"#
     #expect(text.printable.utf8.elementsEqual(text.utf8))
     #expect("e\u{301}".printable.utf8.elementsEqual("e\u{301}".utf8))
@@ -68,7 +68,7 @@ import Testing
   @Test(arguments: [
     ("secret://s/a", "s", "a"), ("secret://com.example/a%2Fb", "com.example", "a/b"),
     ("secret://%25/%c3%A9", "%", "é"),
-  ]) func valid(_ text: String, _ service: String, _ account: String) throws {
+  ]) func validReference(_ text: String, _ service: String, _ account: String) throws {
     let identifier = try #require(try SecretReference(text)).identifier
     #expect(identifier.service == service)
     #expect(identifier.account == account)
@@ -78,18 +78,18 @@ import Testing
     "secret://", "secret://s", "secret://s/", "secret:///a", "secret://s/a/b", "secret://s/%",
     "secret://s/%2",
     "secret://s/%zz", "secret://s/%FF", "secret://s/%00",
-  ]) func invalid(_ text: String) {
+  ]) func invalidReference(_ text: String) {
     #expect(throws: (any Error).self) { try SecretReference(text) }
   }
 
-  @Test func anythingElseIsAName() throws {
+  @Test func otherTextIsNotAReference() throws {
     #expect(try SecretReference("Secret://s/a") == nil)
     #expect(try SecretReference("a") == nil)
   }
 }
 
 @Suite struct NearNameTests {
-  @Test func onlyWhatIsNear() {
+  @Test func onlySimilarNamesAreSuggested() {
     let names = ["github-token", "gitlab-token", "db"]
     #expect(MissingSecret.nearest(to: "github-tokne", among: names) == "github-token")
     #expect(MissingSecret.nearest(to: "GITHUB-TOKEN", among: names) == "github-token")
@@ -103,7 +103,7 @@ import Testing
 @Suite struct WordListTests {
   private let words = WordList.words().map { String(decoding: $0, as: UTF8.self) }
 
-  @Test func wordsAreManyAndShortAndOfPlainLetters() {
+  @Test func thereAre2048WordsOf3To7LowerCaseLetters() {
     #expect(words.count == 2048)
     #expect(
       words.allSatisfy {
@@ -111,20 +111,19 @@ import Testing
       })
   }
 
-  @Test func noWordBeginsAnother() {
-    // In order, a word's continuations come right behind it.
+  @Test func noWordIsThePrefixOfAnother() {
+    // In alphabetical order, words with a common prefix are adjacent.
     #expect(words == words.sorted())
     #expect(zip(words, words.dropFirst()).allSatisfy { !$1.hasPrefix($0) })
   }
 }
 
-@Suite struct RandomNumbersTests {
-  @Test func eachHasTheSameChance() {
-    // Of 40,000 numbers, the first 25,536 would come twice as often where random 16 bits are just divided: 15,585
-    // times of 20,000, in place of 12,768 and a few dozen more or less.
-    var numbers = RandomNumbers(below: 40_000)
+@Suite struct SecureRandomTests {
+  @Test func everyNumberHasTheSameProbability() {
+    // A remainder of 16 random bits would favor the first 25,536 of 40,000 numbers: 15,585 of 20,000 draws
+    // instead of 12,768, whose standard deviation is 68.
     var count = 0
-    for _ in 0..<20_000 where numbers.next() < 25_536 { count += 1 }
+    for _ in 0..<20_000 where SecureRandom.number(below: 40_000) < 25_536 { count += 1 }
     #expect(abs(count - 12_768) < 1000)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CofferTool
 
-/// `run --redact` on a terminal: the command must not notice it.
+/// `run --redact` on a terminal, which the command does not notice.
 @Suite struct RedactionTests {
   private let sandbox: Sandbox
 
@@ -42,20 +42,20 @@ import Testing
     try terminal.wait(for: "ready")
     terminal.type(key)
     try terminal.wait(for: "caught")
-    usleep(300_000)  // for a second one to come, if it did
+    usleep(300_000)  // long enough for a second signal to arrive
     kill(terminal.process, SIGTERM)
     #expect(try terminal.end() == -SIGTERM)
     #expect(terminal.seen.components(separatedBy: "caught").count == 2)
   }
 
-  @Test func whatIsTypedGoesToTheCommand() throws {
+  @Test func theCommandReadsTheTerminal() throws {
     let terminal = try run("read line; echo \"got $line and $A\"; exit 7")
     terminal.type("this\n")
     #expect(try terminal.end() == 7)
     #expect(terminal.seen.contains("got this and [A]\r\n"))
   }
 
-  @Test func stoppedTheWholeJobStops() throws {
+  @Test func stoppingTheJobStopsTheToolAndTheCommand() throws {
     let terminal = try Pseudoterminal(
       "set -m; secret run --redact --set A=a -- sh -c 'echo ready; read line; echo \"$line $A\"'; echo stopped; fg; true",
       in: sandbox)
@@ -67,21 +67,21 @@ import Testing
     #expect(try terminal.end() == 0)
   }
 
-  private func masked(_ text: String, _ chunk: Int, _ values: [String]) -> String {
+  private func redacted(_ text: String, _ chunk: Int, _ values: [String]) -> String {
     var output = OutputRedactor(
       values.enumerated().flatMap { OutputRedactor.patterns(for: SecretBytes(copying: $1), named: "\($0)") })
     var shown: [UInt8] = []
     let bytes = Array(text.utf8)
     for start in stride(from: 0, to: bytes.count, by: chunk) {
-      shown += output.pass(bytes[start..<min(start + chunk, bytes.count)])
+      shown += output.redact(bytes[start..<min(start + chunk, bytes.count)])
     }
     return String(decoding: shown + output.finish(), as: UTF8.self)
   }
 
-  @Test(arguments: 1...40) func noEdgeBetweenReadsLetsAValueThrough(_ chunk: Int) {
+  @Test(arguments: 1...40) func aValueSplitBetweenReadsIsRedacted(_ chunk: Int) {
     let text = "aaab aaaab hunter2 hunhunter2er2 aHVudGVyMg== aHVudGVyMgo= hunter2-long hunter2-lon hunt"
     #expect(
-      masked(text, chunk, ["aaab", "hunter2", "hunter2-long"])
+      redacted(text, chunk, ["aaab", "hunter2", "hunter2-long"])
         == "[0] a[0] [1] hun[1]er2 [1] [1] [2] [1]-lon hunt")
   }
 }

@@ -1,18 +1,19 @@
 import Foundation
 
-/// A script of commands and what each must do.
+/// A script of commands with the expected result of each.
 ///
 /// ```
 /// # A comment.
-/// $ secret get NAME         a command for the shell; further lines of it begin with two blanks
+/// $ secret get NAME         a shell command; its further lines begin with two spaces
 /// < a line of its standard input
 /// > a line of its standard output
 /// ! a line of its standard error
-/// ? 64                      its exit status, where it is not 0
+/// ? 64                      its exit status, if it is not 0
 /// ```
 ///
-/// Output that is not mentioned must be empty. In expected lines `*` stands for any characters, `{dir}` for the
-/// private directory, a final `\` for a missing line feed, and a line `...` for any number of lines.
+/// Without expected lines, an output must be empty. In expected lines, `*` stands for any characters, `{dir}`
+/// for the private directory, a final `\` for a missing line feed, and the line `...` for any number of
+/// lines.
 struct Scenario {
   struct Step {
     let line: Int
@@ -47,7 +48,7 @@ struct Scenario {
     }
   }
 
-  /// The bytes that lines stand for.
+  /// The text that the lines of a script stand for.
   static func text(_ lines: [String]) -> String {
     let joined = lines.map { $0 + "\n" }.joined()
     return joined.hasSuffix("\\\n") ? String(joined.dropLast(2)) : joined
@@ -55,7 +56,7 @@ struct Scenario {
 
   static func matches(_ actual: String, _ expected: [String], directory: String) -> Bool {
     let wanted = text(expected).replacingOccurrences(of: "{dir}", with: directory)
-    // By scalars: CR and LF in a row would be one character.
+    // By scalars, because CR followed by LF is a single character.
     func lines(_ text: String) -> [Substring] {
       text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
     }

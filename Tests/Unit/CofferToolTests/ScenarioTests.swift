@@ -2,8 +2,8 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Every file in `Scenarios`, each in a private directory of its own, against the built program.
-/// `COFFER_WITHOUT_SCENARIOS` names those to leave out.
+/// Every file in `Scenarios`, each in a private directory, with the built program. `COFFER_WITHOUT_SCENARIOS`
+/// lists the files to leave out.
 @Suite struct ScenarioTests {
   private static let directory = (#filePath as NSString).deletingLastPathComponent + "/Scenarios"
 
@@ -12,7 +12,7 @@ import Testing
     var leftOut = Set(
       ProcessInfo.processInfo.environment["COFFER_WITHOUT_SCENARIOS"]?.split(separator: " ") ?? [])
     #if !Keyring
-    // These say what a keyring that is built in says.
+    // These expect messages of the keyring backend.
     leftOut.formUnion(["backend-keyring.txt", "doctor.txt", "key-change.txt"])
     #endif
     return names.filter { !leftOut.contains($0[...]) }.sorted()
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aMismatchIsSeen() {
+  @Test func aMismatchIsDetected() {
     #expect(Scenario.matches("a\nb\n", ["a", "b"], directory: ""))
     #expect(Scenario.matches("a\nb\nc\n", ["...", "c"], directory: ""))
     #expect(Scenario.matches("abc", ["a*\\"], directory: ""))

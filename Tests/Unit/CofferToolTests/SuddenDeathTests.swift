@@ -2,12 +2,13 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Commands that are killed, however early or late: all of a change is there or nothing, and no value lies about.
+/// Commands that are killed at various moments. A change is complete or absent, and no value is left in a
+/// file.
 @Suite struct SuddenDeathTests {
   private static let canary = "canary-51c7e0d93ab846f2"
   private let sandbox: Sandbox
 
-  /// A vault with a key file and the passphrase “old”, which is in p, and one secret.
+  /// Creates a vault with one secret, a key file, and the passphrase “old”, which is in the file p.
   init() throws {
     sandbox = try Sandbox()
     try perform(
@@ -19,8 +20,8 @@ import Testing
     try #require(result.status == 0, "\(command): \(result.outputText)\(result.errorText)")
   }
 
-  /// Runs `command` to its end, and then kills it at moments that are spread over the time which that took. Before
-  /// each run the vault is what `preparation` makes of that of `init`; after it, `check` prints what is wrong.
+  /// Runs `command` to its end, and then kills it at moments spread over that duration. Before each run, the
+  /// vault is in the state after `preparation`. After each run, `check` prints the problems that it finds.
   private func kill(_ command: String, preparation: String = ":", check: String) throws {
     try perform("\(preparation) && cp -a ../home ../before")
     let clock = ContinuousClock()
@@ -42,7 +43,7 @@ import Testing
       }
       if turn < 0 {
         duration = clock.now - start
-        try #require(status == 0, "\(command) fails when nobody kills it")
+        try #require(status == 0, "\(command) fails even if it is not killed")
       } else if status == -SIGKILL {
         killed += 1
       }
@@ -56,13 +57,13 @@ import Testing
     #expect(killed > 0)
   }
 
-  /// Whoever has the key file or the passphrase `file` holds opens the vault, and finds what was in it.
+  /// Checks that the key file, and the passphrase in `file`, open the vault and that it has its secret.
   private func opens(_ file: String) -> String {
     "test \"$(secret get a)\" = x || echo key; "
       + "test \"$(XDG_CONFIG_HOME=$PWD/none COFFER_PASSPHRASE_FILE=\(file) secret get a)\" = x || echo passphrase; "
   }
 
-  /// Nothing but the key file K opens it, if that does.
+  /// Reads the secret with the key file K alone.
   private let withK = "XDG_CONFIG_HOME=$PWD/none COFFER_KEY_FILE=../home/K secret get a"
 
   @Test func keyAdd() throws {
@@ -94,7 +95,7 @@ import Testing
     try kill("COFFER_PASSPHRASE_FILE=p secret rekey", check: opens("p"))
   }
 
-  /// A shell's command that prints lines of a .env file, with the canary only when it runs.
+  /// A shell command that prints the lines of a .env file. The canary appears only in its output.
   private var lines: String {
     let halves = (Self.canary.prefix(10), Self.canary.dropFirst(10))
     return "seq 400 | sed 's/.*/N&=\(halves.0)/' | sed 's/$/\(halves.1)/'"
@@ -113,7 +114,7 @@ import Testing
       "secret copy --from vault --to vault:../home/data/copy",
       preparation: "secret init --vault ../home/data/copy --key-file ../home/L 2>/dev/null && "
         + "\(lines) | head -40 | secret import - 2>/dev/null",
-      // What is there is right, and the rest comes when it is run again.
+      // The copied secrets are correct, and a second run copies the others.
       check: "secret --vault ../home/data/copy verify > /dev/null; "
         + "secret --vault ../home/data/copy list | while read -r name; do test \"$(secret --vault ../home/data/copy "
         + "get $name)\" = \"$(secret get $name)\" || echo $name; done; "
@@ -122,7 +123,7 @@ import Testing
   }
 
   @Test func editing() throws {
-    // A runtime directory in memory, of this test's alone.
+    // A runtime directory in memory that only this test uses.
     let memory = "/dev/shm/" + (sandbox.directory as NSString).lastPathComponent
     try FileManager.default.createDirectory(
       atPath: memory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -132,7 +133,7 @@ import Testing
     sandbox.environment["EDITOR"] = "printf %s%s \(halves.0) \(halves.1) >"
     try kill(
       "secret edit a",
-      // What is left in memory is named by doctor, and on the disk there is nothing.
+      // `doctor` reports a value that is left in memory, and there is none on the disk.
       check:
         "case $(secret get a) in x|\(halves.0)\(halves.1)) ;; *) echo value;; esac; secret doctor > said; "
         + "for d in $XDG_RUNTIME_DIR/secret-edit-*; do test ! -e $d || grep -q -F $d said || echo $d; rm -rf $d; done"

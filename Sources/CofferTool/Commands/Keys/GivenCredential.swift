@@ -1,7 +1,6 @@
 internal import Coffer
-internal import Synchronization
 
-/// A credential that somebody has given already.
+/// A credential source with a credential that is already known.
 struct GivenCredential: VaultCredentialSource {
   let name: String
   private let secret: SharedSecret
@@ -21,29 +20,5 @@ struct GivenCredential: VaultCredentialSource {
 
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     isPassphrase ? .passphrase(secret.bytes.copy()) : .key(secret.bytes.copy())
-  }
-}
-
-/// The prompt for a passphrase, asked once at most: a change of the keys needs every credential several times.
-final class RememberedPrompt: VaultCredentialSource {
-  private struct State {
-    var mayAsk = true
-    var answer: SharedSecret?
-  }
-  private let state = Mutex(State())
-  private let prompt = PassphrasePrompt()
-
-  var name: String { prompt.name }
-
-  /// From now on there is only what was answered.
-  func stopAsking() { state.withLock { $0.mayAsk = false } }
-
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    let (mayAsk, answer) = state.withLock { ($0.mayAsk, $0.answer) }
-    if let answer { return .passphrase(answer.bytes.copy()) }
-    guard mayAsk, let entered = try prompt.credential(for: vault) else { return nil }
-    let kept = SharedSecret(entered.secret.copy())
-    state.withLock { $0 = State(mayAsk: false, answer: kept) }
-    return .passphrase(kept.bytes.copy())
   }
 }

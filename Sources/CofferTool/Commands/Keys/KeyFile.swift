@@ -1,66 +1,33 @@
 internal import Coffer
-internal import Glibc
+internal import CofferSystem
 
-/// A file with the text of a vault's key, for its owner only.
+/// A file with the text of a vault's key.
 struct KeyFile {
+  /// The largest file that is read, in bytes. The text of a key has 62.
+  private static let maximumSize = 4096
+
   let path: String
 
-  /// The key in the file, or `nil` where there is no file. Throws `.invalidKey` where it holds something else,
-  /// `.denied` where others may read it.
+  /// The key in the file, or `nil` if there is no file. Throws `.invalidKey` if the text is not a key, and
+  /// `.denied` if other users can read the file.
   func key() throws(SecretError) -> SecretBytes? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-    if descriptor < 0 {
-      let code = errno
-      if code == ENOENT || code == ENOTDIR { return nil }
-      throw SecretError(
-        code == EACCES ? .denied : .io,
-        "The key file \(path) cannot be opened: \(systemMessage(code))."
-      )
+    guard let text = try PrivateFile.read(path, as: "The key file \(path)", limit: Self.maximumSize) else {
+      return nil
     }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw SecretError(
-        .invalidKey,
-        "The key file \(path) is not a regular file.",
-        advice: "Name another with --key-file."
-      )
-    }
-    if status.st_mode & 0o077 != 0 {
-      throw SecretError(
-        .denied,
-        "The key file \(path) is open to other users.",
-        advice: "If nobody else can have read it, close it with chmod 600; otherwise make a new key."
-      )
-    }
-    return try VaultKey.parse(try ValueInput.readAll(descriptor, named: path))
+    return try VaultKey.parse(text)
   }
 
-  /// Makes the file, and directories for it as needed, and returns when it has reached the disk. Throws
-  /// `.alreadyExists` where the path names anything, and leaves nothing behind when it throws.
+  /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws
+  /// `.alreadyExists` if the path exists. If it throws, there is no file.
   func create(_ key: borrowing SecretBytes) throws(SecretError) {
-    try Directory.create(Directory.parent(of: path))
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    if descriptor < 0 {
-      let code = errno
-      throw SecretError(
-        code == EEXIST ? .alreadyExists : code == EACCES || code == EROFS ? .denied : .io,
-        "The key file \(path) cannot be made: \(systemMessage(code))."
-      )
+    try PrivateDirectory.create(Path.parent(of: path))
+    let text = VaultKey.text(of: key)
+    let line = SecretBytes(count: text.count + 1) { block in
+      text.withBytes { $0.withUnsafeBytes { block.copyMemory(from: $0) } }
+      block[text.count] = UInt8(ascii: "\n")
     }
-    defer { close(descriptor) }
-    do throws(SecretError) {
-      try VaultKey.text(of: key).withBytes { bytes throws(SecretError) in
-        try writeAll(bytes, to: descriptor, named: path)
-      }
-      try writeAll("\n".utf8.span, to: descriptor, named: path)
-      guard fchmod(descriptor, 0o600) == 0, fsync(descriptor) == 0 else {
-        throw SecretError(.io, "The key file \(path) cannot be written: \(systemMessage(errno)).")
-      }
-      try Directory.sync(Directory.parent(of: path))
-    } catch {
-      unlink(path)
-      throw error
+    try line.withBytes { bytes throws(SecretError) in
+      try PrivateFile.write(bytes, to: path, replacing: false)
     }
   }
 }

@@ -1,26 +1,27 @@
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
-/// A vault whose keys are to be changed, and what opens its slots.
+/// An unlocked vault whose key slots a command changes, with the credentials for them.
 struct KeySlotEditor {
   let vault: VaultBackend
   let description: VaultDescription
   let configuration: CofferConfiguration
   private let keyFiles: [String]
 
-  /// Opens the vault. `keyFiles` are further ones, whose keys its slots may have.
-  init(_ global: GlobalOptions, keyFiles: [String] = []) throws {
-    let path = try global.vaultStore(toBe: "given other keys").path
+  /// Unlocks the vault. `keyFiles` are key files of further slots.
+  init(_ options: BackendOptions, keyFiles: [String] = []) throws {
+    let path = try options.openVault(requirement: "Only a vault has key slots").path
     configuration = CofferConfiguration.current()
     self.keyFiles = keyFiles
     let prompt = RememberedPrompt()
     vault = configuration.vault(at: path, extraSources: configuration.mayPrompt ? [prompt] : [])
     try vault.unlock()
-    prompt.stopAsking()
+    prompt.stopPrompting()
     description = try VaultBackend.describe(path: path)
   }
 
-  /// A vault that was opened otherwise.
+  /// Uses a vault with other credentials.
   init(vault: VaultBackend, description: VaultDescription, configuration: CofferConfiguration) {
     self.vault = vault
     self.description = description
@@ -28,21 +29,21 @@ struct KeySlotEditor {
     keyFiles = []
   }
 
-  /// The slot whose id begins with `text`.
-  func slot(_ text: String) throws -> VaultKeySlot {
-    let found = description.keySlots.filter { $0.id.hasPrefix(text.lowercased()) }
-    guard text.utf8.count >= 4, let slot = found.first, found.count == 1 else {
+  /// The slot whose id begins with `prefix`.
+  func slot(_ prefix: String) throws -> VaultKeySlot {
+    let found = description.keySlots.filter { $0.id.hasPrefix(prefix.lowercased()) }
+    guard prefix.utf8.count >= 4, let slot = found.first, found.count == 1 else {
       throw Failure.usage(
-        "“\(text)” is not the beginning of one key slot's id, of 4 characters at least. See secret key list."
+        "“\(prefix)” does not identify a key slot. Write 4 or more characters of its id, as secret key list prints it."
       )
     }
     return slot
   }
 
-  /// The credentials of the slots that stay under a new master key, each of which needs its own: beside the
-  /// vault's own sources, from the key files that were named, and from a person. Throws `.locked` where one
-  /// cannot be had, and `.wrongKey` where what was entered is not the slot's.
-  func credentials(of staying: [VaultKeySlot]) throws -> [any VaultCredentialSource] {
+  /// The credentials of `slots`, beyond the vault's own credential sources: from the key files and from
+  /// prompts. Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open
+  /// its slot.
+  func credentials(of slots: [VaultKeySlot]) throws -> [any VaultCredentialSource] {
     var sources: [any VaultCredentialSource] = []
     for path in keyFiles {
       guard let key = try KeyFile(path: path).key() else {
@@ -51,13 +52,13 @@ struct KeySlotEditor {
       sources.append(GivenCredential(key: key, named: path))
     }
     var opened = try vault.keySlots(openedBy: sources)
-    for slot in staying where !opened.contains(slot.id) {
-      sources.append(try ask(for: slot))
+    for slot in slots where !opened.contains(slot.id) {
+      sources.append(try prompt(for: slot))
       opened = try vault.keySlots(openedBy: sources)
       if !opened.contains(slot.id) {
         throw SecretError(
           .wrongKey,
-          "That is not what opens the key slot \(slot.summary), and nothing was changed.",
+          "The entry does not open the key slot \(slot.summary), and nothing was changed.",
           advice: "Try again."
         )
       }
@@ -65,12 +66,12 @@ struct KeySlotEditor {
     return sources
   }
 
-  private func ask(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
-    guard configuration.mayPrompt, Terminal.isThere else {
+  private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
+    guard configuration.mayPrompt, Terminal.isAvailable else {
       throw SecretError(
         .locked,
-        "Every key slot that stays must be opened for this, and nothing opens \(slot.summary).",
-        advice: "Name a key's file with --key-file, set COFFER_PASSPHRASE_FILE, or do it on a terminal."
+        "A credential is required for each remaining key slot, and there is none for \(slot.summary).",
+        advice: "Name its key file with --key-file, set COFFER_PASSPHRASE_FILE, or use a terminal."
       )
     }
     switch slot.kind {
@@ -83,39 +84,38 @@ struct KeySlotEditor {
     default:
       throw SecretError(
         .unsupportedVersion,
-        "The key slot \(slot.summary) was made by a later version.",
-        advice: "Use that version for this."
+        "The key slot \(slot.summary) was created by a later version.",
+        advice: "Use that version."
       )
     }
   }
 
-  /// What the kernel keeps is of no use after the master key was changed.
-  func forgetKept() {
+  /// Removes the master key that `unlock` kept, which no longer opens the vault.
+  func forgetKeptKey() {
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
   }
 
-  /// A new passphrase: asked for twice, or from a pipe by the rule of `set`.
+  /// A new passphrase, from two prompts or from a pipe as in `set`.
   func newPassphrase() throws -> SecretBytes {
     let input = ValueInput()
     let passphrase: SecretBytes
-    if input.asksPerson {
-      guard configuration.mayPrompt, Terminal.isThere else {
-        throw Failure.usage("There is no new passphrase, and nobody may be asked. Use a pipe.")
+    if input.isPrompt {
+      guard configuration.mayPrompt, Terminal.isAvailable else {
+        throw Failure.usage("There is no new passphrase, and a prompt is not possible. Use a pipe.")
       }
       passphrase = try PassphrasePrompt.new(for: vault.path)
     } else {
       passphrase = try input.read(for: "")
     }
     if passphrase.isEmpty {
-      throw Failure.usage(
-        "The new passphrase is empty, and nothing was changed. Give it by the prompt or a pipe.")
+      throw Failure.usage("The new passphrase is empty, and nothing was changed. Use a prompt or a pipe.")
     }
     return passphrase
   }
 
-  /// Adds a slot with the key of a file, which is made where there is none.
+  /// Adds a slot with the key in a file, which is created if it does not exist.
   func addKeyFile(_ path: String, label: String) throws -> (slot: VaultKeySlot, isNew: Bool, path: String) {
-    let file = KeyFile(path: try Directory.absolute(path))
+    let file = KeyFile(path: try Path.absolute(path))
     if let key = try file.key() { return (try vault.addKeySlot(.key(key), label: label), false, file.path) }
     let key = VaultKey.generate()
     try file.create(key)
@@ -129,11 +129,11 @@ struct KeySlotEditor {
 }
 
 extension VaultKeySlot {
-  /// What is enough of the id to name the slot.
+  /// The part of the id that commands print.
   var shortID: String { String(id.prefix(12)) }
 
   var kindName: String { kind.description }
 
-  /// For messages: the label is anyone's to choose.
+  /// The slot in a message. Escapes the label, which anyone can choose.
   var summary: String { "\(shortID) (\(kindName)\(label.isEmpty ? "" : ", “\(label.printable)”"))" }
 }

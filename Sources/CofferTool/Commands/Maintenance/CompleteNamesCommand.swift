@@ -1,17 +1,17 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// For scripts of a person's own that offer names to choose from.
 struct CompleteNamesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "complete-names",
-    abstract: "Print the secrets' names where that needs no asking, and otherwise nothing.",
+    abstract: "Print the names of secrets for a completion script, if that requires no prompt.",
     shouldDisplay: false
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
   func run() throws {
-    try Output.standard.write(NameCompletion.names(global).map { $0 + "\n" }.joined())
+    let names = NameCompletion.names(in: global.serviceName, of: global.backend)
+    try Output.standard.write(names.map { $0 + "\n" }.joined())
   }
 }

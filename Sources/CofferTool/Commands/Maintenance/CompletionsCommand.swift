@@ -3,18 +3,20 @@ internal import ArgumentParser
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
-    abstract: "Print a script that completes commands, options and names in a shell.",
+    abstract: "Print a shell script that completes commands, options and names.",
     discussion: """
-      bash: secret completions bash > ~/.local/share/bash-completion/completions/secret. zsh: … zsh > a directory of \
-      fpath/_secret. fish: … fish > ~/.config/fish/completions/secret.fish. Names are completed where the store opens \
-      without asking.
+      Install it with one of these commands:
+        secret completions bash > ~/.local/share/bash-completion/completions/secret
+        secret completions zsh > DIRECTORY/_secret, with a DIRECTORY of fpath
+        secret completions fish > ~/.config/fish/completions/secret.fish
+      Names are completed if the backend opens without a prompt.
       """
   )
 
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 
-    var parsers: CompletionShell {
+    var parserShell: CompletionShell {
       switch self {
       case .bash: .bash
       case .zsh: .zsh
@@ -27,6 +29,6 @@ struct CompletionsCommand: ParsableCommand {
   var shell: Shell
 
   func run() throws {
-    try Output.standard.write(SecretCommand.completionScript(for: shell.parsers) + "\n")
+    try Output.standard.write(SecretCommand.completionScript(for: shell.parserShell) + "\n")
   }
 }

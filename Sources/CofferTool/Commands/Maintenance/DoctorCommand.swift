@@ -4,10 +4,10 @@ internal import Coffer
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Say which store is used, why, what is wrong, and what to do next.",
+    abstract: "Print which backend is used and why, what is wrong, and what to do.",
     discussion: """
-      Changes nothing and asks nobody. The exit status is that of the first thing that is BAD; \
-      a note is something to know.
+      Changes nothing and never prompts. The exit status is that of the first line marked BAD. A line marked note is for \
+      information.
       """
   )
 
@@ -19,7 +19,7 @@ struct DoctorCommand: ParsableCommand {
     if format.json {
       try Output.standard.json(diagnosis.findings)
     } else {
-      // At once: a reader of the first line may be gone by the second.
+      // In one call: a reader such as head may leave after the first line.
       try Output.standard.write(diagnosis.findings.map(\.lines).joined())
     }
     if let bad = diagnosis.findings.first(where: \.isBad) {

@@ -1,15 +1,16 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inject",
-    abstract: "Fill the secret:// references in a template.",
+    abstract: "Replace the secret:// references in a template by their values.",
     discussion: """
-      A reference is secret://SERVICE/ACCOUNT, percent-encoded, alone or as {{ secret://SERVICE/ACCOUNT }}. Alone it \
-      ends before the first character that is none of letters, digits and -._~%; between braces it may hold any \
-      other. Values are put in verbatim: nothing is quoted for the format of the file. If one is missing, nothing is \
-      written. The file is made with mode 0600, and takes the place of what was there in one step.
+      A reference is secret://SERVICE/ACCOUNT, percent-encoded, alone or as {{ secret://SERVICE/ACCOUNT }}. Alone, it \
+      ends before the first character other than letters, digits and -._~%; in braces it may contain any character. \
+      Values are inserted verbatim, without quoting. If a secret does not exist, nothing is written. The output file \
+      has mode 0600 and replaces an existing file in one step.
       """
   )
 
@@ -17,26 +18,25 @@ struct InjectCommand: ParsableCommand {
 
   @Option(
     name: [.customShort("i"), .long],
-    help: ArgumentHelp("The template; default: standard input.", valueName: "path")
-  )
+    help: ArgumentHelp("The template. Default: standard input.", valueName: "path"), completion: .file())
   var input = "-"
 
   @Option(
     name: [.customShort("o"), .long],
-    help: ArgumentHelp("The file to write; default: standard output.", valueName: "path")
+    help: ArgumentHelp("The file to write. Default: standard output.", valueName: "path"), completion: .file()
   )
   var output: String?
 
-  @Flag(help: "Send any bytes to a terminal.")
+  @Flag(help: "Print any bytes to a terminal.")
   var force = false
 
   func run() throws {
     let template = try Template(try ValueInput.read(file: input))
-    let filled = try template.filled(from: try global.store())
-    if let output { return try PrivateFile.write(filled, to: output, replacing: true) }
+    let filled = try template.filled(from: try global.backend.open())
+    if let output { return try FileOutput.write(filled, to: output, replacing: true) }
     if Output.standard.isTerminal && !force && !filled.isPlainText {
       throw Failure.usage(
-        "The result has bytes that a terminal might obey. Use --output or a pipe, or add --force."
+        "The result contains control characters or binary data. Use --output or a pipe, or add --force."
       )
     }
     try Output.standard.write(filled)

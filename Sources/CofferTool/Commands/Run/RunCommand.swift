@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
 struct RunCommand: ParsableCommand {
@@ -7,22 +8,22 @@ struct RunCommand: ParsableCommand {
     commandName: "run",
     abstract: "Run a command with secrets in its environment.",
     discussion: """
-      All secrets are read first; if one is missing, nothing is run. Then the command takes this process's place, \
-      so that signals and the exit status are its own. The variables that open the vault are taken out of its \
-      environment. Where nothing is named, every secret of the service is given, as with --all: github-token as \
-      GITHUB_TOKEN.
+      Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
+      so that signals and the exit status are its own. The variables that open the vault are removed from its \
+      environment. Without --set, --file and --env-file, every secret of the service is passed, as with --all: \
+      github-token in GITHUB_TOKEN.
 
-      A file of --env-file has lines NAME=VALUE, with quotes and comments as usual; what some readers would \
-      expand is refused. A VALUE that is a reference, secret://SERVICE/ACCOUNT, stands for the secret. Later files go before earlier ones, and \
-      --set before all.
+      An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
+      A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
+      ones, and --set overrides all files.
 
-      With --file the variable holds the path of a file in memory, which the command and what inherits its open \
-      files can read, and which is gone with them.
+      With --file, the variable holds the path of a file in memory. The command, and processes that inherit its open \
+      files, can read it; it disappears when they end.
 
-      With --redact the command runs as a child, and what it prints on standard output and standard error is passed \
-      on with each value it was given, and the value's base64, as [VAR]. Values of fewer than \
-      \(OutputRedactor.minimumLength) bytes are not masked, nor parts of values, other encodings, and what it writes \
-      to files or to the terminal device. What may be the beginning of a value is shown when more has come.
+      With --redact, the command runs as a child. In its standard output and standard error, each value passed to it, \
+      and the value's base64, is replaced by [VAR]. Not redacted are values shorter than \
+      \(OutputRedactor.minimumLength) bytes, parts of values, other encodings, and output to files or to the terminal \
+      device. A possible beginning of a value is shown when more output follows.
       """
   )
 
@@ -32,7 +33,7 @@ struct RunCommand: ParsableCommand {
     name: .customLong("set"),
     parsing: .singleValue,
     help: ArgumentHelp(
-      "Give the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR; may be given several times.",
+      "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.",
       valueName: "var=name"
     )
   )
@@ -42,7 +43,7 @@ struct RunCommand: ParsableCommand {
     name: .customLong("file"),
     parsing: .singleValue,
     help: ArgumentHelp(
-      "Give the path of a file in memory with the secret in the variable VAR; may be given several times.",
+      "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.",
       valueName: "var=name"
     )
   )
@@ -51,26 +52,27 @@ struct RunCommand: ParsableCommand {
   @Option(
     parsing: .singleValue,
     help: ArgumentHelp(
-      "Give the variables of a dotenv file, its references resolved; may be given several times.",
+      "Pass the variables of a dotenv file, with references resolved. Repeat for more.",
       valueName: "path"
-    )
+    ),
+    completion: .file()
   )
   var envFile: [String] = []
 
-  @Flag(help: "Give every secret of the service, in variables of their names in upper case.")
+  @Flag(help: "Pass every secret of the service, in variables named after them in upper case.")
   var all = false
 
-  @Option(help: ArgumentHelp("What the variables of --all begin with.", valueName: "text"))
+  @Option(help: ArgumentHelp("The prefix of the variables of --all.", valueName: "text"))
   var prefix = ""
 
   @Flag(
     help: ArgumentHelp(
-      "Give nothing else but \(SecretEnvironment.pristine.joined(separator: ", ")) of the environment."
+      "Remove every other variable except \(SecretEnvironment.pristine.joined(separator: ", "))."
     )
   )
   var pristine = false
 
-  @Flag(help: "Mask the values in what the command prints.")
+  @Flag(help: "Redact the values in the command's output.")
   var redact = false
 
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
@@ -80,29 +82,34 @@ struct RunCommand: ParsableCommand {
     guard let program = command.first else {
       throw Failure.usage("There is no command to run. Write it after --.")
     }
-    let store = try global.store()
-    let environment = try gather(from: store)
-    let (patterns, unmasked) = (environment.patterns, environment.unmasked)
-    // Nothing ever moves what follows `--`: it is the end of this process's own arguments, byte for byte.
+    let environment = try environment(from: try global.backend.open())
+    let (patterns, unredacted) = (environment.patterns, environment.unredacted)
+    // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
+    // them.
     let arguments = CommandLine.unsafeArgv + (Int(CommandLine.argc) - command.count)
+    guard let file = arguments[0] else { return }
     try environment.apply(isPristine: pristine)
-    guard redact else { throw Self.replaceProcess(with: program, arguments) }
-
-    if !unmasked.isEmpty {
-      note(
-        "secret: Too short to be masked, and not masked: \(unmasked.joined(separator: ", "))."
-      )
+    guard redact else {
+      ProcessHardening.applied.lift()
+      execvp(file, arguments)
+      throw ForegroundChild.notStarted(program, errno)
     }
-    let child = try ForegroundChild(arguments, streams: try OutputRelay.outputs(masking: patterns))
+    if !unredacted.isEmpty {
+      note("secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+    }
+    let child = try ForegroundChild(named: program, streams: try OutputRelay.outputs(redacting: patterns)) {
+      spawn throws(SystemCallError) in
+      try spawn.start(arguments)
+    }
     throw ForegroundChild.end(as: try child.wait())
   }
 
-  /// Reads all that the command is to get. Throws where any of it is missing.
-  private func gather(from store: any SecretBackend) throws -> SecretEnvironment {
+  /// Reads the values for the command's environment. Throws if a secret does not exist.
+  private func environment(from backend: any SecretBackend) throws -> SecretEnvironment {
     var chosen = try assignments.map { try EnvironmentAssignment($0, global) }
     let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", global) }
     try EnvironmentAssignment.checkDistinct(chosen + inFiles)
-    // What was set by name goes before what a file says, and that before what comes by the dozen.
+    // Variables set by option override those of files, and those override the variables of --all.
     var named = Set((chosen + inFiles).map(\.variable))
     var environment = SecretEnvironment()
 
@@ -110,7 +117,10 @@ struct RunCommand: ParsableCommand {
     for path in envFile {
       for entry in try Dotenv.entries(in: ValueInput.read(file: path), of: path) {
         do throws(SecretError) { written[entry.name] = try entry.value.bytes.string() } catch {
-          throw Failure(.damaged, "\(path), line \(entry.line): the value is not UTF-8 text.")
+          throw Failure(
+            .damaged,
+            "The value on line \(entry.line) of \(path) is not UTF-8 text. Store it as a secret, and use --set."
+          )
         }
       }
     }
@@ -123,11 +133,11 @@ struct RunCommand: ParsableCommand {
     }
 
     if all || (assignments.isEmpty && files.isEmpty && envFile.isEmpty) {
-      let items = try store.items(inService: global.serviceName)
+      let items = try backend.items(inService: global.serviceName)
       if items.isEmpty {
         throw Failure(
           .noSuchSecret,
-          "There are no secrets in the service “\(global.serviceName)”, and nothing was run."
+          "There are no secrets in the service “\(global.serviceName)”, and the command was not run."
         )
       }
       let others = try items.map { try EnvironmentAssignment(item: $0, prefix: prefix) }
@@ -136,34 +146,14 @@ struct RunCommand: ParsableCommand {
       chosen += others
     }
 
-    for assignment in chosen {
-      try environment.add(try Self.value(of: assignment.identifier, in: store), as: assignment)
+    func value(of assignment: EnvironmentAssignment) throws -> SecretBytes {
+      guard let value = try backend.lookUp(assignment.identifier) else {
+        throw MissingSecret.failure(assignment.identifier, in: backend)
+      }
+      return value
     }
-    for assignment in inFiles {
-      try environment.addFile(try Self.value(of: assignment.identifier, in: store), as: assignment)
-    }
+    for assignment in chosen { try environment.add(try value(of: assignment), as: assignment) }
+    for assignment in inFiles { try environment.addFile(try value(of: assignment), as: assignment) }
     return environment
-  }
-
-  private static func value(
-    of identifier: SecretIdentifier,
-    in store: any SecretBackend
-  ) throws -> SecretBytes {
-    guard let value = try store.lookUp(identifier) else {
-      throw MissingSecret.failure(identifier, in: store)
-    }
-    return value
-  }
-
-  /// Executes the command with its arguments byte for byte as they came, and returns only what prevented it.
-  private static func replaceProcess(
-    with program: String,
-    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-  ) -> any Error {
-    ProcessHardening.raised.lower()
-    if let file = arguments[0] { execvp(file, arguments) }
-    let code = errno
-    note("secret: The command “\(program)” could not be started: \(systemMessage(code)).")
-    return ExitCode(code == ENOENT ? 127 : 126)
   }
 }

@@ -1,117 +1,98 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit",
-    abstract: "Change a secret's value with an editor.",
+    abstract: "Change a secret's value in an editor.",
     discussion: """
-      The editor is VISUAL, or EDITOR, or else vi, run by a shell. The value is in a file in memory meanwhile, not on \
-      a disk, and the file is overwritten and removed afterwards. Where the value had no line feed at its end, the one \
-      that editors add is dropped. If nothing was changed, or the editor fails, nothing is stored; if somebody else \
-      has changed the secret meanwhile, nothing is stored either, and the edited text is kept where the message says.
+      Runs the editor that VISUAL or EDITOR names, or else vi, through a shell. During editing, the value is in a file \
+      in memory, not on a disk; the file is then overwritten and removed. If the value did not end in a line feed, the \
+      line feed that editors append is dropped. Nothing is stored if the value is unchanged or the editor fails. If \
+      another process changes the secret during editing, nothing is stored either, and the message names the file with \
+      the edited text.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.")
+  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
   var name: String
 
-  @Flag(help: "Use the directory for temporary files where there is no storage in memory.")
+  @Flag(help: "Use the directory for temporary files if there is no file system in memory.")
   var insecureStorage = false
+
+  private static let interruptions = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let store = try global.store()
-    guard let value = try store.lookUp(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+    let backend = try global.backend.open()
+    guard let value = try backend.lookUp(identifier) else {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
 
-    // From here to the end of the file nothing may end this process without a word.
-    let signals = try BlockedSignals([SIGINT, SIGQUIT, SIGTERM, SIGHUP])
-    let file = try EditingFile(value, isInsecureAllowed: insecureStorage)
-    let edited: SecretBytes
-    do {
-      switch try Self.runEditor(on: file.path, mask: signals.previous) {
-      case .status(0): break
-      case .status(let status):
-        throw Failure(.refused, "The editor ended with status \(status), and nothing was stored.")
-      case .signal(let signal) where [SIGINT, SIGQUIT, SIGTERM, SIGHUP].contains(signal):
-        file.wipe()
-        throw ForegroundChild.end(as: .signal(signal))
-      case .signal(let signal):
-        throw Failure(.refused, "The editor was ended by signal \(signal), and nothing was stored.")
-      }
-      if let signal = try signals.come() {
-        file.wipe()
-        signals.deliver(signal)
-        throw Failure(.refused, "The editing was interrupted, and nothing was stored.")
-      }
-      edited = try Self.droppingAddedLineFeed(try file.value(), original: value)
-    } catch {
-      file.wipe()
-      throw error
-    }
-    if edited.isEqual(to: value) {
-      file.wipe()
-      return note("Nothing was changed.")
-    }
+    // Blocked while the file exists, because a signal that ends this process would leave the file behind.
+    let signals = try BlockedSignals(Self.interruptions)
+    let file = try EditingFile(value, allowsDisk: insecureStorage)
+    var isKept = false
+    defer { if !isKept { file.wipe() } }
+    let edited = try Self.edit(file, original: value, signals)
+    if edited.isEqual(to: value) { return note("Nothing was changed.") }
     do throws(SecretError) {
-      try Self.store(edited, over: value, identifier, in: store)
+      try backend.withTransaction { transaction throws(SecretError) in
+        guard let current = try transaction.lookUp(identifier), current.isEqual(to: value) else {
+          throw SecretError(
+            .conflict,
+            "Another process changed the secret “\(name)” during editing, and nothing was stored.",
+            advice: "Read the new value with secret get."
+          )
+        }
+        try transaction.store(edited, for: identifier, metadata: nil)
+      }
     } catch {
+      isKept = true
       throw Failure(
         ExitStatus(error.code),
-        "\(error) The edited text is still in \(file.path): use it with --from-file, and remove \(file.directory)."
+        "\(error) The edited text is in \(file.path): store it with --from-file, and then remove \(file.directory)."
       )
     }
-    file.wipe()
   }
 
-  private static func store(
-    _ edited: borrowing SecretBytes,
-    over original: borrowing SecretBytes,
-    _ identifier: SecretIdentifier,
-    in store: any SecretBackend
-  ) throws(SecretError) {
-    let changed = SecretError(
-      .conflict,
-      "Somebody else has changed the secret “\(identifier.account)” meanwhile, and nothing was stored.",
-      advice: "Look at it with secret get."
-    )
-    if let store = store as? any TransactionalSecretBackend {
-      // A closure cannot hold what it was lent.
-      let (edited, original) = (SharedSecret(edited.copy()), SharedSecret(original.copy()))
-      try store.transaction { transaction throws(SecretError) in
-        guard let now = try transaction.lookUp(identifier), now.isEqual(to: original.bytes) else {
-          throw changed
-        }
-        try transaction.store(edited.bytes, for: identifier, metadata: nil)
+  /// Runs the editor on the file and returns its new contents. Wipes the file before a signal ends this
+  /// process.
+  private static func edit(
+    _ file: EditingFile,
+    original: borrowing SecretBytes,
+    _ signals: borrowing BlockedSignals
+  ) throws -> SecretBytes {
+    switch try runEditor(on: file.path, mask: signals.previous) {
+    case .status(0): break
+    case .status(let status):
+      throw Failure(.refused, "The editor exited with status \(status), and nothing was stored.")
+    case .signal(let signal):
+      if interruptions.contains(signal) {
+        file.wipe()
+        throw ForegroundChild.end(as: .signal(signal))
       }
-    } else {
-      guard let now = try store.lookUp(identifier), now.isEqual(to: original) else { throw changed }
-      try store.store(edited, for: identifier)
+      throw Failure(.refused, "Signal \(signal) ended the editor, and nothing was stored.")
     }
+    if let signal = try signals.pending() {
+      file.wipe()
+      signals.deliver(signal)
+      throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
+    }
+    let edited = try ValueInput.read(file: file.path)
+    return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
   }
 
-  /// Runs the editor in the environment that a command of `run` gets: without what opens the vault.
-  private static func runEditor(on path: String, mask: sigset_t) throws -> ForegroundChild.End {
+  /// Runs the editor without the variables that open the vault, as `run` does.
+  private static func runEditor(on path: String, mask: sigset_t) throws -> ProcessEnd {
     let editor = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
     for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
-    let arguments: [UnsafeMutablePointer<CChar>?] =
-      (["/bin/sh", "-c", "\(editor) \"$@\"", "sh", path] as [String]).map { strdup($0) } + [nil]
-    defer { arguments.forEach { free($0) } }
-    var vector = arguments
-    return try vector.withUnsafeMutableBufferPointer { buffer in
-      guard let start = buffer.baseAddress else { throw Failure(.internalError, "There is no editor.") }
-      return try ForegroundChild(start, mask: mask).wait()
-    }
-  }
-
-  private static func droppingAddedLineFeed(
-    _ edited: consuming SecretBytes,
-    original: borrowing SecretBytes
-  ) throws -> SecretBytes {
-    guard edited.endsWithLineFeed, !original.endsWithLineFeed else { return edited }
-    return edited.withBytes { SecretBytes(copying: $0.extracting(0..<($0.count - 1))) }
+    return try ForegroundChild(named: "sh", mask: mask) { spawn throws(SystemCallError) in
+      try spawn.start(["/bin/sh", "-c", "\(editor) \"$@\"", "sh", path])
+    }.wait()
   }
 }

@@ -4,26 +4,26 @@ internal import Coffer
 struct FindCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "find",
-    abstract: "Print the secrets of all services whose name, label or attributes hold a text.",
+    abstract: "Search the names, labels and attributes of all services.",
     discussion: """
-      Upper and lower case are the same. Each is printed as a reference, secret://SERVICE/ACCOUNT, which run and \
-      inject take. Values are not looked at. If there is none, the exit status is 1.
+      Ignores case, and does not search values. Prints each secret as a reference, secret://SERVICE/ACCOUNT, which run \
+      and inject accept. The exit status is 1 if nothing is found.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Argument(help: "The text to look for.")
+  @Argument(help: "The text to search for.")
   var pattern: String
 
   func run() throws {
     let wanted = pattern.lowercased()
-    let found = try global.store().items(inService: global.service).filter { item in
+    let found = try global.backend.open().items(inService: global.service).filter { item in
       let metadata = item.metadata
       let texts = [item.identifier.service, item.identifier.account, metadata.label ?? ""]
       return (texts + metadata.attributes.values).contains { text in
-        text.lowercased().unicodeScalars.holds(wanted.unicodeScalars)
+        text.lowercased().unicodeScalars.containsSequence(wanted.unicodeScalars)
       }
     }
     if format.json {
@@ -36,8 +36,8 @@ struct FindCommand: ParsableCommand {
 }
 
 extension String.UnicodeScalarView {
-  /// By scalars: an accent that combines with the last letter does not hide it.
-  fileprivate func holds(_ other: Self) -> Bool {
+  /// Compares scalars, so that a match may end before a combining accent.
+  fileprivate func containsSequence(_ other: Self) -> Bool {
     let (mine, wanted) = (Array(self), Array(other))
     guard wanted.count <= mine.count else { return false }
     return (0...(mine.count - wanted.count)).contains { mine[$0...].starts(with: wanted) }

@@ -6,8 +6,8 @@ struct GetCommand: ParsableCommand {
     commandName: "get",
     abstract: "Print a secret's value.",
     discussion: """
-      The bytes are those that were stored. A line feed is added on a terminal only; bytes that a terminal \
-      might obey are not sent to one.
+      Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
+      to a terminal.
       """
   )
 
@@ -20,57 +20,35 @@ struct GetCommand: ParsableCommand {
   @Argument(help: "The secret's name.", completion: NameCompletion.kind)
   var name: String
 
-  @Flag(name: .customShort("n"), help: "Add no line feed, as --newline no.")
+  @Flag(name: .customShort("n"), help: "Add no line feed, like --newline no.")
   var noNewline = false
 
   @Option(help: "Whether to add a line feed: yes, no, or auto.")
   var newline = Newline.auto
 
-  @Flag(help: "Send any bytes to a terminal.")
+  @Flag(help: "Print any bytes to a terminal.")
   var force = false
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let store = try global.store()
-    guard let value = try store.lookUp(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+    let backend = try global.backend.open()
+    guard let value = try backend.lookUp(identifier) else {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
     let output = Output.standard
     if output.isTerminal && !force && !value.isPlainText {
       throw Failure.usage(
-        "The value has bytes that a terminal might obey. Send it to a file or a pipe, or add --force."
+        "The value contains control characters or binary data. Write it to a file or a pipe, or add --force."
       )
     }
     try output.write(value)
-    let adds: Bool =
+    let addsLineFeed: Bool =
       switch newline {
       case _ where noNewline: false
       case .yes: true
       case .no: false
       case .auto: output.isTerminal && !value.endsWithLineFeed
       }
-    if adds { try output.write("\n") }
-  }
-}
-
-extension SecretBytes {
-  /// Whether a terminal would only show it: UTF-8 without control characters other than tab and line ends.
-  var isPlainText: Bool {
-    withBytes { bytes in
-      bytes.withUnsafeBufferPointer { buffer in
-        var decoder = UTF8()
-        var iterator = buffer.makeIterator()
-        while true {
-          switch decoder.decode(&iterator) {
-          case .emptyInput: return true
-          case .error: return false
-          case .scalarValue(let scalar):
-            if scalar.isTerminalControl && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
-          }
-        }
-      }
-    }
-  }
-
-  var endsWithLineFeed: Bool {
-    withBytes { !$0.isEmpty && $0[$0.count - 1] == UInt8(ascii: "\n") }
+    if addsLineFeed { try output.write("\n") }
   }
 }

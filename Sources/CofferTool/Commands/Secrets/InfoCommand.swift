@@ -5,7 +5,7 @@ internal import FoundationEssentials
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
-    abstract: "Print what is known of a secret beside its value."
+    abstract: "Print a secret's metadata, without its value."
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -16,12 +16,14 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let store = try global.store()
-    guard let item = try store.item(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+    let backend = try global.backend.open()
+    guard let item = try backend.item(identifier) else {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
     let output = Output.standard
     if format.json { return try output.json(ItemDescription(item)) }
 
-    // Spelt out on a pipe, too: a label must not be able to forge a line.
+    // Escapes control characters on a pipe as well, so that a label cannot forge a line.
     func line(_ title: String, _ text: String?) throws(SecretError) {
       if let text { try output.write("\(title): \(text.printable)\n") }
     }

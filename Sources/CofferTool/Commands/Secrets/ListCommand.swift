@@ -5,35 +5,35 @@ internal import FoundationEssentials
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Print the secrets' names, never values.",
+    abstract: "Print the names of secrets, never their values.",
     discussion:
       """
-      One name a line, sorted by bytes. Names may hold line feeds: --null or --json tell them apart. With --long \
-      each line has the time of the last change, the expiry or -, the name, and the label, with tabs between them \
-      and control characters spelt out.
+      Prints one name a line, sorted by bytes. A name may contain line feeds: use --null or --json to separate names \
+      reliably. With --long, each line has the time of the last change, the expiry or -, the name and the label, \
+      separated by tabs and with control characters escaped.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Argument(help: "Only names that begin with this.")
+  @Argument(help: "Print only names that begin with this.")
   var prefix = ""
 
   @Flag(name: [.customShort("0"), .long], help: "End each name with a NUL instead of a line feed.")
   var null = false
 
-  @Flag(help: "Only secrets that have expired.")
+  @Flag(help: "Print only secrets that have expired.")
   var expired = false
 
-  @Flag(name: .shortAndLong, help: "Print times and labels, too.")
+  @Flag(name: .shortAndLong, help: "Print times and labels as well.")
   var long = false
 
   func run() throws {
-    if long && null { throw Failure.usage("--long and --null are two ways to print. Give one.") }
+    if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
     let now = Date()
     let output = Output.standard
-    let items = try global.store().items(inService: global.serviceName)
+    let items = try global.backend.open().items(inService: global.serviceName)
       .filter { $0.identifier.account.utf8.starts(with: prefix.utf8) }
       .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
     if format.json {

@@ -1,9 +1,9 @@
 internal import Coffer
 
-/// What to say where there is no such secret.
+/// The failure of a command whose secret does not exist.
 enum MissingSecret {
-  /// The failure for `identifier`. Suggests a name that may have been meant, where `backend` is a vault: that
-  /// is open by now, whereas a keyring might ask someone for more.
+  /// The failure for `identifier`. Suggests a similar name if `backend` is a vault: the vault is already
+  /// open, whereas listing a keyring could cause another prompt.
   static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
     var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
     if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
@@ -20,17 +20,17 @@ enum MissingSecret {
     do throws(SecretError) {
       items = try backend.items(inService: nil)
     } catch {
-      return nil  // the answer is already known, and this was only help
+      return nil  // the command reports the missing secret in any case
     }
     let names = items.filter { $0.identifier.service == identifier.service }.map(\.identifier.account)
     if let near = nearest(to: identifier.account, among: names) { return "Did you mean “\(near)”?" }
     if let other = items.first(where: { $0.identifier.account == identifier.account }) {
-      return "There is one in the service “\(other.identifier.service)”: add --service."
+      return "The service “\(other.identifier.service)” has one: select it with --service."
     }
     return nil
   }
 
-  /// The name that differs least, if it differs little: at most two edits, and a third of the length.
+  /// The name with the fewest edits, if they are at most two and at most a third of the length of `name`.
   static func nearest(to name: String, among names: [String]) -> String? {
     let wanted = Array(name.lowercased().unicodeScalars)
     let most = min(2, wanted.count / 3)
@@ -44,7 +44,7 @@ enum MissingSecret {
     return best?.name
   }
 
-  /// Insertions, deletions, replacements and swaps of neighbours that make one of the other.
+  /// The least number of insertions, deletions, replacements and swaps of neighbors between the two.
   private static func editDistance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
     var beforePrevious: [Int] = []
     var previous = Array(0...right.count)

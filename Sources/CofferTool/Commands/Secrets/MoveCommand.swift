@@ -4,22 +4,23 @@ internal import Coffer
 struct MoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "move",
-    abstract: "Give a secret another name.",
+    abstract: "Rename a secret.",
     discussion: """
-      Value, label, expiry, attributes and the time of creation stay. In a vault it is one change: another process \
-      sees the old name or the new one. In a keyring the new one is stored first, and the old one removed then.
+      Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \
+      sees either the old or the new name. In a keyring, the new secret is stored and read back before the old one is \
+      removed.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.")
+  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
   var name: String
 
-  @Argument(help: "Its new name.")
+  @Argument(help: "The new name.")
   var newName: String
 
-  @Option(help: "The service it is to belong to. Default: the same.")
+  @Option(help: "The new service. Default: the same service.")
   var toService: String?
 
   @Flag(help: "Replace a secret that has the new name.")
@@ -32,53 +33,35 @@ struct MoveCommand: ParsableCommand {
   func run() throws {
     let old = try global.identifier(name)
     let new = try SecretIdentifier(service: toService ?? global.serviceName, account: newName)
-    let store = try global.store()
-    let outcome: Outcome
-    if let store = store as? any TransactionalSecretBackend {
-      outcome = try store.transaction { transaction throws(SecretError) in
-        guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
-          return .missing
-        }
-        if old == new { return .done }
-        if try transaction.item(new) != nil, !force { return .taken }
-        try transaction.store(value, for: new, metadata: item.metadata)
-        try transaction.remove(old)
-        return .done
+    let backend = try global.backend.open()
+    let outcome: Outcome = try backend.withTransaction { transaction throws(SecretError) in
+      guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
+        return .missing
       }
-    } else {
-      outcome = try oneByOne(old, new, store)
+      if old == new { return .done }
+      if try transaction.item(new) != nil, !force { return .taken }
+      try transaction.store(value, for: new, metadata: item.metadata)
+      guard let copy = try transaction.lookUp(new), copy.isEqual(to: value) else {
+        throw SecretError(
+          .io,
+          "The value read back from “\(new.account)” differs from the value stored there.",
+          advice: "“\(old.account)” was not removed. Try again."
+        )
+      }
+      try transaction.remove(old)
+      return .done
     }
     switch outcome {
     case .done: break
-    case .missing: throw MissingSecret.failure(old, in: store)
+    case .missing: throw MissingSecret.failure(old, in: backend)
     case .taken:
       throw Failure(
         .wouldOverwrite,
         """
-        There is a secret “\(new.account)” in the service “\(new.service)” already, and nothing was changed. \
+        There is already a secret “\(new.account)” in the service “\(new.service)”, and nothing was changed. \
         Add --force to replace it.
         """
       )
     }
-  }
-
-  private func oneByOne(
-    _ old: SecretIdentifier,
-    _ new: SecretIdentifier,
-    _ store: any SecretBackend
-  ) throws(SecretError) -> Outcome {
-    guard let item = try store.item(old), let value = try store.lookUp(old) else { return .missing }
-    if old == new { return .done }
-    if try store.item(new) != nil, !force { return .taken }
-    try store.store(value, for: new, metadata: item.metadata)
-    guard let copy = try store.lookUp(new), copy.isEqual(to: value) else {
-      throw SecretError(
-        .io,
-        "The secret “\(new.account)” did not read back as it was stored.",
-        advice: "“\(old.account)” is still there; try again."
-      )
-    }
-    try store.remove(old)
-    return .done
   }
 }

@@ -1,33 +1,35 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
-    abstract: "Copy secrets from one store to another.",
+    abstract: "Copy secrets from one backend to another.",
     discussion: """
-      A store is keyring, vault, or vault:PATH. Every value is read back after it was written. What is there already \
-      with the same value is passed over, so an interrupted copy is simply run again; what is there with another \
-      value stays as it is, unless --overwrite is given, and the exit status is 73 then. Nothing is removed.
+      A backend is keyring, vault, or vault:PATH. Each copied value is read back and compared. A secret that the target \
+      already holds with the same value is skipped, so that an interrupted copy can be repeated. A secret that the \
+      target holds with another value is left unchanged unless --overwrite is given, and the exit status is then 73. \
+      Nothing is removed.
       """
   )
 
-  @Option(help: ArgumentHelp("The store to read.", valueName: "store"))
-  var from: StoreName
+  @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
+  var from: BackendArgument
 
-  @Option(help: ArgumentHelp("The store to write.", valueName: "store"))
-  var to: StoreName
+  @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
+  var to: BackendArgument
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
-    help: "Only the secrets of this service. Default: those of all services."
+    help: "Copy only the secrets of this service. Default: all services."
   )
   var service: String?
 
-  @Flag(help: "Only say what would be done.")
+  @Flag(help: "Print what would be copied, and copy nothing.")
   var dryRun = false
 
-  @Flag(help: "Replace what is there with another value.")
+  @Flag(help: "Replace secrets that have another value in the target.")
   var overwrite = false
 
   @OptionGroup(title: "Global options") var format: JSONOption
@@ -42,8 +44,8 @@ struct CopyCommand: ParsableCommand {
   }
 
   func run() throws {
-    let (source, target) = (try from.store(), try to.store())
-    try Self.requireDifferent(source, target)
+    let (source, target) = (try from.open(), try to.open())
+    try requireDifferent(source, target)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress("Copied")
@@ -56,10 +58,10 @@ struct CopyCommand: ParsableCommand {
       progress.clear()
     } catch {
       progress.clear()
-      try tell(report)
+      try print(report)
       throw error
     }
-    try tell(report)
+    try print(report)
     if !report.different.isEmpty && status == .done { status = .wouldOverwrite }
     if status != .done { throw ExitCode(status.rawValue) }
   }
@@ -73,14 +75,14 @@ struct CopyCommand: ParsableCommand {
   ) throws(SecretError) {
     let identifier = item.identifier
     let name = SecretReference.text(of: identifier)
-    guard let value = try source.lookUp(identifier) else { return }  // removed by somebody meanwhile
-    let there = try target.lookUp(identifier)
-    let isThere = there != nil
-    if let there, there.isEqual(to: value) {
+    guard let value = try source.lookUp(identifier) else { return }  // removed since it was listed
+    let existing = try target.lookUp(identifier)
+    let exists = existing != nil
+    if let existing, existing.isEqual(to: value) {
       report.same.append(name)
       return
     }
-    if isThere && !overwrite {
+    if exists && !overwrite {
       report.different.append(name)
       return
     }
@@ -88,7 +90,7 @@ struct CopyCommand: ParsableCommand {
       do throws(SecretError) {
         try target.store(value, for: identifier, metadata: item.metadata)
       } catch {
-        // One secret that the other store cannot hold does not keep the rest from it.
+        // The target cannot hold this secret, but may be able to hold the others.
         guard [.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) else { throw error }
         report.impossible.append(name)
         if status == .done { status = ExitStatus(error.code) }
@@ -98,68 +100,52 @@ struct CopyCommand: ParsableCommand {
       guard let copy = try target.lookUp(identifier), copy.isEqual(to: value) else {
         throw SecretError(
           .io,
-          "The secret “\(name)” did not read back as it was written.",
-          advice: "Do not remove the original; run `secret verify` on the copy."
+          "The value read back from the copy of “\(name)” differs from the value stored there.",
+          advice: "Keep the original, and run secret verify on the copy."
         )
       }
     }
-    if isThere { report.replaced.append(name) } else { report.copied.append(name) }
+    if exists { report.replaced.append(name) } else { report.copied.append(name) }
   }
 
-  private func tell(_ report: Report) throws {
+  private func print(_ report: Report) throws {
     if format.json { try Output.standard.json(report) }
     for name in report.different {
-      note("secret: “\(name)” is there with another value. Add --overwrite to replace it.")
+      note("secret: “\(name)” has another value in the target. Add --overwrite to replace it.")
     }
-    let done = dryRun ? "Would be copied" : "Copied and read back"
-    var parts = ["\(done): \(report.copied.count)"]
+    var parts = ["\(dryRun ? "Would copy" : "Copied and compared"): \(report.copied.count)"]
     if !report.replaced.isEmpty { parts.append("replaced: \(report.replaced.count)") }
-    parts.append("the same already: \(report.same.count)")
-    if !report.different.isEmpty { parts.append("left as they were: \(report.different.count)") }
+    parts.append("already the same: \(report.same.count)")
+    if !report.different.isEmpty { parts.append("left unchanged: \(report.different.count)") }
     if !report.impossible.isEmpty { parts.append("not possible: \(report.impossible.count)") }
     note(parts.joined(separator: ", ") + ".")
   }
 
-  private static func requireDifferent(
-    _ source: any SecretBackend,
-    _ target: any SecretBackend
-  ) throws {
-    let areSame: Bool
-    switch (source as? VaultBackend, target as? VaultBackend) {
-    case (let source?, let target?):
+  private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {
+    var areSame = from.name == to.name
+    if let source = source as? VaultBackend, let target = target as? VaultBackend {
       let (first, second) = (
         try VaultBackend.describe(path: source.path), try VaultBackend.describe(path: target.path)
       )
-      areSame = first.id == second.id && Directory.isSameFile(source.path, target.path)
-    case (nil, nil): areSame = true
-    default: areSame = false
+      areSame = first.id == second.id && Path.isSameFile(source.path, target.path)
     }
-    if areSame { throw Failure.usage("Both are the same store. Name two different ones.") }
+    if areSame { throw Failure.usage("--from and --to are the same backend. Use two different ones.") }
   }
 }
 
-/// A store as `copy` names it.
-enum StoreName: ExpressibleByArgument {
-  case keyring
-  case vault(path: String?)
+/// A backend as `copy` names it: `keyring`, `vault`, or `vault:PATH`.
+struct BackendArgument: ExpressibleByArgument {
+  let name: BackendName
+  private let vault: String?
 
   init?(argument: String) {
-    switch argument {
-    case "keyring": self = .keyring
-    case "vault": self = .vault(path: nil)
-    case _ where argument.hasPrefix("vault:") && argument.utf8.count > 6:
-      self = .vault(path: String(argument.dropFirst(6)))
-    default: return nil
-    }
+    let parts = argument.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let name = BackendName(argument: String(parts[0])) else { return nil }
+    self.name = name
+    vault = parts.count == 2 ? String(parts[1]) : nil
+    if let vault, name != .vault || vault.isEmpty { return nil }
   }
 
-  func store() throws -> any SecretBackend {
-    let options: GlobalOptions
-    switch self {
-    case .keyring: options = try GlobalOptions.parse(["--backend", "keyring"])
-    case .vault(nil): options = try GlobalOptions.parse(["--backend", "vault"])
-    case .vault(let path?): options = try GlobalOptions.parse(["--vault=\(path)"])
-    }
-    return try options.store()
-  }
+  /// Returns the backend, without opening it.
+  func open() throws -> any SecretBackend { try BackendOptions(backend: name, vault: vault).open() }
 }

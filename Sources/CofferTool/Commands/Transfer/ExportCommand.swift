@@ -4,20 +4,21 @@ internal import Coffer
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Write secrets in plain text, for another program or another store.",
+    abstract: "Write secrets in plain text, for another program or backend.",
     discussion: """
-      As JSON everything is there, to be imported again. As dotenv there are lines of NAME='value' only, with names as \
-      secret run gives them: github-token as GITHUB_TOKEN. What will be revealed is named on standard error first. A \
-      file is made for its owner alone. Anyone who reads the output has the secrets.
+      JSON contains values and metadata, and can be imported again. dotenv has only lines of NAME='value', with the \
+      variable names of secret run: github-token is GITHUB_TOKEN. The names of the exported secrets are first printed \
+      on standard error. A file is created with mode 0600. Anyone who can read the output has the secrets.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secrets' names. Default: all of the service.", completion: NameCompletion.kind)
+  @Argument(
+    help: "The secrets' names. Default: all secrets of the service.", completion: NameCompletion.kind)
   var names: [String] = []
 
-  @Flag(help: "The secrets of all services.")
+  @Flag(help: "Export the secrets of all services.")
   var allServices = false
 
   @Option(help: "json or dotenv.")
@@ -25,10 +26,10 @@ struct ExportCommand: ParsableCommand {
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write to this file, which must not be there yet.", valueName: "path"))
+    help: ArgumentHelp("Write to this file, which must not exist.", valueName: "path"), completion: .file())
   var output: String?
 
-  @Flag(help: "Write over a file, or to a terminal.")
+  @Flag(help: "Replace an existing file, or write to a terminal.")
   var force = false
 
   func run() throws {
@@ -38,17 +39,17 @@ struct ExportCommand: ParsableCommand {
       )
     }
     if allServices && !names.isEmpty {
-      throw Failure.usage("--all-services is for everything, and names were given. Give one of the two.")
+      throw Failure.usage("--all-services and names exclude each other. Use one of them.")
     }
-    let store = try global.store()
-    let items = try chosen(from: store)
+    let backend = try global.backend.open()
+    let items = try selected(from: backend)
     if items.isEmpty {
       throw Failure(.noSuchSecret, "There are no secrets to export in the service “\(global.serviceName)”.")
     }
     note("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
     let secrets = try items.map { item in
-      guard let value = try store.lookUp(item.identifier) else {
-        throw MissingSecret.failure(item.identifier, in: store)
+      guard let value = try backend.lookUp(item.identifier) else {
+        throw MissingSecret.failure(item.identifier, in: backend)
       }
       return ExchangedSecret(
         identifier: item.identifier, value: SharedSecret(value), metadata: item.metadata)
@@ -59,18 +60,20 @@ struct ExportCommand: ParsableCommand {
       case .dotenv: try Self.dotenv(secrets, items)
       }
     if let output {
-      try PrivateFile.write(text, to: output, replacing: force)
+      try FileOutput.write(text, to: output, replacing: force)
     } else {
       try Output.standard.write(text)
     }
   }
 
-  private func chosen(from store: any SecretBackend) throws -> [SecretItem] {
-    if names.isEmpty { return try store.items(inService: allServices ? nil : global.serviceName) }
+  private func selected(from backend: any SecretBackend) throws -> [SecretItem] {
+    if names.isEmpty { return try backend.items(inService: allServices ? nil : global.serviceName) }
     var items: [SecretItem] = []
     for name in names {
       let identifier = try global.identifier(name)
-      guard let item = try store.item(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+      guard let item = try backend.item(identifier) else {
+        throw MissingSecret.failure(identifier, in: backend)
+      }
       if !items.contains(where: { $0.identifier == identifier }) { items.append(item) }
     }
     return items
@@ -82,7 +85,7 @@ struct ExportCommand: ParsableCommand {
     let lines = try zip(assignments, secrets).map { assignment, secret in
       guard let value = Dotenv.quoted(secret.value.bytes) else {
         throw Failure.usage(
-          "The secret “\(secret.identifier.account)” has a NUL in it, which no such file can hold. Use --format json."
+          "The secret “\(secret.identifier.account)” contains a NUL, which a dotenv file cannot hold. Use --format json."
         )
       }
       return (name: assignment.variable, value: SharedSecret(value))
@@ -90,19 +93,14 @@ struct ExportCommand: ParsableCommand {
     let count = lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.bytes.count + 2 }
     return SecretBytes(count: count) { block in
       var next = 0
+      func append(_ bytes: Span<UInt8>) {
+        for index in bytes.indices { block[next + index] = bytes[index] }
+        next += bytes.count
+      }
       for line in lines {
-        for byte in line.name.utf8 + [UInt8(ascii: "=")] {
-          block[next] = byte
-          next += 1
-        }
-        line.value.bytes.withBytes { bytes in
-          for index in bytes.indices {
-            block[next] = bytes[index]
-            next += 1
-          }
-        }
-        block[next] = UInt8(ascii: "\n")
-        next += 1
+        append("\(line.name)=".utf8.span)
+        line.value.bytes.withBytes { append($0) }
+        append("\n".utf8.span)
       }
     }
   }

@@ -4,16 +4,15 @@ internal import Coffer
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Store the secrets of a .env file, of one that export wrote, or of pass.",
+    abstract: "Store the secrets of a .env file, of an exported file, or of pass.",
     discussion: """
-      All of them or none, where the store is a vault. In a .env file a variable's name becomes the secret's, in \
-      the service of --service. Whether a file is JSON or lines of NAME=value is seen by its first character. A line \
-      that cannot be read is named by its number, and nothing is imported then.
+      Into a vault, imports all secrets or none. In a .env file, a variable's name is the secret's name, in the service \
+      of --service. The first character of the file determines whether it is JSON or lines of NAME=value. If a line is \
+      invalid, nothing is imported, and the message names the line by its number.
 
-      With --from pass, each *.gpg file of a password store is decrypted by gpg, and its path in the store, without \
-      .gpg, is the secret's name. Its contents are the value, byte for byte, but for one final line feed if it is the \
-      only one. What Python's keyring, or another program of the desktop, keeps in the desktop's keyring comes by \
-      secret copy --from keyring --to vault.
+      With --from pass, gpg decrypts each *.gpg file of a password store. The secret's name is the file's path in the \
+      store without .gpg. The value is the decrypted content; one final line feed is dropped if it is the only one. To \
+      import the secrets of Python's keyring or of other desktop programs: secret copy --from keyring --to vault
       """
   )
 
@@ -25,64 +24,79 @@ struct ImportCommand: ParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The file, or - for standard input. For pass its store; default: PASSWORD_STORE_DIR, or ~/.password-store.",
+      """
+      The file, or - for standard input. With --from pass, the directory of the password store; default: \
+      PASSWORD_STORE_DIR, or ~/.password-store.
+      """,
       valueName: "path"),
     completion: .file())
   var file: String?
 
-  @Option(help: ArgumentHelp("A program's store to read in place of a file: pass.", valueName: "program"))
+  @Option(help: ArgumentHelp("The program to import from, instead of a file: pass.", valueName: "program"))
   var from: Source?
 
-  @Flag(help: "Of each file of pass, only the first line.")
+  @Flag(help: "Import only the first line of each file of pass.")
   var firstLine = false
 
-  @Flag(help: "Only say what would be done.")
+  @Flag(help: "Print what would be imported, and import nothing.")
   var dryRun = false
 
-  @Flag(help: "Replace secrets that are there already with another value.")
+  @Flag(help: "Replace existing secrets that have another value.")
   var overwrite = false
 
-  private struct Summary {
+  private struct Plan {
     var new = 0
     var replaced = 0
     var same = 0
-    /// Those that are there already, and are not to be replaced.
+    /// Existing secrets with another value, unless they may be replaced.
     var conflicts: [SecretIdentifier] = []
     var stored: [ExchangedSecret] = []
   }
 
   func run() throws {
-    let store = try global.store()
+    let backend = try global.backend.open()
     let secrets: [ExchangedSecret]
     switch from {
     case nil: secrets = try secretsOfFile()
     case .pass:
-      // Before a passphrase of gpg's is typed for nothing.
-      try (store as? VaultBackend)?.unlock()
+      // A locked vault is reported before gpg prompts for a passphrase.
+      try (backend as? VaultBackend)?.unlock()
       secrets = try secretsOfPass()
     }
-    let summary: Summary
-    if !dryRun, let store = store as? any TransactionalSecretBackend {
-      summary = try store.transaction { transaction throws(SecretError) in
-        let summary = try self.summary(of: secrets, lookUp: transaction.lookUp)
-        if summary.conflicts.isEmpty {
-          let progress = Progress("Imported")
-          defer { progress.clear() }
-          for (index, secret) in summary.stored.enumerated() {
-            progress.show(index, of: summary.stored.count)
+    var plan = Plan()
+    var stored = 0
+    let progress = Progress("Imported")
+    do throws(SecretError) {
+      defer { progress.clear() }
+      if dryRun {
+        plan = try self.plan(for: secrets, lookUp: backend.lookUp)
+      } else {
+        try backend.withTransaction { transaction throws(SecretError) in
+          plan = try self.plan(for: secrets, lookUp: transaction.lookUp)
+          guard plan.conflicts.isEmpty else { return }
+          for secret in plan.stored {
+            progress.show(stored, of: plan.stored.count)
             try transaction.store(secret.value.bytes, for: secret.identifier, metadata: secret.metadata)
+            stored += 1
           }
         }
-        return summary
       }
-    } else {
-      summary = try self.summary(of: secrets, lookUp: store.lookUp)
-      if !dryRun && summary.conflicts.isEmpty { try Self.store(summary.stored, oneByOneIn: store) }
+    } catch {
+      if stored > 0, !backend.hasTransactions {
+        note("secret: Imported \(stored) of \(plan.stored.count) secrets before the error.")
+      }
+      throw error
     }
-    if !summary.conflicts.isEmpty { throw Self.conflict(summary.conflicts) }
+    if !plan.conflicts.isEmpty {
+      let names = Self.listed(plan.conflicts.map(\.account))
+      throw Failure(
+        .wouldOverwrite,
+        "Existing secrets have other values: \(names). Nothing was imported; add --overwrite to replace them."
+      )
+    }
     note(
-      "\(dryRun ? "Would import" : "Imported") \(summary.stored.count): \(summary.new) new, "
-        + "\(summary.replaced) replaced. \(summary.same) were there already."
+      "\(dryRun ? "Would import" : "Imported") \(plan.stored.count): \(plan.new) new, \(plan.replaced) replaced. "
+        + "Unchanged: \(plan.same)."
     )
   }
 
@@ -90,7 +104,7 @@ struct ImportCommand: ParsableCommand {
     guard let file else {
       throw Failure.usage("There is no file to import. Name one, or - for standard input.")
     }
-    if firstLine { throw Failure.usage("--first-line is for --from pass. Give both.") }
+    if firstLine { throw Failure.usage("--first-line requires --from pass. Add it.") }
     let name = file == "-" ? "standard input" : file
     let contents = try ValueInput.read(file: file)
     switch ExchangeFormat.of(contents) {
@@ -117,69 +131,33 @@ struct ImportCommand: ParsableCommand {
     }
   }
 
-  private func summary(
-    of secrets: [ExchangedSecret],
+  private func plan(
+    for secrets: [ExchangedSecret],
     lookUp: (SecretIdentifier) throws(SecretError) -> SecretBytes?
-  ) throws(SecretError) -> Summary {
-    var summary = Summary()
+  ) throws(SecretError) -> Plan {
+    var plan = Plan()
     for secret in secrets {
       guard let existing = try lookUp(secret.identifier) else {
-        summary.new += 1
-        summary.stored.append(secret)
+        plan.new += 1
+        plan.stored.append(secret)
         continue
       }
       if existing.isEqual(to: secret.value.bytes) {
-        summary.same += 1
+        plan.same += 1
       } else if overwrite {
-        summary.replaced += 1
-        summary.stored.append(secret)
+        plan.replaced += 1
+        plan.stored.append(secret)
       } else {
-        summary.conflicts.append(secret.identifier)
+        plan.conflicts.append(secret.identifier)
       }
     }
-    return summary
+    return plan
   }
 
-  /// Where there is no transaction.
-  private static func store(
-    _ secrets: [ExchangedSecret],
-    oneByOneIn store: any SecretBackend
-  ) throws(SecretError) {
-    let progress = Progress("Imported")
-    defer { progress.clear() }
-    for (index, secret) in secrets.enumerated() {
-      progress.show(index, of: secrets.count)
-      do throws(SecretError) {
-        try store.store(secret.value.bytes, for: secret.identifier, metadata: secret.metadata)
-      } catch {
-        progress.clear()
-        if index > 0 { note("secret: \(index) of \(secrets.count) secrets had been imported already.") }
-        throw error
-      }
-    }
-  }
-
-  private static func conflict(_ identifiers: [SecretIdentifier]) -> Failure {
-    Failure(
-      .wouldOverwrite,
-      "\(listed(identifiers.map(\.account))) would be replaced. Nothing was imported; add --overwrite to replace."
-    )
-  }
-
-  /// Names for a sentence: the first twenty, and how many more.
+  /// Up to twenty names for a message, and the number of the others.
   static func listed(_ names: [String]) -> String {
     let most = 20
     let shown = names.prefix(most).map { "“\($0)”" }.joined(separator: ", ")
     return names.count > most ? "\(shown) and \(names.count - most) more" : shown
-  }
-}
-
-extension SecretBytes {
-  /// What is before the first line feed.
-  fileprivate var firstLine: SecretBytes {
-    withBytes { bytes in
-      let end = bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
-      return SecretBytes(copying: bytes.extracting(0..<end))
-    }
   }
 }

@@ -1,25 +1,28 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 internal import Glibc
 
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
-    abstract: "Make a vault, and remember to use it.",
+    abstract: "Create a vault, and record it as the backend to use.",
     discussion: """
-      By default the vault gets a key file beside the configuration. COFFER_KEY and COFFER_KEY_FILE are used where \
-      they are set, and a key file that exists already is used as it is. With --backend keyring no vault is made, \
-      and the keyring is remembered as the store to use.
+      By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
+      set, and an existing key file as it is. With --backend keyring, creates no vault and records the keyring as the \
+      backend to use.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Option(help: ArgumentHelp("The key file to make, or to use if it exists.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("The key file to create, or to use if it exists.", valueName: "path"),
+    completion: .file())
   var keyFile: String?
 
-  @Flag(help: "Protect the vault with a passphrase instead: asked for, or from COFFER_PASSPHRASE_….")
+  @Flag(help: "Protect the vault with a passphrase instead, from a prompt or COFFER_PASSPHRASE_….")
   var passphrase = false
 
   private struct Report: Encodable {
@@ -33,45 +36,47 @@ struct InitCommand: ParsableCommand {
 
   func run() throws {
     if passphrase && keyFile != nil {
-      throw Failure.usage("A vault is made with a key file or with a passphrase. Give one of the two.")
+      throw Failure.usage("--key-file and --passphrase exclude each other. Use one of them.")
     }
     let configuration = CofferConfiguration.current()
-    if try global.namedBackend() == .keyring { return try chooseKeyring(configuration) }
+    if let selected = try global.backend.selected(), selected != .vault {
+      return try choose(selected, configuration)
+    }
 
-    let path = try Directory.absolute(global.vault ?? configuration.vaultPath)
+    let path = try Path.absolute(global.backend.vault ?? configuration.vaultPath)
     var status = stat()
     if lstat(path, &status) == 0 {
       throw SecretError(
         .alreadyExists,
-        "There is something at \(path) already.",
-        advice: "Use it as it is, or name another place with --vault."
+        "The path \(path) already exists.",
+        advice: "Use the existing vault, or choose another path with --vault."
       )
     }
     var report = Report(backend: "vault", vault: path)
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
-    let made = try credential.makeKeyFile()
+    let created = try credential.createKeyFile()
     do {
-      try Directory.create(Directory.parent(of: path))
+      try PrivateDirectory.create(Path.parent(of: path))
       try VaultBackend.create(at: path, credential: credential.credential())
     } catch {
-      if let made { unlink(made.path) }
+      if let created { unlink(created.path) }
       throw error
     }
-    report.madeKeyFile = made != nil
+    report.madeKeyFile = created != nil
     do throws(SecretError) {
       try record(&report, credential.keyFile?.path, configuration)
     } catch {
       throw SecretError(
         error.code,
-        "The vault \(path) was made, and that could not be recorded: \(error.reason)",
-        advice: "Use it with --vault and COFFER_KEY_FILE, which need no record."
+        "The vault \(path) was created, but could not be recorded: \(error.reason)",
+        advice: "Select it with --vault and COFFER_KEY_FILE."
       )
     }
     if format.json { try Output.standard.json(report) }
     explain(report, credential)
   }
 
-  /// Writes down where the key is and, for a vault in the usual place, that the vault is to be used.
+  /// Records the key file's path and, for a vault at the default path, the backend to use.
   private func record(
     _ report: inout Report,
     _ keyFile: String?,
@@ -90,44 +95,43 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private func chooseKeyring(_ configuration: CofferConfiguration) throws {
+  /// Records a backend other than the vault.
+  private func choose(_ backend: CofferConfiguration.Kind, _ configuration: CofferConfiguration) throws {
     if passphrase || keyFile != nil {
-      throw Failure.usage("A keyring has its own password: --key-file and --passphrase are for vaults.")
+      throw Failure.usage("--key-file and --passphrase require a vault. Remove them, or use --backend vault.")
     }
-    _ = try configuration.backend(.keyring)
-    try configuration.record(backend: .keyring)
-    if format.json { try Output.standard.json(Report(backend: "keyring", recorded: true)) }
+    _ = try configuration.backend(backend)
+    try configuration.record(backend: backend)
+    if format.json { try Output.standard.json(Report(backend: backend.rawValue, recorded: true)) }
     note(
-      "The keyring is the store to use from now on. That is recorded in \(configuration.configurationFile)."
-    )
+      "The \(backend.rawValue) is now the backend to use, as recorded in \(configuration.configurationFile).")
   }
 
-  /// Where the vault is looked for when no option and no variable says otherwise.
+  /// The vault's path if no option and no variable sets another.
   private func defaultVaultPath() throws(SecretError) -> String {
     var environment: [String: String] = [:]
     for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] { environment[name] = Environment.value(name) }
-    return try Directory.absolute(CofferConfiguration(environment: environment).vaultPath)
+    return try Path.absolute(CofferConfiguration(environment: environment).vaultPath)
   }
 
   private func explain(_ report: Report, _ credential: borrowing NewCredential) {
-    note("Made the vault \(report.vault ?? "").")
+    note("Created the vault \(report.vault ?? "").")
     switch credential.kind {
     case .passphrase:
-      note("It opens with the passphrase alone. Whoever forgets it has lost what is in the vault.")
+      note("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
     case .environment:
-      note("It opens with the key in COFFER_KEY. Keep a copy of it: without it the secrets are lost.")
+      note("The key in COFFER_KEY opens it. Keep a copy of the key: without it, the secrets are lost.")
     case .file(let file):
       note(
         report.madeKeyFile
-          ? "Its key is in \(file.path), readable by you alone."
-          : "It opens with the key that was in \(file.path) already."
+          ? "Its key is in \(file.path), which only you can read."
+          : "The existing key in \(file.path) opens it."
       )
       note(
-        "Protected: copies of the vault without the key, such as backups, shared folders and repositories."
-      )
-      note("Not protected: whoever can read both files, such as root and every program you run.")
-      note("Keep a copy of the key file elsewhere: without it the secrets are lost.")
+        "Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
+      note("Not protected: against programs that can read both files, such as root's and your own.")
+      note("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
-    if report.recorded { note("The vault is the store to use from now on. Next: secret set NAME") }
+    if report.recorded { note("The vault is now the backend to use. Next: secret set NAME") }
   }
 }

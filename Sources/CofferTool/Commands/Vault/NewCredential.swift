@@ -1,6 +1,7 @@
 internal import Coffer
+internal import CofferSystem
 
-/// What a new vault will open with: the same that will be found when it is used.
+/// The credential of a new vault. It comes from the same sources that will open the vault.
 struct NewCredential: ~Copyable {
   enum Kind {
     case file(KeyFile)
@@ -9,42 +10,41 @@ struct NewCredential: ~Copyable {
   }
   let kind: Kind
   private let secret: SecretBytes
-  private let mustMakeFile: Bool
+  private let isNewFile: Bool
 
-  /// Asks for a passphrase, or reads one, or finds or makes a key, as the options of `init` say.
+  /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
     by options: InitCommand,
     _ configuration: CofferConfiguration,
     vault path: String
   ) throws -> NewCredential {
     if options.passphrase {
-      if let secret = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path) {
-        return NewCredential(kind: .passphrase, secret: secret, mustMakeFile: false)
-      }
-      let secret = try askedFor(path, configuration)
-      return NewCredential(kind: .passphrase, secret: secret, mustMakeFile: false)
+      let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
+      if let given { return NewCredential(kind: .passphrase, secret: given, isNewFile: false) }
+      let entered = try prompt(path, configuration)
+      return NewCredential(kind: .passphrase, secret: entered, isNewFile: false)
     }
     if options.keyFile == nil, Environment.value("COFFER_KEY_FILE") == nil,
       let key = try given(by: { $0 == "COFFER_KEY" }, configuration, path)
     {
-      return NewCredential(kind: .environment, secret: key, mustMakeFile: false)
+      return NewCredential(kind: .environment, secret: key, isNewFile: false)
     }
     let file = KeyFile(
-      path: try Directory.absolute(
+      path: try Path.absolute(
         options.keyFile ?? Environment.value("COFFER_KEY_FILE") ?? configuration.defaultKeyFile
       )
     )
-    if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, mustMakeFile: false) }
-    return NewCredential(kind: .file(file), secret: VaultKey.generate(), mustMakeFile: true)
+    if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, isNewFile: false) }
+    return NewCredential(kind: .file(file), secret: VaultKey.generate(), isNewFile: true)
   }
 
   var keyFile: KeyFile? {
     if case .file(let file) = kind { file } else { nil }
   }
 
-  /// Makes the key file, where there is none yet, and returns it then.
-  borrowing func makeKeyFile() throws(SecretError) -> KeyFile? {
-    guard mustMakeFile, let keyFile else { return nil }
+  /// Creates the key file and returns it, or returns `nil` if the key has another source.
+  borrowing func createKeyFile() throws(SecretError) -> KeyFile? {
+    guard isNewFile, let keyFile else { return nil }
     try keyFile.create(secret)
     return keyFile
   }
@@ -53,27 +53,24 @@ struct NewCredential: ~Copyable {
     if case .passphrase = kind { .passphrase(secret.copy()) } else { .key(secret.copy()) }
   }
 
-  /// What the first source with a fitting name gives, as it would for the vault once it is there.
+  /// The secret of the first credential source that has one and whose name satisfies the condition.
   private static func given(
-    by isFitting: (String) -> Bool,
+    by isIncluded: (String) -> Bool,
     _ configuration: CofferConfiguration,
     _ path: String
   ) throws(SecretError) -> SecretBytes? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
-    for source in configuration.credentialSources() where isFitting(source.name) {
+    for source in configuration.credentialSources() where isIncluded(source.name) {
       if let credential = try source.credential(for: future) { return credential.secret.copy() }
     }
     return nil
   }
 
-  private static func askedFor(
-    _ path: String,
-    _ configuration: CofferConfiguration
-  ) throws -> SecretBytes {
-    guard configuration.mayPrompt, Terminal.isThere else {
+  private static func prompt(_ path: String, _ configuration: CofferConfiguration) throws -> SecretBytes {
+    guard configuration.mayPrompt, Terminal.isAvailable else {
       throw SecretError(
         .locked,
-        "There is no passphrase, and nobody may be asked.",
+        "There is no passphrase, and a prompt is not possible.",
         advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND."
       )
     }

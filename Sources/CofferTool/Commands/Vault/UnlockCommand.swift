@@ -4,10 +4,10 @@ internal import Coffer
 struct UnlockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unlock",
-    abstract: "Keep the vault open for a while.",
+    abstract: "Keep the vault unlocked for a limited time.",
     discussion: """
-      The vault's master key is put into the kernel's keyring of this user, where every program of the user can read \
-      it until the time is over, or secret lock, or a restart. It is never on a disk.
+      Puts the vault's master key into this user's keyring in the kernel. Every program of the user can read it there, \
+      until the time is over, secret lock removes it, or the machine restarts. It is never written to a disk.
       """
   )
 
@@ -15,37 +15,23 @@ struct UnlockCommand: ParsableCommand {
 
   @Option(
     name: .customLong("for"),
-    help: ArgumentHelp("How long: 30s, 15m, 12h, 7d at most.", valueName: "span")
+    help: ArgumentHelp("The time: for example 30s, 15m or 12h; at most 7d.", valueName: "span")
   )
   var span = "15m"
 
   func run() throws {
     guard let seconds = TimeText.span(span), seconds <= 7 * 86_400 else {
-      throw Failure.usage("“\(span)” is no time to keep a vault open. Write 30s, 15m or 12h; 7d at most.")
+      throw Failure.usage("“\(span)” is not a valid time for --for. Write 30s, 15m or 12h; at most 7d.")
     }
-    let vault = try global.vaultStore(toBe: "unlocked")
-    // Before a passphrase is typed for nothing.
+    let vault = try global.backend.openVault(requirement: "Only a vault can be unlocked")
+    // A kernel keyring that cannot be used is reported before a passphrase is typed.
     let keyring = KernelKeyring()
-    try keyring.requireAvailable()
+    try Advice.withoutKernelKeyring { () throws(SecretError) in try keyring.requireAvailable() }
     try vault.withMasterKey { id, master throws(SecretError) in
-      try keyring.keep(master, forVault: id, seconds: seconds)
+      try Advice.withoutKernelKeyring { () throws(SecretError) in
+        try keyring.keep(master, forVault: id, seconds: seconds)
+      }
     }
-    note("The vault \(vault.path) is open for \(span). To end that: secret lock")
-  }
-}
-
-struct LockCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "lock",
-    abstract: "End what unlock began.",
-    discussion: "A program that has the vault open already can go on until it ends."
-  )
-
-  @OptionGroup(title: "Global options") var global: GlobalOptions
-
-  func run() throws {
-    let path = try global.vaultStore(toBe: "locked").path
-    let wasKept = try KernelKeyring().forget(vault: try VaultBackend.describe(path: path).id)
-    if !wasKept { note("The vault \(path) was not kept open.") }
+    note("The vault \(vault.path) is unlocked for \(span). To lock it: secret lock")
   }
 }

@@ -4,7 +4,7 @@ internal import Coffer
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Read and check every byte of the vault."
+    abstract: "Read and authenticate every byte of the vault."
   )
 
   private struct Report: Encodable {
@@ -21,15 +21,15 @@ struct VerifyCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Fail with 65 unless the vault is in this state or a later one, as an earlier verify printed it.",
+      "Fail with status 65 unless the vault is at this checkpoint, printed by an earlier verify, or a later one.",
       valueName: "checkpoint"
     )
   )
   var atLeast: String?
 
   func run() throws {
-    let vault = try global.vaultStore(toBe: "verified")
-    let report = try Progress.during("Checking \(vault.path.printable) …") { try vault.verify() }
+    let vault = try global.backend.openVault(requirement: "Only a vault can be verified")
+    let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
     if let atLeast { try report.requireAtLeast(atLeast) }
     let output = Output.standard
     if format.json {
@@ -44,15 +44,13 @@ struct VerifyCommand: ParsableCommand {
         )
       )
     }
-    try output.line("\(vault.path) is whole: every byte that counts was read and is authentic.")
+    try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
     try output.line(
       "secrets: \(report.secretCount), key slots: \(report.keySlotCount), bytes: \(report.fileSize)"
     )
     try output.line("checkpoint: \(report.checkpoint)")
     if report.isRecovered {
-      try output.line(
-        "recovered: a write was interrupted once. What it was acknowledged to have written is here."
-      )
+      try output.line("recovered: an interrupted write was detected; every acknowledged change is intact.")
     }
   }
 }

@@ -4,18 +4,17 @@ internal import Coffer
 struct BazelCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bazel-credential",
-    abstract: "Give bazel the headers it needs: a credential helper for bazel.",
+    abstract: "Provide HTTP headers to bazel, as a credential helper for bazel.",
     discussion: """
-      bazel runs the program that --credential_helper=HOST=PATH names: make a link named bazel-credential-secret to \
-      this program, and name that. Each secret of the service bazel:HOST is a header: its name is the header's, and \
-      its value the header's whole text. For a token: printf 'Bearer %s' "$TOKEN" | secret set -s bazel:HOST \
-      Authorization
+      bazel runs the program that --credential_helper=HOST=PATH names: create a link bazel-credential-secret to this \
+      program, and specify that. Each secret in the service bazel:HOST is a header: its name is the header's name, and \
+      its value is the header's text. For a token: printf 'Bearer %s' "$TOKEN" | secret set -s bazel:HOST Authorization
       """
   )
 
-  @OptionGroup(title: "Global options") var global: StoreOptions
+  @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
-  @Argument(help: "What bazel wants done: get.")
+  @Argument(help: "The operation that bazel requests: get.")
   var operation: String
 
   private struct Request: Decodable {
@@ -27,21 +26,23 @@ struct BazelCredentialCommand: ParsableCommand {
 
   func run() throws {
     guard operation == "get" else {
-      throw Failure.usage("bazel asked for “\(operation)”, which this version does not know.")
+      throw Failure.usage("The operation “\(operation)” of bazel is not supported.")
     }
-    let request = try ProgramJSON.input(Request.self, wanted: "an object with uri")
+    let request = try ProgramJSON.input(Request.self, expected: "an object with uri")
     guard let host = Self.host(of: request.uri) else {
-      throw Failure.usage("The uri that bazel asked about has no host.")
+      throw Failure.usage("The uri in bazel's request has no host.")
     }
-    let store = try global.store()
+    let backend = try backendOptions.open()
     var answer = Answer(headers: [:])
-    for item in try store.items(inService: "bazel:" + host) {
-      guard let value = try store.lookUp(item.identifier) else { continue }
+    for item in try backend.items(inService: "bazel:" + host) {
+      guard let value = try backend.lookUp(item.identifier) else { continue }
       guard Self.isHeader(item.identifier.account, value) else {
         throw Failure(
           .damaged,
-          "The secret “\(item.identifier.account)” in the service “bazel:\(host)” is no header: a letter in its name, or "
-            + "a line end in its value, cannot be in one."
+          """
+          The secret “\(item.identifier.account)” in the service “bazel:\(host)” is not a valid header: its name or its \
+          value contains a character that a header cannot contain. Rename it or store it again.
+          """
         )
       }
       answer.headers[item.identifier.account] = [try value.string()]
@@ -49,7 +50,7 @@ struct BazelCredentialCommand: ParsableCommand {
     try ProgramJSON.line(answer)
   }
 
-  /// The host, and the port where there is one, as the address has them.
+  /// The host of a URI, with the port if the URI has one.
   static func host(of uri: String) -> String? {
     let bytes = Array(uri.utf8)
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[colon...].starts(with: "://".utf8) else {
@@ -61,7 +62,7 @@ struct BazelCredentialCommand: ParsableCommand {
     return host.isEmpty ? nil : String(decoding: host, as: UTF8.self)
   }
 
-  /// Whether it can be sent as a header: a token of RFC 9110, and a value without control characters but tab.
+  /// Whether `name` is a token of RFC 9110, and `value` has no control characters except tabs.
   private static func isHeader(_ name: String, _ value: borrowing SecretBytes) -> Bool {
     let marks = Set("!#$%&'*+-.^_`|~".utf8)
     let isToken = name.utf8.allSatisfy { byte in
@@ -72,11 +73,7 @@ struct BazelCredentialCommand: ParsableCommand {
     }
     return isToken
       && value.withBytes { bytes in
-        for index in bytes.indices where (bytes[index] < 0x20 && bytes[index] != 0x09) || bytes[index] == 0x7F
-        {
-          return false
-        }
-        return true
+        bytes.indices.allSatisfy { (bytes[$0] >= 0x20 || bytes[$0] == 0x09) && bytes[$0] != 0x7F }
       }
   }
 }

@@ -5,18 +5,18 @@ internal import FoundationEssentials
 struct DockerCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "docker-credential",
-    abstract: "Keep docker's logins: a credential helper for docker.",
+    abstract: "Store docker's logins, as a credential helper for docker.",
     discussion: """
-      docker runs a program named docker-credential-secret: make a link of that name to this program on PATH, and \
-      write {"credsStore": "secret"} into ~/.docker/config.json. A login is the secret with the service docker:URL \
-      and the username as its name. docker's requests come on standard input; what goes wrong is said on standard \
-      output, too, where docker looks for it.
+      docker runs a program named docker-credential-secret: create a link of that name to this program on PATH, and \
+      write {"credsStore": "secret"} to ~/.docker/config.json. A login is the secret with the username as its name in \
+      the service docker:URL. Requests are read from standard input. Errors are printed on standard output as well, \
+      where docker expects them.
       """
   )
 
-  @OptionGroup(title: "Global options") var global: StoreOptions
+  @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
-  @Argument(help: "What docker wants done: store, get, erase, list, or version.")
+  @Argument(help: "The operation that docker requests: store, get, erase, list, or version.")
   var action: String
 
   private static let prefix = "docker:"
@@ -32,7 +32,7 @@ struct DockerCredentialCommand: ParsableCommand {
     }
   }
 
-  /// The three texts that docker tells failures apart by, from docker-credential-helpers.
+  /// The texts by which docker distinguishes failures, from docker-credential-helpers.
   enum Refusal: String, Error {
     case notFound = "credentials not found in native keychain"
     case noURL = "no credentials server URL"
@@ -49,13 +49,13 @@ struct DockerCredentialCommand: ParsableCommand {
       case "version":
         try Output.standard.write(
           "docker-credential-secret (secret) \(SecretCommand.configuration.version)\n")
-      default: throw Failure.usage("docker asked for “\(action)”, which this version does not know.")
+      default: throw Failure.usage("The operation “\(action)” of docker is not supported.")
       }
     } catch let refusal as Refusal {
       try Output.standard.write(refusal.rawValue + "\n")
       throw ExitCode(1)
     } catch let error as SecretError {
-      try Output.standard.write("\(error)".printable + "\n")
+      try Output.standard.write(Advice.message(for: error).printable + "\n")
       throw error
     } catch let failure as Failure {
       try Output.standard.write(failure.message.printable + "\n")
@@ -65,24 +65,22 @@ struct DockerCredentialCommand: ParsableCommand {
 
   private func store() throws {
     let login = try ProgramJSON.input(
-      Login.self,
-      wanted: "an object with ServerURL, Username and Secret"
-    )
+      Login.self, expected: "an object with ServerURL, Username and Secret")
     guard let url = login.serverURL, !url.isEmpty else { throw Refusal.noURL }
     guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
     let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
     try StoredLogin.replaceAll(
       identifier,
       with: SecretBytes(copying: login.secret ?? ""),
-      in: try global.store()
+      in: try backendOptions.open()
     )
   }
 
   private func get() throws {
-    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
-    let store = try global.store()
-    guard let identifier = try StoredLogin.latest(in: service, of: store),
-      let value = try store.lookUp(identifier)
+    let service = Self.prefix + (try Self.url(in: ValueInput.readStandardInput()))
+    let backend = try backendOptions.open()
+    guard let identifier = try StoredLogin.latest(in: service, of: backend),
+      let value = try backend.lookUp(identifier)
     else { throw Refusal.notFound }
     try ProgramJSON.line(
       Login(
@@ -94,14 +92,14 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func erase() throws {
-    let service = Self.prefix + (try Self.url(in: ValueInput.readAll(0, named: "standard input")))
-    let store = try global.store()
-    for item in try store.items(inService: service) { try store.remove(item.identifier) }
+    let service = Self.prefix + (try Self.url(in: ValueInput.readStandardInput()))
+    let backend = try backendOptions.open()
+    for item in try backend.items(inService: service) { try backend.remove(item.identifier) }
   }
 
   private func list() throws {
     var logins: [String: String] = [:]
-    let items = try global.store().items(inService: nil)
+    let items = try backendOptions.open().items(inService: nil)
       .filter { $0.identifier.service.utf8.starts(with: Self.prefix.utf8) }
       .sorted { ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast) }
     for item in items {
@@ -110,7 +108,7 @@ struct DockerCredentialCommand: ParsableCommand {
     try ProgramJSON.line(logins)
   }
 
-  /// The server's address, which is all of the input but blanks around it.
+  /// The server's address: the input without leading and trailing white space.
   static func url(in input: borrowing SecretBytes) throws -> String {
     let text = try input.string()
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]

@@ -1,14 +1,14 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// What git says about a credential: a description to match by, or a credential to store.
+/// A credential in git's protocol: a pattern for stored credentials, or a credential to store.
 ///
-/// In the store, a password for `https://host:8443/path` and the user `ann` is the secret with the service
-/// `git:https://host:8443/path` and the account `ann`; without `credential.useHttpPath` git gives no path, and
-/// the service ends with the host. A credential without a username has the account `(none)`, and a username
-/// that begins with a parenthesis gets one more in front. The moment it expires is the secret's own. The
-/// attribute `authtype` is there where the value is a `credential` of that type and no password. An OAuth refresh
-/// token is a secret too, in the service `git-refresh:…` under the same account.
+/// The password of the user `ann` for `https://host:8443/path` is the secret `ann` in the service
+/// `git:https://host:8443/path`. Without `credential.useHttpPath`, git sends no path, and the service ends
+/// with the host. A credential without a username has the account `(none)`; a username that begins with a
+/// parenthesis is stored with one more in front. The time of expiry is the secret's own. If the value is a
+/// `credential` of some type instead of a password, the attribute `authtype` has the type. An OAuth refresh
+/// token is a secret with the same account in the service `git-refresh:…`.
 struct GitCredential {
   var protocolName: String?
   var host: String?
@@ -17,18 +17,18 @@ struct GitCredential {
 
   static let scheme = "git:"
   static let refreshScheme = "git-refresh:"
-  /// The metadata attribute with the type of a credential that is no password.
+  /// The metadata attribute with the type of a credential other than a password.
   static let authTypeAttribute = "authtype"
-  private static let nobody = "(none)"
+  private static let noUsername = "(none)"
 
-  init(_ lines: SecretLines) {
+  init(_ lines: GitCredentialLines) {
     protocolName = lines.text("protocol")
     host = lines.text("host")
     path = lines.text("path")
     username = lines.text("username")
   }
 
-  /// What a stored secret is for, or `nil` where it is not one of git's.
+  /// The credential that a stored secret is for, or `nil` if the secret is not one of git's.
   init?(_ identifier: SecretIdentifier) {
     guard identifier.service.utf8.starts(with: Self.scheme.utf8) else { return nil }
     let url = Array(identifier.service.utf8.dropFirst(Self.scheme.utf8.count))
@@ -44,18 +44,19 @@ struct GitCredential {
       host = String(decoding: rest, as: UTF8.self)
     }
     let account = identifier.account
-    if account == Self.nobody {
+    if account == Self.noUsername {
       username = nil
     } else {
       username = account.utf8.starts(with: "((".utf8) ? String(account.dropFirst()) : account
     }
   }
 
-  /// Whether nothing is said at all, so that everything would match.
+  /// Whether the pattern has no fields, so that it would match every credential.
   var isEmpty: Bool { protocolName == nil && host == nil && path == nil && username == nil }
 
-  /// The service it is stored under, where protocol and host are known. A certificate has no host, and a path.
-  /// `nil`, too, where it would read back as another server's: no address has such a protocol or host.
+  /// The service of the stored secret, or `nil` without a protocol and a host. A certificate has a path and
+  /// no host. Also `nil` if the service would be parsed as another server's: no URL has such a protocol or
+  /// host.
   var service: String? {
     guard let protocolName, !protocolName.isEmpty, host != nil || path != nil,
       !protocolName.utf8.contains(where: { ":/".utf8.contains($0) }),
@@ -64,27 +65,27 @@ struct GitCredential {
     return Self.scheme + protocolName + "://" + (host ?? "") + (path.map { "/" + $0 } ?? "")
   }
 
-  /// The name it is stored under.
+  /// The identifier of the stored secret.
   func identifier() throws(SecretError) -> SecretIdentifier? {
     guard let service else { return nil }
     return try SecretIdentifier(service: service, account: account)
   }
 
   private var account: String {
-    guard let username, !username.isEmpty else { return Self.nobody }
+    guard let username, !username.isEmpty else { return Self.noUsername }
     return username.utf8.first == UInt8(ascii: "(") ? "(" + username : username
   }
 
-  /// Whether `stored` is one that this describes: what is not said here does not matter.
-  func describes(_ stored: GitCredential) -> Bool {
-    func agrees(_ wanted: String?, _ held: String?) -> Bool {
-      wanted.map { $0.utf8.elementsEqual((held ?? "").utf8) } ?? true
+  /// Whether `stored` matches this pattern: a field that the pattern does not have matches any value.
+  func matches(_ stored: GitCredential) -> Bool {
+    func agrees(_ wanted: String?, _ actual: String?) -> Bool {
+      wanted.map { $0.utf8.elementsEqual((actual ?? "").utf8) } ?? true
     }
     return agrees(protocolName, stored.protocolName) && agrees(host, stored.host)
       && agrees(path, stored.path) && agrees(username, stored.username)
   }
 
-  /// Where the refresh token of a stored credential is.
+  /// The identifier of the refresh token of a stored credential.
   static func refreshIdentifier(
     of identifier: SecretIdentifier
   ) throws(SecretError) -> SecretIdentifier {

@@ -5,18 +5,18 @@ internal import FoundationEssentials
 struct GitCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "git-credential",
-    abstract: "Keep git's passwords: a credential helper for git.",
+    abstract: "Store git's passwords, as a credential helper for git.",
     discussion: """
-      Set it up with: git config --global credential.helper '!secret git-credential', or, with a link named \
-      git-credential-secret to this program on PATH, git config --global credential.helper secret. A password is \
-      the secret with the service git:https://HOST and the username as its name, so that secret get -s \
-      git:https://HOST USERNAME prints it. git's requests come on standard input.
+      Configure it with: git config --global credential.helper '!secret git-credential'; or, with a link \
+      git-credential-secret to this program on PATH: git config --global credential.helper secret. A password is the \
+      secret with the username as its name in the service git:https://HOST. To print it: secret get -s \
+      git:https://HOST USERNAME. Requests are read from standard input.
       """
   )
 
-  @OptionGroup(title: "Global options") var global: StoreOptions
+  @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
-  @Argument(help: "What git wants done: get, store, erase, or capability.")
+  @Argument(help: "The operation that git requests: get, store, erase, or capability.")
   var operation: String
 
   private static let secretKeys: Set = ["password", "credential", "oauth_refresh_token"]
@@ -27,30 +27,25 @@ struct GitCredentialCommand: ParsableCommand {
     case "get": try get(try request())
     case "store": try store(try request())
     case "erase": try erase(try request())
-    default: return  // what a later git may ask for, and must not be told off about
+    default: return  // git requires helpers to ignore unknown operations
     }
   }
 
-  private func request() throws -> SecretLines {
-    try SecretLines(
-      ValueInput.readAll(0, named: "standard input"),
-      secretKeys: Self.secretKeys
-    )
+  private func request() throws -> GitCredentialLines {
+    try GitCredentialLines(ValueInput.readStandardInput(), secretKeys: Self.secretKeys)
   }
 
-  // MARK: get
-
-  private func get(_ request: SecretLines) throws {
+  private func get(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
     guard !wanted.isEmpty, wanted.protocolName != nil else { return }
-    let knowsTypes = request.all("capability[]").contains("authtype")
-    let store = try global.store()
-    for item in try Self.matches(wanted, in: store, all: false) {
+    let supportsTypes = request.all("capability[]").contains("authtype")
+    let backend = try backendOptions.open()
+    for item in try Self.matches(wanted, in: backend, all: false) {
       let type = item.metadata.attributes[GitCredential.authTypeAttribute]
-      guard type == nil || knowsTypes, let value = try store.lookUp(item.identifier),
+      guard type == nil || supportsTypes, let value = try backend.lookUp(item.identifier),
         let credential = GitCredential(item.identifier)
       else { continue }
-      let refresh = try store.lookUp(GitCredential.refreshIdentifier(of: item.identifier))
+      let refresh = try backend.lookUp(GitCredential.refreshIdentifier(of: item.identifier))
       try Self.checkOneLine(value, of: item.identifier)
       let output = Output.standard
       if let type {
@@ -73,20 +68,21 @@ struct GitCredentialCommand: ParsableCommand {
     }
   }
 
-  /// The stored credentials that `wanted` describes, the best first: those that have not expired, and of those the
-  /// one stored last. Unless `all` are wanted, those with a path are only for want of one without.
+  /// The stored credentials that match `wanted`: unexpired ones first, and among those the one stored last.
+  /// Unless `all` is true, credentials with a path that `wanted` does not have are included only if there are
+  /// no others.
   private static func matches(
     _ wanted: GitCredential,
-    in store: any SecretBackend,
+    in backend: any SecretBackend,
     all: Bool
   ) throws(SecretError) -> [SecretItem] {
     func matching(_ items: [SecretItem]) -> [SecretItem] {
-      items.filter { GitCredential($0.identifier).map(wanted.describes) ?? false }
+      items.filter { GitCredential($0.identifier).map(wanted.matches) ?? false }
     }
     var found: [SecretItem] = []
-    if !all, let service = wanted.service { found = matching(try store.items(inService: service)) }
-    // Where a path was asked for, no other place would do.
-    if found.isEmpty, all || wanted.path == nil { found = matching(try store.items(inService: nil)) }
+    if !all, let service = wanted.service { found = matching(try backend.items(inService: service)) }
+    // A request with a path is for that path only.
+    if found.isEmpty, all || wanted.path == nil { found = matching(try backend.items(inService: nil)) }
     let now = Date()
     func rank(_ item: SecretItem) -> (Int, Date) {
       let isExpired = item.metadata.expires.map { $0 <= now } ?? false
@@ -95,30 +91,27 @@ struct GitCredentialCommand: ParsableCommand {
     return found.sorted { rank($0) > rank($1) }
   }
 
-  /// Throws where a value would break git's lines, and be taken for something else.
+  /// Throws if the value would end its line, so that git would read the rest as other fields.
   private static func checkOneLine(_ value: borrowing SecretBytes, of identifier: SecretIdentifier) throws {
     let fits = value.withBytes { bytes in
-      for index in bytes.indices where bytes[index] == 0 || bytes[index] == UInt8(ascii: "\n") {
-        return false
-      }
-      return true
+      bytes.indices.allSatisfy { bytes[$0] != 0 && bytes[$0] != UInt8(ascii: "\n") }
     }
     if !fits {
       throw Failure(
         .damaged,
-        "The secret “\(identifier.account)” in the service “\(identifier.service)” has a line feed or a NUL in it, "
-          + "which git's protocol cannot carry. Store it again without."
+        """
+        The secret “\(identifier.account)” in the service “\(identifier.service)” contains a line feed or a NUL, which \
+        git's protocol does not allow. Store it again without it.
+        """
       )
     }
   }
 
-  // MARK: store
-
-  private func store(_ request: SecretLines) throws {
+  private func store(_ request: GitCredentialLines) throws {
     let credential = GitCredential(request)
     if request.text("ephemeral") == "1" { return }
     let type = request.text("authtype")
-    // git stores what was used; a part of a credential is nothing to keep.
+    // A request may contain only a part of a credential, which cannot be stored.
     guard let value = request.secret(type == nil ? "password" : "credential"),
       let identifier = try credential.identifier()
     else { return }
@@ -128,64 +121,53 @@ struct GitCredentialCommand: ParsableCommand {
     let expires = request.text("password_expiry_utc").flatMap(Int64.init)
       .map { Date(timeIntervalSince1970: Double($0)) }
 
-    let store = try global.store()
-    let existing = try store.item(identifier)
+    let backend = try backendOptions.open()
+    let existing = try backend.item(identifier)
     var metadata = existing?.metadata ?? SecretMetadata()
     metadata.expires = expires
     metadata.attributes[GitCredential.authTypeAttribute] = type
-    // git stores a password again each time that it worked.
-    if existing?.metadata == metadata, try Self.holds(store, identifier, value.bytes) {
+    // git stores a password again after each successful use.
+    if existing?.metadata == metadata, try Self.isStored(value.bytes, as: identifier, in: backend) {
       if let refresh {
-        if try Self.holds(store, refreshIdentifier, refresh.bytes) { return }
-      } else if try store.item(refreshIdentifier) == nil {
+        if try Self.isStored(refresh.bytes, as: refreshIdentifier, in: backend) { return }
+      } else if try backend.item(refreshIdentifier) == nil {
         return
       }
     }
-    if let store = store as? any TransactionalSecretBackend {
-      try store.transaction { transaction throws(SecretError) in
-        try transaction.store(value.bytes, for: identifier, metadata: metadata)
-        if let refresh {
-          try transaction.store(refresh.bytes, for: refreshIdentifier, metadata: nil)
-        } else {
-          try transaction.remove(refreshIdentifier)
-        }
-      }
-    } else {
-      try store.store(value.bytes, for: identifier, metadata: metadata)
+    try backend.withTransaction { transaction throws(SecretError) in
+      try transaction.store(value.bytes, for: identifier, metadata: metadata)
       if let refresh {
-        try store.store(refresh.bytes, for: refreshIdentifier)
+        try transaction.store(refresh.bytes, for: refreshIdentifier, metadata: nil)
       } else {
-        try store.remove(refreshIdentifier)
+        try transaction.remove(refreshIdentifier)
       }
     }
   }
 
-  private static func holds(
-    _ store: any SecretBackend,
-    _ identifier: SecretIdentifier,
-    _ value: borrowing SecretBytes
+  private static func isStored(
+    _ value: borrowing SecretBytes,
+    as identifier: SecretIdentifier,
+    in backend: any SecretBackend
   ) throws(SecretError) -> Bool {
-    guard let held = try store.lookUp(identifier) else { return false }
-    return held.isEqual(to: value)
+    guard let stored = try backend.lookUp(identifier) else { return false }
+    return stored.isEqual(to: value)
   }
 
-  // MARK: erase
-
-  private func erase(_ request: SecretLines) throws {
+  private func erase(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
     guard !wanted.isEmpty else {
-      throw Failure.usage("Nothing says what to erase, and nothing was erased. Name at least a host.")
+      throw Failure.usage("The request has no fields to match, and nothing was erased. Send at least a host.")
     }
-    let store = try global.store()
-    for item in try Self.matches(wanted, in: store, all: true) {
-      // A password that was refused is not the one that someone has stored since.
+    let backend = try backendOptions.open()
+    for item in try Self.matches(wanted, in: backend, all: true) {
+      // Keeps a password that was stored after the rejected one.
       if let given = request.secret(
         item.metadata.attributes[GitCredential.authTypeAttribute] == nil ? "password" : "credential"
-      ), try !Self.holds(store, item.identifier, given.bytes) {
+      ), try !Self.isStored(given.bytes, as: item.identifier, in: backend) {
         continue
       }
-      try store.remove(item.identifier)
-      try store.remove(GitCredential.refreshIdentifier(of: item.identifier))
+      try backend.remove(item.identifier)
+      try backend.remove(GitCredential.refreshIdentifier(of: item.identifier))
     }
   }
 }

@@ -4,11 +4,11 @@ internal import Coffer
 struct KeyringCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keyring",
-    abstract: "Stand in for Python's keyring command, which pip and uv run.",
+    abstract: "Replace Python's keyring command, which pip and uv run.",
     discussion: """
-      pip and uv run a program named keyring: make a link of that name to this program in a directory early on \
-      PATH, and use --keyring-provider subprocess. SERVICE and USERNAME are the secret's service and name, as they \
-      are for Python's keyring itself.
+      pip and uv run a program named keyring: create a link of that name to this program in a directory early on \
+      PATH, and use --keyring-provider subprocess. SERVICE and USERNAME are the secret's service and name, as in \
+      Python's keyring.
       """
   )
 
@@ -23,46 +23,46 @@ struct KeyringCommand: ParsableCommand {
     case plain, json
   }
 
-  @OptionGroup(title: "Global options") var global: StoreOptions
+  @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
-  @Option(help: "What get prints: password, or creds for the username on a line of its own before it.")
+  @Option(help: "What get prints: password, or creds for the username on a line before the password.")
   var mode = Mode.password
 
-  @Option(help: "How get prints it: plain, or json for an object of username and password.")
+  @Option(help: "The format of get: plain, or json for an object with username and password.")
   var output = Format.plain
 
   @Argument(help: "get, set, or del.")
   var operation: Operation
 
-  @Argument(help: "The service: for pip and uv an index's address.")
+  @Argument(help: "The service: for pip and uv, the URL of an index.")
   var service: String
 
-  @Argument(help: "The username. With --mode creds it may be left out, for the login stored last.")
+  @Argument(help: "The username. With --mode creds, the default is the login that was stored last.")
   var username: String?
 
   func run() throws {
-    let store = try global.store()
+    let backend = try backendOptions.open()
     switch operation {
-    case .get: try get(from: store)
+    case .get: try get(from: backend)
     case .set:
-      let identifier = try named()
+      let identifier = try requiredIdentifier()
       let value = try ValueInput().read(for: identifier.account)
-      try store.store(value, for: identifier)
+      try backend.store(value, for: identifier)
     case .del:
-      let identifier = try named()
-      guard try store.remove(identifier) else { throw MissingSecret.failure(identifier, in: store) }
+      let identifier = try requiredIdentifier()
+      guard try backend.remove(identifier) else { throw MissingSecret.failure(identifier, in: backend) }
     }
   }
 
-  private func get(from store: any SecretBackend) throws {
+  private func get(from backend: any SecretBackend) throws {
     let identifier: SecretIdentifier?
     if mode == .creds && username == nil {
-      identifier = try StoredLogin.latest(in: service, of: store)
+      identifier = try StoredLogin.latest(in: service, of: backend)
     } else {
-      identifier = try named()
+      identifier = try requiredIdentifier()
     }
-    // Silent, as keyring is: pip shows what is said to its users, and asks for the password then.
-    guard let identifier, let value = try store.lookUp(identifier) else { throw ExitCode(1) }
+    // Prints no message, like keyring: pip would show it to its user before it prompts for the password.
+    guard let identifier, let value = try backend.lookUp(identifier) else { throw ExitCode(1) }
     switch output {
     case .json:
       let username = mode == .creds ? identifier.account : nil
@@ -79,8 +79,8 @@ struct KeyringCommand: ParsableCommand {
     let password: String
   }
 
-  private func named() throws -> SecretIdentifier {
-    guard let username else { throw Failure.usage("There is no username. Give it behind the service.") }
+  private func requiredIdentifier() throws -> SecretIdentifier {
+    guard let username else { throw Failure.usage("There is no username. Add it after the service.") }
     return try SecretIdentifier(service: service, account: username)
   }
 }

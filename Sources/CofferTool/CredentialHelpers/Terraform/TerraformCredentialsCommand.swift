@@ -4,17 +4,17 @@ internal import Coffer
 struct TerraformCredentialsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "terraform-credentials",
-    abstract: "Keep terraform's tokens: a credentials helper for terraform.",
+    abstract: "Store terraform's tokens, as a credentials helper for terraform.",
     discussion: """
-      terraform runs ~/.terraform.d/plugins/terraform-credentials-secret: make a link of that name to this program, \
-      and write credentials_helper "secret" {} into ~/.terraformrc. The token for a host is the secret named token \
-      in the service terraform:HOST.
+      terraform runs ~/.terraform.d/plugins/terraform-credentials-secret: create a link of that name to this program, \
+      and write credentials_helper "secret" {} to ~/.terraformrc. The token for a host is the secret token in the \
+      service terraform:HOST.
       """
   )
 
-  @OptionGroup(title: "Global options") var global: StoreOptions
+  @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
-  @Argument(help: "What terraform wants done: get, store, or forget.")
+  @Argument(help: "The operation that terraform requests: get, store, or forget.")
   var operation: String
 
   @Argument(help: "The host that the token is for.")
@@ -28,20 +28,17 @@ struct TerraformCredentialsCommand: ParsableCommand {
     let identifier = try SecretIdentifier(service: "terraform:" + host, account: "token")
     switch operation {
     case "get":
-      let value = try global.store().lookUp(identifier)
+      let value = try backendOptions.open().lookUp(identifier)
       try ProgramJSON.line(Credentials(token: try value?.string()))
     case "store":
-      let text = try ValueInput.readAll(0, named: "standard input")
-      let properties = try ProgramJSON.decode(
-        text, as: [String: String].self, wanted: "an object with token and nothing else")
+      let properties = try ProgramJSON.input(
+        [String: String].self, expected: "an object with token and nothing else")
       guard let token = properties["token"], properties.count == 1 else {
-        throw Failure.usage(
-          "Only a token can be kept, and terraform gave something else beside or instead. Nothing was stored."
-        )
+        throw Failure.usage("Only a token can be stored, and the input has other fields. Nothing was stored.")
       }
-      try global.store().store(SecretBytes(copying: token), for: identifier)
-    case "forget": try global.store().remove(identifier)
-    default: throw Failure.usage("terraform asked for “\(operation)”, which this version does not know.")
+      try backendOptions.open().store(SecretBytes(copying: token), for: identifier)
+    case "forget": try backendOptions.open().remove(identifier)
+    default: throw Failure.usage("The operation “\(operation)” of terraform is not supported.")
     }
   }
 }

@@ -9,7 +9,7 @@ import subprocess
 
 from protected_server import ProtectedServer
 
-PASSWORD = "hünter = 2"  # an equals sign, blanks, and letters of two bytes
+PASSWORD = "hünter = 2"  # an equals sign, spaces, and a letter of two bytes
 ENVIRONMENT = {
     **os.environ,
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -42,7 +42,7 @@ def main(helper):
     run("git", "clone", "-q", "--bare", "r", "web/r.git")
     run("git", "-C", "web/r.git", "update-server-info")
 
-    # Answers as a person would type them. Whether it was asked can be seen by the file it leaves.
+    # Answers git's prompts, and appends each prompt to the file `asked`.
     pathlib.Path("ask").write_text(
         f'#!/bin/sh\necho "$1" >> asked\ncase "$1" in Username*) echo ann;; *) echo "{PASSWORD}";; esac\n')
     os.chmod("ask", 0o700)
@@ -50,9 +50,9 @@ def main(helper):
 
     with ProtectedServer("web", "ann", PASSWORD) as server:
         service = f"git:http://{server.host}"
-        # Nothing is stored, and nobody may be asked.
+        # Nothing is stored, and prompts are disabled.
         clone(server, "c0", status=128)
-        # The person is asked once, and never again.
+        # git prompts once, and never again.
         clone(server, "c1", **ask)
         assert len(pathlib.Path("asked").read_text().splitlines()) == 2
         assert run("secret", "list", "-s", service) == "ann\n"
@@ -60,11 +60,11 @@ def main(helper):
         clone(server, "c2")
         clone(server, "c3", user="ann@")
         assert len(pathlib.Path("asked").read_text().splitlines()) == 2
-        # Another user's password is not given instead.
+        # Another user's password is not used.
         clone(server, "c4", user="bob@", status=128)
         assert run("secret", "list", "-s", service) == "ann\n"
 
-        # What was refused is forgotten by git itself; what someone stored meanwhile would not be.
+        # git erases a rejected password. Another password, stored since, would be kept.
         description = f"protocol=http\nhost={server.host}\nusername=ann\n"
         run("git", "credential", "reject", input=description + "password=another\n\n")
         assert run("secret", "list", "-s", service) == "ann\n"
@@ -72,20 +72,20 @@ def main(helper):
         assert run("secret", "list", "-s", service) == ""
         clone(server, "c5", status=128)
 
-        # A password that no longer holds: git tries it, is refused, forgets it, and asks for the new one.
+        # The stored password is no longer valid: git tries it, erases it after the rejection, and fails without a prompt.
         run("secret", "set", "-s", service, "ann", input="old")
         refused = server.refused
         clone(server, "c6", status=128)
         assert server.refused > refused
         assert run("secret", "list", "-s", service) == ""
 
-        # A vault that cannot be opened is no reason to forget anything, nor to fail where a person can be asked.
+        # If the vault cannot be opened, nothing is erased, and git prompts.
         clone(server, "c7", **ask)
         clone(server, "c8", COFFER_KEY="coffer-key-v1:none", **ask)
         assert run("secret", "get", "-s", service, "ann") == PASSWORD
         clone(server, "c9")
 
-        # One password for each repository, where git is told so.
+        # With useHttpPath, each repository has its own password.
         run("git", "config", "--global", "credential.useHttpPath", "true")
         run("git", "credential", "reject", input=f"url=http://{server.host}\nusername=ann\n\n")
         clone(server, "c10", **ask)

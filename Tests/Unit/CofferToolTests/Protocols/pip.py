@@ -1,4 +1,4 @@
-"""Real pip, an index that asks for a password, and `secret` under the name `keyring`.
+"""Real pip, an index that requires a password, and `secret` under the name `keyring`.
 
 Run in an empty directory with `secret` as `keyring` on PATH and HOME a private one.
 """
@@ -12,7 +12,7 @@ import zipfile
 
 from protected_server import ProtectedServer
 
-PASSWORD = "p ass:word"  # pip itself sends what is not ASCII as Latin-1
+PASSWORD = "p ass:word"  # ASCII only, because pip sends other characters as Latin-1
 
 
 def run(*words, input="", status=0, **environment):
@@ -23,10 +23,10 @@ def run(*words, input="", status=0, **environment):
 
 
 def pip():
-    """The command of the first pip that runs a program named keyring, and never imports Python's own."""
+    """The command that runs pip with a program named keyring, without importing Python's package keyring."""
     wheels = sorted(map(str, pathlib.Path("/usr/share/python-wheels").glob("pip-*.whl")))
     assert wheels, "pip is needed, from the package python3-pip-whl"
-    # -S: without the packages of the system, of which keyring is one.
+    # -S: without the packages of the system, which may include keyring.
     command = [sys.executable, "-S", wheels[-1] + "/pip"]
     major, minor = map(int, re.match(r"pip (\d+)\.(\d+)", run(*command, "--version")).groups())
     return command, ["--keyring-provider", "subprocess"] if (major, minor) >= (23, 1) else []
@@ -59,12 +59,12 @@ def main():
                 PIP_NO_INPUT="" if not provider else "1")
 
         download("d0", status=1)
-        # As pip itself stores it, for the address without a user's name.
+        # pip stores a password for the URL without the username.
         run("keyring", "set", f"http://{server.host}/simple/", "ann", input=PASSWORD + "\n")
         download("d1")
         assert os.listdir("d1") == [wheel]
         assert server.admitted > 0
-        # By the host alone, as pip asks next.
+        # pip then looks for a password for the host alone.
         run("keyring", "del", f"http://{server.host}/simple/", "ann")
         download("d2", status=1)
         run("secret", "set", "-s", server.host, "ann", input=PASSWORD)

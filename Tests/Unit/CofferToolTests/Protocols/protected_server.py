@@ -1,6 +1,6 @@
-"""A web server on the loopback interface that asks for a name and a password.
+"""A web server on the loopback interface that requires a username and a password.
 
-Gives files below a directory, as `python3 -m http.server` does, to those who know them. Counts what it was asked.
+Serves the files in a directory, as `python3 -m http.server` does, and counts the requests.
 """
 
 import base64

@@ -1,6 +1,6 @@
 extension String {
-  /// The text with everything that a terminal might obey spelt out: control characters, and those that
-  /// reorder or break lines. A name is anyone's to choose, and must not move the cursor or forge a line.
+  /// The text with control characters, and characters that reorder or break lines, escaped. Anyone can choose
+  /// a name; it must not move the cursor or forge a line.
   var printable: String {
     var result = ""
     for scalar in unicodeScalars {

@@ -2,7 +2,7 @@ internal import Coffer
 internal import Synchronization
 
 /// A credential source that records its name when it returns a key or a passphrase.
-struct RecordedSource: VaultCredentialSource {
+struct RecordingSource: VaultCredentialSource {
   /// The name of the last source that returned a key or a passphrase. Thread-safe.
   final class Record: Sendable {
     private let state = Mutex<String?>(nil)

@@ -1,13 +1,13 @@
 internal import Coffer
 
-/// `key=value` lines, one after the other to a blank line or the end, with the values that are secret never
-/// outside guarded memory: the format of git's credential helpers.
-struct SecretLines {
+/// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secret values never
+/// leave guarded memory.
+struct GitCredentialLines {
   private let secrets: [String: SharedSecret]
   private let texts: [String: [String]]
 
-  /// Parses `input`. Values of the keys in `secretKeys` are kept as bytes; of one given twice the last counts.
-  /// A key ending in `[]` collects its values, and an empty one starts it anew.
+  /// Parses `input`. The values of `secretKeys` are secret. If a key occurs again, its last value counts. A
+  /// key that ends in `[]` has several values, and an empty value removes the earlier ones.
   init(_ input: borrowing SecretBytes, secretKeys: Set<String>) throws(Failure) {
     (secrets, texts) = try input.withBytes { bytes throws(Failure) in
       var secrets: [String: SharedSecret] = [:]
@@ -22,7 +22,7 @@ struct SecretLines {
         start = end + 1
         if line.isEmpty { break }
         guard let (key, value) = Self.split(line) else {
-          throw .usage("Line \(number) of the input is no key=value. Nothing was done.")
+          throw .usage("Line \(number) of the input is not of the form key=value. Nothing was done.")
         }
         if secretKeys.contains(key) {
           secrets[key] = SharedSecret(SecretBytes(copying: line.extracting(value..<line.count)))
@@ -32,7 +32,8 @@ struct SecretLines {
           String(validating: $0, as: UTF8.self)
         }
         guard let text else {
-          throw .usage("The value of \(key.printable), line \(number) of the input, is not UTF-8 text.")
+          throw .usage(
+            "The value of \(key.printable) on line \(number) of the input is not UTF-8. Nothing was done.")
         }
         if key.hasSuffix("[]") {
           texts[key] = text.isEmpty ? [] : (texts[key] ?? []) + [text]
@@ -44,7 +45,7 @@ struct SecretLines {
     }
   }
 
-  /// The key, and where the value begins.
+  /// The key, and the index at which the value begins.
   private static func split(_ line: Span<UInt8>) -> (key: String, value: Int)? {
     for index in line.indices where line[index] == UInt8(ascii: "=") {
       let key = line.extracting(0..<index).withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
@@ -54,12 +55,12 @@ struct SecretLines {
     return nil
   }
 
-  /// The value of a key that is no secret; `nil` where it was not given.
+  /// The value of a key that is not secret, or `nil` if the input does not contain it.
   func text(_ key: String) -> String? { texts[key]?.last }
 
-  /// All values of a key that ends in `[]`.
+  /// The values of a key that ends in `[]`.
   func all(_ key: String) -> [String] { texts[key] ?? [] }
 
-  /// A secret value; `nil` where it was not given.
+  /// A secret value, or `nil` if the input does not contain it.
   func secret(_ key: String) -> SharedSecret? { secrets[key] }
 }

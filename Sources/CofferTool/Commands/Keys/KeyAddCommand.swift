@@ -1,0 +1,56 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct KeyAddCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add",
+    abstract: "Add a key or a passphrase to the vault.",
+    discussion: """
+      A new passphrase is entered twice on a terminal, or comes from a pipe. A key file is created if it does not \
+      exist. A recovery key is printed once and not stored: write it down. White space in it has no meaning.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+
+  @Flag(help: "Add a passphrase.")
+  var passphrase = false
+
+  @Option(
+    help: ArgumentHelp("Add the key in a file, which is created if it does not exist.", valueName: "path"),
+    completion: .file())
+  var keyFile: String?
+
+  @Flag(help: "Add a new key, and print it to be written down.")
+  var recovery = false
+
+  @Option(help: "The slot's label. It is not encrypted.")
+  var label: String?
+
+  func run() throws {
+    guard [passphrase, keyFile != nil, recovery].filter({ $0 }).count == 1 else {
+      throw Failure.usage("Use one of --passphrase, --key-file PATH and --recovery.")
+    }
+    let editor = try KeySlotEditor(global.backend)
+    let slot: VaultKeySlot
+    if let keyFile {
+      let added = try editor.addKeyFile(keyFile, label: label ?? "")
+      slot = added.slot
+      note(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
+      if try editor.configuration.recordedKeyFile(forVault: editor.description.id) == nil {
+        try editor.configuration.record(keyFile: added.path, forVault: editor.description.id)
+      } else {
+        note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
+      }
+    } else if recovery {
+      let key = VaultKey.generate()
+      // Printed before it is added: a valid key that nobody has seen would be useless.
+      try RecoveryKey.print(key)
+      slot = try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")
+      note("Write the key down and keep it away from the vault. To use it: secret key recover")
+    } else {
+      slot = try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")
+    }
+    note("Added the key slot \(slot.summary).")
+  }
+}

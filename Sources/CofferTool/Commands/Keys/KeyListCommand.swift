@@ -1,0 +1,43 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct KeyListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Print the vault's key slots.",
+    discussion: """
+      Each line has the beginning of the slot's id, its kind, the day of its creation, and its label, separated by tabs.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
+
+  private struct Slot: Encodable {
+    let id: String
+    let kind: String
+    let created: Date
+    let label: String
+    var memory: Int?
+    var passes: Int?
+  }
+
+  func run() throws {
+    let path = try global.backend.openVault(requirement: "Only a vault has key slots").path
+    let slots = try VaultBackend.describe(path: path).keySlots
+    if format.json {
+      return try Output.standard.json(
+        slots.map { slot in
+          var text = Slot(id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label)
+          (text.memory, text.passes) = (slot.cost?.memory, slot.cost?.passes)
+          return text
+        }
+      )
+    }
+    for slot in slots {
+      let day = slot.created.formatted(.iso8601.year().month().day())
+      try Output.standard.write("\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n")
+    }
+  }
+}

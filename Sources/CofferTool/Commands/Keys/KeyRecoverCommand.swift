@@ -1,0 +1,46 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Glibc
+
+struct KeyRecoverCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recover",
+    abstract: "Open the vault with a recovery key, and add a key file.",
+    discussion: """
+      The recovery key is entered on a terminal, or comes from a pipe; white space in it has no meaning. It remains \
+      valid. The new key file is the default one, or --key-file, and is recorded for the vault.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+
+  @Option(
+    help: ArgumentHelp("The key file to create, or to use if it exists.", valueName: "path"),
+    completion: .file())
+  var keyFile: String?
+
+  func run() throws {
+    let path = try global.backend.openVault(requirement: "Only a vault has a recovery key").path
+    let configuration = CofferConfiguration.current()
+    let text: SecretBytes
+    if isatty(STDIN_FILENO) == 1 {
+      guard configuration.mayPrompt, Terminal.isAvailable else {
+        throw Failure.usage("There is no recovery key, and a prompt is not possible. Use a pipe.")
+      }
+      text = try Terminal().readHidden("Recovery key: ")
+    } else {
+      text = try ValueInput.readStandardInput()
+    }
+    let source = GivenCredential(key: try RecoveryKey.parse(text), named: "the recovery key")
+    let editor = KeySlotEditor(
+      vault: VaultBackend(path: path, credentials: [source]),
+      description: try VaultBackend.describe(path: path),
+      configuration: configuration
+    )
+    try editor.vault.unlock()
+    let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
+    try configuration.record(keyFile: added.path, forVault: editor.description.id)
+    note("The key in \(added.path) now opens the vault, and the recovery key still does.")
+    note("If another key was stolen, remove its slot: secret key list, and then secret key remove")
+  }
+}

@@ -1,0 +1,29 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct RekeyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rekey",
+    abstract: "Encrypt the vault again, with a new master key.",
+    discussion: """
+      Keeps the key slots. This requires a credential for each: from the vault's credential sources, from --key-file, \
+      or from a prompt. Earlier copies of the vault do not change.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+
+  @Option(
+    parsing: .singleValue,
+    help: ArgumentHelp("The key file of a slot. Repeat for more.", valueName: "path"), completion: .file()
+  )
+  var keyFile: [String] = []
+
+  func run() throws {
+    let editor = try KeySlotEditor(global.backend, keyFiles: keyFile)
+    let credentials = try editor.credentials(of: editor.description.keySlots)
+    try Progress.during("Encrypting the vault …") { try editor.vault.rekey(credentials: credentials) }
+    editor.forgetKeptKey()
+    note("The vault is encrypted with a new master key.")
+  }
+}

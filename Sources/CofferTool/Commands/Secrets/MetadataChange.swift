@@ -1,0 +1,50 @@
+internal import Coffer
+internal import FoundationEssentials
+
+/// The changes to a secret's metadata that the options of `set` request.
+struct MetadataChange {
+  private enum Expiry {
+    case kept
+    case never
+    case at(Date)
+  }
+  private let label: String?
+  private let expiry: Expiry
+  private let attributes: [(name: String, value: String)]
+
+  /// Each of `attributes` has the form `name=value`.
+  init(label: String?, expires: String?, attributes: [String]) throws(Failure) {
+    self.label = label
+    switch expires {
+    case nil: expiry = .kept
+    case "never": expiry = .never
+    case let text?:
+      guard let moment = TimeText.moment(text, now: Date()) else {
+        throw .usage("“\(text)” is not a valid time for --expires. Write \(TimeText.forms).")
+      }
+      expiry = .at(moment)
+    }
+    self.attributes = try attributes.map { text throws(Failure) in
+      guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+        throw .usage("An --attribute has no name or no equals sign. Write --attribute NAME=VALUE.")
+      }
+      return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+    }
+  }
+
+  var isEmpty: Bool {
+    if case .kept = expiry { label == nil && attributes.isEmpty } else { false }
+  }
+
+  func applied(to existing: SecretMetadata?) -> SecretMetadata {
+    var metadata = existing ?? SecretMetadata()
+    if let label { metadata.label = label.isEmpty ? nil : label }
+    switch expiry {
+    case .kept: break
+    case .never: metadata.expires = nil
+    case .at(let moment): metadata.expires = moment
+    }
+    for (name, value) in attributes { metadata.attributes[name] = value }
+    return metadata
+  }
+}

@@ -1,0 +1,75 @@
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// Version 1 of cargo's credential provider protocol: a line of JSON for each message.
+enum CargoProtocol {
+  /// The first message of a provider: the versions that it supports.
+  struct Greeting: Encodable {
+    let v = [1]
+  }
+
+  struct Request: Decodable {
+    struct Registry: Decodable {
+      var indexURL: String
+      private enum CodingKeys: String, CodingKey { case indexURL = "index-url" }
+    }
+    var v: Int
+    var kind: String
+    var registry: Registry
+    var token: String?
+  }
+
+  /// An answer has either `done` or `failed`.
+  struct Answer: Encodable {
+    enum CodingKeys: String, CodingKey {
+      case done = "Ok"
+      case failed = "Err"
+    }
+    struct Done: Encodable {
+      enum CodingKeys: String, CodingKey {
+        case kind, token, cache
+        case operationIndependent = "operation_independent"
+      }
+      var kind: String
+      var token: String?
+      var cache: String?
+      var operationIndependent: Bool?
+    }
+    struct Failed: Encodable {
+      enum CodingKeys: String, CodingKey {
+        case kind, message
+        case causes = "caused-by"
+      }
+      var kind: String
+      var message: String?
+      var causes: [String]?
+    }
+    var done: Done?
+    var failed: Failed?
+  }
+
+  /// The largest line in bytes. A token is much shorter.
+  private static let longestLine = 64 << 10
+
+  /// Reads one line of standard input, without its line feed, or returns `nil` at the end. Reads no further
+  /// byte, because cargo sends the next request only after the answer. Throws `.tooLarge` above 64 KiB.
+  static func readLine() throws(SecretError) -> SecretBytes? {
+    var count = 0
+    var isAtEnd = false
+    let line = try SecretBytes(count: longestLine) { block throws(SecretError) in
+      while count < longestLine {
+        let got = read(STDIN_FILENO, block.baseAddress.map { $0 + count }, 1)
+        if got < 0 && errno == EINTR { continue }
+        if got < 0 { throw SecretError(.io, "Could not read standard input: \(systemMessage(errno)).") }
+        isAtEnd = got == 0
+        if isAtEnd || block[count] == UInt8(ascii: "\n") { return }
+        count += 1
+      }
+    }
+    if count == longestLine {
+      throw SecretError(.tooLarge, "A line of standard input is longer than \(longestLine) bytes.")
+    }
+    return isAtEnd && count == 0 ? nil : line.prefix(count)
+  }
+}

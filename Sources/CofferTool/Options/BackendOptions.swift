@@ -1,0 +1,65 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// The options that select a backend. Commands that implement another program's protocol take these alone,
+/// because the protocol determines the service.
+struct BackendOptions: ParsableArguments {
+  @Option(help: "The backend to use: keyring or vault. Default: the one that `secret doctor` reports.")
+  var backend: BackendName?
+
+  @Option(
+    help: ArgumentHelp("The vault file to use; implies --backend vault.", valueName: "path"),
+    completion: .file())
+  var vault: String?
+}
+
+extension BackendOptions {
+  /// Options without a command line.
+  init(backend: BackendName?, vault: String? = nil) {
+    self.init()
+    self.backend = backend
+    self.vault = vault
+  }
+
+  /// The backend that the options select, or `nil` if the configuration decides.
+  func selected() throws(Failure) -> CofferConfiguration.Kind? {
+    guard vault != nil else { return backend?.kind }
+    if let backend, backend != .vault {
+      throw .usage("--vault selects a vault, and --backend selects the \(backend.rawValue). Use one of them.")
+    }
+    return .vault
+  }
+
+  /// Returns the backend, without opening it.
+  func open() throws -> any SecretBackend {
+    let configuration = CofferConfiguration.current()
+    let kind = try selected()
+    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
+    if let vault { return configuration.vault(at: vault, extraSources: prompts) }
+    return try configuration.backend(kind, extraSources: prompts)
+  }
+
+  /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
+  /// `requirement` is the clause for the message, such as "Only a vault can be locked".
+  func openVault(requirement: String) throws -> VaultBackend {
+    guard let vault = try open() as? VaultBackend else {
+      throw SecretError(
+        .unsupported,
+        "\(requirement), and the selected backend is not a vault.",
+        advice: "Select a vault with --vault PATH or --backend vault."
+      )
+    }
+    return vault
+  }
+}
+
+enum BackendName: String, CaseIterable, ExpressibleByArgument {
+  case keyring, vault
+
+  var kind: CofferConfiguration.Kind {
+    switch self {
+    case .keyring: .keyring
+    case .vault: .vault
+    }
+  }
+}

@@ -1,0 +1,26 @@
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// A file that a command writes for the user.
+enum FileOutput {
+  /// Writes `contents` to a file of mode 0600, in one step. Without `replacing`, throws a failure if the path
+  /// exists. Blocks signals, so that none leaves an unfinished file behind.
+  static func write(_ contents: borrowing SecretBytes, to path: String, replacing: Bool) throws {
+    do throws(SecretError) {
+      let signals = try BlockedSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+      try write(contents, to: path, replacing: replacing, while: signals)
+    } catch {
+      guard error.code == .alreadyExists else { throw error }
+      throw Failure(.wouldOverwrite, "\(error.reason) Add --force to replace it.")
+    }
+  }
+
+  private static func write(
+    _ contents: borrowing SecretBytes, to path: String, replacing: Bool, while _: borrowing BlockedSignals
+  ) throws(SecretError) {
+    try contents.withBytes { bytes throws(SecretError) in
+      try PrivateFile.write(bytes, to: path, replacing: replacing)
+    }
+  }
+}

@@ -1,0 +1,34 @@
+internal import Coffer
+
+extension SecretBytes {
+  /// Whether the bytes are UTF-8 without control characters, except for tabs and line ends, so that a
+  /// terminal only displays them.
+  var isPlainText: Bool {
+    withBytes { bytes in
+      bytes.withUnsafeBufferPointer { buffer in
+        var decoder = UTF8()
+        var iterator = buffer.makeIterator()
+        while true {
+          switch decoder.decode(&iterator) {
+          case .emptyInput: return true
+          case .error: return false
+          case .scalarValue(let scalar):
+            if scalar.isTerminalControl && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
+          }
+        }
+      }
+    }
+  }
+
+  var endsWithLineFeed: Bool {
+    withBytes { !$0.isEmpty && $0[$0.count - 1] == UInt8(ascii: "\n") }
+  }
+
+  /// The bytes before the first line feed.
+  var firstLine: SecretBytes {
+    withBytes { bytes in
+      let end = bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
+      return SecretBytes(copying: bytes.extracting(0..<end))
+    }
+  }
+}
