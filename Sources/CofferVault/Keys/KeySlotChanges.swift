@@ -14,33 +14,31 @@ extension VaultSession {
     }
   }
 
+  /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
+  /// one's.
   func addKeySlot(
-    _ credential: borrowing VaultCredential, label: String
+    _ credential: borrowing VaultCredential, label: String?, replacing replacedID: String? = nil
   ) throws(SecretError) -> VaultKeySlot {
     let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let slot = try makeSlot(credential, for: keys, header, label: label)
+    let replaced = try replacedID.map { id throws(SecretError) in try Self.index(of: id, in: header.slots) }
+    // Made before the vault is locked, because stretching a passphrase takes long.
+    let slot = try KeySlot.make(
+      credential, for: keys, vault: header.vaultID,
+      label: label ?? replaced.map { header.slots[$0].label } ?? "", options: chain.options,
+      environment: environment)
     try rewrite { vault throws(SecretError) in
       try requireUnchanged(vault, keys)
-      guard vault.file.header.slots.count < Layout.maximumKeySlots else {
+      var slots = vault.file.header.slots
+      if let replacedID {
+        slots[try Self.index(of: replacedID, in: slots)] = slot
+      } else if slots.count < Layout.maximumKeySlots {
+        slots.append(slot)
+      } else {
         throw SecretError(
           .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
           advice: "Remove one first.")
       }
-      return (vault.file.header.slots + [slot], keys)
-    }
-    return VaultKeySlot(slot)
-  }
-
-  func replaceKeySlot(
-    id: String, with credential: borrowing VaultCredential, label: String?
-  ) throws(SecretError) -> VaultKeySlot {
-    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let old = try Self.slot(id, in: header.slots)
-    let slot = try makeSlot(credential, for: keys, header, label: label ?? old.label)
-    try rewrite { vault throws(SecretError) in
-      try requireUnchanged(vault, keys)
-      _ = try Self.slot(id, in: vault.file.header.slots)
-      return (vault.file.header.slots.map { $0.id.hex == id ? slot : $0 }, keys)
+      return (slots, keys)
     }
     return VaultKeySlot(slot)
   }
@@ -50,7 +48,7 @@ extension VaultSession {
     without removedID: String?, credentials: [any VaultCredentialSource]
   ) throws(SecretError) {
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
-    if let removedID { _ = try Self.slot(removedID, in: file.header.slots) }
+    if let removedID { _ = try Self.index(of: removedID, in: file.header.slots) }
     let staying = file.header.slots.filter { $0.id.hex != removedID }
     guard !staying.isEmpty else {
       throw SecretError(
@@ -86,20 +84,11 @@ extension VaultSession {
     }
   }
 
-  /// Makes a slot before the vault is locked, because stretching a passphrase takes long.
-  private func makeSlot(
-    _ credential: borrowing VaultCredential, for keys: DerivedKeys, _ header: Header, label: String
-  ) throws(SecretError) -> KeySlot {
-    try KeySlot.make(
-      credential, for: keys, vault: header.vaultID, label: label, options: chain.options,
-      environment: environment)
-  }
-
-  private static func slot(_ id: String, in slots: [KeySlot]) throws(SecretError) -> KeySlot {
-    guard let slot = slots.first(where: { $0.id.hex == id }) else {
+  private static func index(of id: String, in slots: [KeySlot]) throws(SecretError) -> Int {
+    guard let index = slots.firstIndex(where: { $0.id.hex == id }) else {
       throw SecretError(.configuration, "The vault has no key slot \(id).", advice: "List the slots.")
     }
-    return slot
+    return index
   }
 
   /// Throws `.conflict` if another process has changed the master key since a slot was made for it.

@@ -2,11 +2,11 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension UnlockedVault {
-  /// Appends the changes and commits them: frames, barrier, the other commit slot, barrier. The caller holds the
-  /// exclusive lock and has read the newest state.
+  /// Appends the changes and commits them: frames, barrier, the other commit slot, barrier. The caller holds
+  /// the exclusive lock and has read the newest state.
   ///
-  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there too, all of
-  /// them.
+  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
+  /// too, all of them.
   func append(_ transaction: VaultTransaction) throws(SecretError) {
     var next = state
     var frames: [UInt8] = []
@@ -47,7 +47,7 @@ extension UnlockedVault {
       }
       throw error
     }
-    let slot = 1 - currentSlot
+    let slot = 1 - slots.current
     let page = keys.seal(next.bytes, .commitSlot(slot, headerHash: file.headerHash))
     do throws(SecretError) {
       try storage.synchronizeData()
@@ -57,6 +57,6 @@ extension UnlockedVault {
       file.condition.didFailSync = true
       throw error
     }
-    adopt(next, slot: slot, page: page, entries: entries, replayLength: transaction.addedReplayLength)
+    adopt(next, page: page, entries: entries, replayLength: transaction.addedReplayLength)
   }
 }

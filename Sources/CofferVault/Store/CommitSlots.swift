@@ -3,13 +3,13 @@ package import CofferVaultFormat
 
 /// Both commit slots of a file, opened and compared.
 package struct CommitSlots {
-  package let state: CommitState
+  package private(set) var state: CommitState
   /// The index of the slot that holds the state. The next commit writes the other one.
-  package let current: Int
+  package private(set) var current: Int
   /// Whether one of the slots is invalid.
-  package let isRecovered: Bool
+  package private(set) var isRecovered: Bool
   /// The nonces of both slots, at least one of which changes with each commit.
-  package let nonces: [UInt8]
+  private(set) var nonces: [UInt8]
 
   package init(reading vault: VaultFile, keys: DerivedKeys) throws(SecretError) {
     let pages = try vault.storage.read(2 * Layout.pageSize, at: vault.headerLength)
@@ -32,6 +32,15 @@ package struct CommitSlots {
     current = newest.slot
     isRecovered = states.count < 2
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
+  }
+
+  /// Applies a commit that wrote `page` to the slot that was not current.
+  mutating func advance(to state: CommitState, page: [UInt8]) {
+    self.state = state
+    current = 1 - current
+    isRecovered = false
+    let start = current * Layout.nonceLength
+    nonces.replaceSubrange(start..<start + Layout.nonceLength, with: page[..<Layout.nonceLength])
   }
 
   /// Reads the nonces alone, which shows at low cost whether there was a commit.

@@ -10,53 +10,48 @@ struct Replacement {
 }
 
 extension UnlockedVault {
-  /// An item of the new file, and where its sealed value is now.
+  /// An item of the new file. Its sealed value is in the old file, or in memory if it is of a transaction.
   private struct Source {
     let id: Bytes16
     let record: ItemRecord
-    let value: Value
-
-    enum Value {
-      case stored(BlockEntry)
-      case pending([UInt8])
-    }
+    var stored: BlockEntry?
+    var pending: [UInt8] = []
   }
 
   /// Whether a rewrite is due before `transaction` is appended.
   ///
-  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a 32nd of
-  /// the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
+  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a
+  /// 32nd of the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
     let baseLength = state.baseEnd - file.headerLength
     return replayLength + transaction.addedReplayLength > max(threshold, baseLength / 32)
       || state.deadBytes + transaction.addedDeadBytes > max(threshold, state.end / 2)
   }
 
-  /// Writes the content of the vault with the changes of `transaction` to a new file that has the key slots `slots` and
-  /// is sealed under `newKeys`, and moves it into place. The caller holds the exclusive lock.
+  /// Writes the content of the vault with the changes of `transaction` to a new file that has the key slots
+  /// `slots` and is sealed under `newKeys`, and moves it into place. The caller holds the exclusive lock.
   ///
-  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges anything.
+  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges
+  /// anything.
   func rewrite(
-    slots: [KeySlot], keys newKeys: DerivedKeys, transaction: VaultTransaction? = nil,
-    randomness: any Randomness
+    slots: [KeySlot], keys newKeys: DerivedKeys, transaction: VaultTransaction? = nil
   ) throws(SecretError) -> Replacement {
     var header = file.header
     header.slots = slots
     let sources = try sources(transaction, newKeys)
     var writer = try VaultFileWriter(
       at: file.location, temporaryName: ".\(file.location.name).new", header: header, keys: newKeys,
-      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, randomness: randomness)
+      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1)
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       for source in sources {
-        let sealed =
-          switch source.value {
-          case .pending(let bytes): bytes
-          case .stored(let item) where item.valueOffset < state.baseEnd:
-            try reader.array(at: item.valueOffset, count: item.valueLength)
-          case .stored(let item): try sealedValue(of: item)
-          }
+        var sealed = source.pending
+        if let item = source.stored {
+          sealed =
+            item.valueOffset < state.baseEnd
+            ? try reader.array(at: item.valueOffset, count: item.valueLength) : try sealedValue(of: item)
+        }
         try copy(source, sealed, under: newKeys, to: &writer)
       }
       let state = try writer.replace(existing: true)
@@ -75,11 +70,11 @@ extension UnlockedVault {
     var sources: [Source] = []
     for item in try allItems() where changes[item.record.id] == nil {
       let id = newKeys === keys ? item.record.id : newKeys.lookupID(try item.record.identifier())
-      sources.append(Source(id: id, record: item.record, value: .stored(item)))
+      sources.append(Source(id: id, record: item.record, stored: item))
     }
     for case let (id, change) in changes {
       guard let record = change.record else { continue }
-      sources.append(Source(id: id, record: record, value: .pending(change.sealedValue)))
+      sources.append(Source(id: id, record: record, pending: change.sealedValue))
     }
     return sources.sorted { $0.id < $1.id }
   }

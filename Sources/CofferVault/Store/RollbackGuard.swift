@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-/// Refuses a vault that has gone back in time: a state older than the newest one seen, by this process or, with a
-/// watermark, by an earlier one of the same user.
+/// Refuses a vault that has gone back in time: a state older than the newest one seen, by this process or,
+/// with a watermark, by an earlier one of the same user.
 struct RollbackGuard {
   private let directory: String?
   private let fileSystem: any FileSystem
@@ -68,8 +68,8 @@ struct RollbackGuard {
     return isAuthentic && stored.sequence >= found.sequence
   }
 
-  /// Stores a state that was read. Its writer may have been killed before the last barriers, so they are repeated first:
-  /// only what is on the disk may be remembered.
+  /// Stores a state that was read. Its writer may have been killed before the last barriers, so they are
+  /// repeated first: only what is on the disk may be remembered.
   private func store(_ opened: UnlockedVault) {
     guard let watermark else { return }
     do throws(SecretError) {

@@ -1,27 +1,25 @@
 package import CofferCore
 package import CofferVaultFormat
 
-/// The content of a vault as of the last look at its file: the current state, the index of the base, and the tail.
+/// The content of a vault as of the last look at its file: the current state, the index of the base, and the
+/// tail.
 ///
 /// Not thread-safe: the owner holds a lock.
 package final class UnlockedVault {
   package let file: VaultFile
   package let keys: DerivedKeys
-  package private(set) var state: CommitState
-  /// The index of the commit slot that holds ``state``.
-  package private(set) var currentSlot: Int
-  /// Whether one of the commit slots is invalid.
-  package private(set) var isRecovered: Bool
-  package private(set) var base: BaseIndex
+  package private(set) var slots: CommitSlots
+  package let base: BaseIndex
   /// The last change in the tail of each secret that the tail names.
   private var tail: [Bytes16: TailEntry] = [:]
   /// The bytes of the tail that a reader has to read to find one secret: everything but values.
   private(set) var replayLength = 0
 
-  private var slotNonces: [UInt8]
   private var blocks: [Int: [BlockEntry]] = [:]
   /// The number of decoded blocks that are kept, of about 100 items each.
   private static let maximumCachedBlocks = 1024
+
+  package var state: CommitState { slots.state }
 
   enum TailEntry {
     case put(BlockEntry)
@@ -33,9 +31,8 @@ package final class UnlockedVault {
   package init(_ file: VaultFile, keys: DerivedKeys) throws(SecretError) {
     self.file = file
     self.keys = keys
-    let slots = try CommitSlots(reading: file, keys: keys)
-    (state, currentSlot, isRecovered, slotNonces) =
-      (slots.state, slots.current, slots.isRecovered, slots.nonces)
+    slots = try CommitSlots(reading: file, keys: keys)
+    let state = slots.state
     let root = try keys.open(
       file.storage.read(state.rootLength, at: state.rootOffset), tag: state.rootTag,
       .root(file: file.header.fileID, offset: state.rootOffset))
@@ -45,16 +42,15 @@ package final class UnlockedVault {
 
   // MARK: Looking again
 
-  /// Reads the commits that were made to the same file since the last look. Returns the names that they changed.
+  /// Reads the commits that were made to the same file since the last look. Returns the names that they
+  /// changed.
   func refresh() throws(SecretError) -> [SecretIdentifier] {
-    guard try CommitSlots.nonces(of: file) != slotNonces else { return [] }
-    let slots = try CommitSlots(reading: file, keys: keys)
-    guard slots.state.baseEnd == state.baseEnd, slots.state.rootTag == state.rootTag else {
+    guard try CommitSlots.nonces(of: file) != slots.nonces else { return [] }
+    let before = state
+    slots = try CommitSlots(reading: file, keys: keys)
+    guard state.baseEnd == before.baseEnd, state.rootTag == before.rootTag else {
       throw .tampered("the base changed under an open vault")
     }
-    let before = state
-    (state, currentSlot, isRecovered, slotNonces) =
-      (slots.state, slots.current, slots.isRecovered, slots.nonces)
     guard state.sequence >= before.sequence, state.end >= before.end else {
       throw .rolledBack(path: file.path, seen: before.checkpoint, found: state.checkpoint)
     }
@@ -87,13 +83,9 @@ package final class UnlockedVault {
 
   /// Applies a commit that this process has just made durable. `page` is the commit slot that was written.
   func adopt(
-    _ state: CommitState, slot: Int, page: [UInt8], entries: [(Bytes16, TailEntry)], replayLength: Int
+    _ state: CommitState, page: [UInt8], entries: [(Bytes16, TailEntry)], replayLength: Int
   ) {
-    self.state = state
-    currentSlot = slot
-    isRecovered = false
-    slotNonces.replaceSubrange(
-      slot * Layout.nonceLength..<(slot + 1) * Layout.nonceLength, with: page[..<Layout.nonceLength])
+    slots.advance(to: state, page: page)
     for (id, entry) in entries { tail[id] = entry }
     self.replayLength += replayLength
   }

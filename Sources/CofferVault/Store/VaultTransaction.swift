@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-/// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the frame's
-/// offset.
+/// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the
+/// frame's offset.
 struct PendingChange {
   let id: Bytes16
   let identifier: SecretIdentifier
@@ -14,24 +14,21 @@ struct PendingChange {
   let metadata: [UInt8]
   let header: FrameHeader
 
-  init(_ record: ItemRecord, _ identifier: SecretIdentifier, sealedValue: [UInt8]) {
-    (id, self.identifier, self.record) = (record.id, identifier, record)
-    self.sealedValue = sealedValue
-    metadata = record.bytes
+  init(
+    _ identifier: SecretIdentifier, id: Bytes16, sequence: Int, record: ItemRecord? = nil,
+    sealedValue: [UInt8] = []
+  ) {
+    (self.identifier, self.id, self.record, self.sealedValue) = (identifier, id, record, sealedValue)
+    metadata = record?.bytes ?? RemoveRecord(id: id, identifier: identifier).bytes
     header = FrameHeader(
-      kind: .put, sequence: record.sequence, metadataLength: Layout.padded(metadata.count),
-      valueLength: sealedValue.count - Layout.sealOverhead)
-  }
-
-  init(removing id: Bytes16, _ identifier: SecretIdentifier, sequence: Int) {
-    (self.id, self.identifier, record, sealedValue) = (id, identifier, nil, [])
-    metadata = RemoveRecord(id: id, identifier: identifier).bytes
-    header = FrameHeader(
-      kind: .remove, sequence: sequence, metadataLength: Layout.padded(metadata.count), valueLength: 0)
+      kind: record == nil ? .remove : .put, sequence: sequence,
+      metadataLength: Layout.padded(metadata.count),
+      valueLength: record == nil ? 0 : sealedValue.count - Layout.sealOverhead)
   }
 }
 
-/// Changes to an unlocked vault that are committed together. The vault is locked for as long as the transaction is open.
+/// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
+/// transaction is open.
 final class VaultTransaction: SecretTransaction {
   private let vault: UnlockedVault
   private let now: @Sendable () -> Date
@@ -102,7 +99,8 @@ final class VaultTransaction: SecretTransaction {
       id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
       item: SecretItem(identifier: identifier, metadata: merged))
     if let existing { addedDeadBytes += existing.size } else { addedItems += 1 }
-    append(PendingChange(record, identifier, sealedValue: sealed))
+    append(
+      PendingChange(identifier, id: id, sequence: sequence, record: record, sealedValue: sealed))
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
@@ -111,7 +109,7 @@ final class VaultTransaction: SecretTransaction {
     guard let existing = try record(id) else { return false }
     addedDeadBytes += existing.size
     addedItems -= 1
-    append(PendingChange(removing: id, identifier, sequence: nextSequence))
+    append(PendingChange(identifier, id: id, sequence: nextSequence))
     return true
   }
 }

@@ -2,11 +2,12 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-/// The newest checkpoint of a vault that this user has seen, remembered between runs in a file outside the vault.
+/// The newest checkpoint of a vault that this user has seen, remembered between runs in a file outside the
+/// vault.
 ///
-/// It is best effort: if it cannot be read or written, a rollback between runs is not noticed, and the vault works. A
-/// program that can write it can also read the key file, so it protects against a changed vault and not against the
-/// user's own programs.
+/// It is best effort: if it cannot be read or written, a rollback between runs is not noticed, and the vault
+/// works. A program that can write it can also read the key file, so it protects against a changed vault and
+/// not against the user's own programs.
 struct Watermark {
   private let file: StorageFile
   private let vault: Bytes16
@@ -30,9 +31,9 @@ struct Watermark {
 
   /// Returns the checkpoint, or `nil` if the file is new or was torn by a power loss.
   ///
-  /// The checkpoint is not authentic under another master key than the one it was written with: either the vault was
-  /// rekeyed since, or this is a copy from before it was. Rekeying never lowers the sequence, so the sequence tells the
-  /// two cases apart.
+  /// The checkpoint is not authentic under another master key than the one it was written with: either the
+  /// vault was rekeyed since, or this is a copy from before it was. Rekeying never lowers the sequence, so
+  /// the sequence tells the two cases apart.
   func checkpoint(_ keys: DerivedKeys) -> (Checkpoint, isAuthentic: Bool)? {
     do throws(SecretError) {
       let bytes = try file.read(WatermarkFormat.length, at: 0)
@@ -45,7 +46,8 @@ struct Watermark {
     }
   }
 
-  /// Stores a checkpoint whose state is on the disk. A power loss must not make the vault look older than its watermark.
+  /// Stores a checkpoint whose state is on the disk. A power loss must not make the vault look older than its
+  /// watermark.
   func store(_ checkpoint: Checkpoint, _ keys: DerivedKeys) {
     let mac = keys.watermarkMAC(checkpoint, vault: vault)
     do throws(SecretError) {
