@@ -1,8 +1,9 @@
+import CofferTestSupport
 import Foundation
 import Testing
 
 /// Searches the whole memory of a process that uses secrets, and its core dump.
-@Suite(.timeLimit(.minutes(20))) struct MemoryTests {
+@Suite(.long, .timeLimit(.minutes(20))) struct MemoryTests {
   @Test func valuesAreInGuardedMemoryWhileHeldAndNowhereAfterwards() throws {
     try check("values", Setting(key: .file))
   }

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Completion of names by real shells, each on a terminal.
-@Suite struct CompletionTests {
+@Suite(.needs("zsh", "fish")) struct CompletionTests {
   struct Shell: Sendable, CustomTestStringConvertible {
     let command: String
     let setup: String

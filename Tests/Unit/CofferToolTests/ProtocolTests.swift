@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// Real programs that store their passwords in `secret`, with a real server.
-@Suite struct ProtocolTests {
+@Suite(.long) struct ProtocolTests {
   private static let directory = (#filePath as NSString).deletingLastPathComponent + "/Protocols"
 
   /// Runs a script of `Protocols`, which prints `done` if all its expectations are met.

@@ -4,6 +4,7 @@ import Foundation
 ///
 /// ```
 /// # A comment.
+/// % gpg pass                the programs that the scenario needs, apart from the usual ones
 /// $ secret get NAME         a shell command; its further lines begin with two spaces
 /// < a line of its standard input
 /// > a line of its standard output
@@ -28,6 +29,7 @@ struct Scenario {
   }
 
   private(set) var steps: [Step] = []
+  private(set) var programs: [String] = []
 
   init(parsing text: String) throws {
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
@@ -35,6 +37,7 @@ struct Scenario {
       switch line.prefix(2) {
       case "$ ": steps.append(Step(line: index + 1, command: content))
       case _ where line.isEmpty || line.hasPrefix("#"): continue
+      case "% ": programs += content.split(separator: " ").map(String.init)
       case _ where steps.isEmpty: throw Malformed(line: index + 1)
       case "  ": steps[steps.count - 1].command += "\n" + content
       case "< ", "<": steps[steps.count - 1].input.append(content)

@@ -15,13 +15,21 @@ import Testing
     // These expect messages of the keyring backend.
     leftOut.formUnion(["backend-keyring.txt", "doctor.txt", "key-change.txt"])
     #endif
+    for name in names where UnitTests.areAlone {
+      guard let missing = UnitTests.firstMissing(try parsed(name).programs) else { continue }
+      print("Skipped \(name): \(missing) is not installed.")
+      leftOut.insert(name[...])
+    }
     return names.filter { !leftOut.contains($0[...]) }.sorted()
   }
 
+  private static func parsed(_ name: String) throws -> Scenario {
+    try Scenario(parsing: String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8))
+  }
+
   @Test(arguments: try names()) func scenario(_ name: String) throws {
-    let text = try String(contentsOfFile: "\(Self.directory)/\(name)", encoding: .utf8)
     let sandbox = try Sandbox()
-    for step in try Scenario(parsing: text).steps {
+    for step in try Self.parsed(name).steps {
       let result = try sandbox.shell(step.command, input: Data(Scenario.text(step.input).utf8))
       let place: Comment = "\(name):\(step.line): \(step.command)\n\(result.outputText)\n\(result.errorText)"
       #expect(result.status == step.status, place)

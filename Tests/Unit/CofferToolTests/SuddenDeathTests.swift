@@ -4,7 +4,7 @@ import Testing
 
 /// Commands that are killed at various moments. A change is complete or absent, and no value is left in a
 /// file.
-@Suite struct SuddenDeathTests {
+@Suite(.long) struct SuddenDeathTests {
   private static let canary = "canary-51c7e0d93ab846f2"
   private let sandbox: Sandbox
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Each implementation reads what the other wrote. The Python one was written from the specification alone.
-@Suite struct InteroperabilityTests {
+@Suite(.needs("python3", "/usr/lib/python3/dist-packages/nacl")) struct InteroperabilityTests {
   private let directory: TemporaryDirectory
   private let path: String
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Every call of every operation goes wrong once, in every way: the operation succeeds or says why it did not,
 /// nothing acknowledged is lost, and the vault goes on. With `COFFER_EXHAUSTIVE=1` in more ways yet.
-@Suite struct FaultTests {
+@Suite(.long) struct FaultTests {
   typealias Fault = SimulatedDisk.Fault
 
   @Test(arguments: FaultScenario.Operation.allCases, [false, true])

@@ -6,7 +6,7 @@ import Testing
 
 /// Power losses at every point of a vault's life. `COFFER_CRASH_HISTORIES` sets how many histories are
 /// tried, and `COFFER_CRASH_SEED` where they begin; both are printed.
-@Suite struct CrashTests {
+@Suite(.long) struct CrashTests {
   static let histories = environmentNumber("COFFER_CRASH_HISTORIES") ?? 600
   static let seed = environmentNumber("COFFER_CRASH_SEED") ?? 1
 

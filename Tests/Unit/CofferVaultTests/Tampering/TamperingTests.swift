@@ -1,10 +1,11 @@
 import CofferCore
 import CofferVaultFormat
+import CofferTestSupport
 import Testing
 
 /// A vault's file, changed in every way that is easy to think of: each is refused, or read as a state that
 /// was once acknowledged and reported as what it is. `COFFER_EXHAUSTIVE=1` leaves nothing out.
-@Suite struct TamperingTests {
+@Suite(.long) struct TamperingTests {
   private static let small: [TamperedVault.Shape] = [.tailOnly, .baseOnly, .baseAndTail, .twoGenerations]
 
   /// One change to a valid file leaves the current state, or what a damaged commit slot leaves: the state one
