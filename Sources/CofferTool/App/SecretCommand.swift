@@ -9,7 +9,7 @@ struct SecretCommand: ParsableCommand {
     commandName: "secret",
     abstract: "Keeps secrets in the desktop keyring or in an encrypted vault file.",
     discussion: help,
-    version: "0.1.0",
+    version: Version.current,
     groupedSubcommands: [
       CommandGroup(
         name: "Secrets",

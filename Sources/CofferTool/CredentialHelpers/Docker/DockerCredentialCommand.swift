@@ -48,7 +48,7 @@ struct DockerCredentialCommand: ParsableCommand {
       case "list": try list()
       case "version":
         try Output.standard.write(
-          "docker-credential-secret (secret) \(SecretCommand.configuration.version)\n")
+          "docker-credential-secret (secret) \(Version.current)\n")
       default: throw Failure.usage("The operation “\(action)” of docker is not supported.")
       }
     } catch let refusal as Refusal {
