@@ -98,6 +98,10 @@ let package = Package(
       ],
       path: "Tests/Unit/CofferVaultTests"),
     .testTarget(
+      name: "CofferKeyringTests",
+      dependencies: ["CofferKeyring", "CofferCore", "CofferTestSupport"],
+      path: "Tests/Unit/CofferKeyringTests"),
+    .testTarget(
       name: "CofferConfigurationTests",
       dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferConfigurationTests"),
@@ -109,7 +113,7 @@ let package = Package(
       path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 
     .testTarget(
-      name: "CofferKeyringTests",
+      name: "CofferKeyringSystemTests",
       dependencies: ["CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(

@@ -5,8 +5,11 @@ internal import Testing
 package final class TemporaryDirectory: Sendable {
   package let path: String
 
-  package init() throws {
-    var template = Array((FileManager.default.temporaryDirectory.path + "/coffer-tests-XXXXXX").utf8CString)
+  /// `inMemory` prefers `/dev/shm`, where a program that syncs often does not wait for a disk.
+  package init(inMemory: Bool = false) throws {
+    var parent = FileManager.default.temporaryDirectory.path
+    if inMemory, FileManager.default.isWritableFile(atPath: "/dev/shm") { parent = "/dev/shm" }
+    var template = Array((parent + "/coffer-tests-XXXXXX").utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp failed: \(errno)") }
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }

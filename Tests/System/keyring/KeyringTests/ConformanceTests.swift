@@ -3,30 +3,21 @@ import CofferKeyring
 import CofferTesting
 import Testing
 
-extension KeyringTests {
-  @Suite(.serialized) struct Conformance {
-    private var options: SecretBackendConformance.Options {
-      var options = SecretBackendConformance.Options()
-      options.maximumSecretSize = KeyringBackend.maximumSecretSize
-      // The service's signals tell of items, and several may come for one store.
-      options.omissions = [.exactChanges]
-      options.changeTimeout = .seconds(20)
-      return options
+@Suite(.needsKeyring) struct KeyringConformanceTests {
+  @Test(arguments: [PrivateKeyring.Kind.encrypted, .passwordless], [false, true])
+  func conforms(_ kind: PrivateKeyring.Kind, afterRestart: Bool) async throws {
+    let keyring = try await PrivateKeyring(kind)
+    let backend = keyring.backend()
+    if afterRestart {
+      try backend.store("1", identifier("before the restart"))
+      try await keyring.restartDaemon()
     }
-
-    @Test func holdsOnAnEncryptedKeyringAndAfterARestart() async throws {
-      let keyring = try PrivateKeyring(.encrypted)
-      let backend = keyring.backend()
-      try await SecretBackendConformance(options: options) { backend }.run()
-      try keyring.restartDaemon()
-      try await SecretBackendConformance(options: options) { backend }.run()
-    }
-
-    @Test func holdsOnAPasswordlessKeyring() async throws {
-      let keyring = try PrivateKeyring(.passwordless)
-      let backend = keyring.backend()
-      try await SecretBackendConformance(options: options) { backend }.run()
-    }
+    var options = SecretBackendConformance.Options()
+    options.maximumSecretSize = KeyringBackend.maximumSecretSize
+    // The service's signals report items, and a store may cause several.
+    options.omissions = [.exactChanges]
+    options.changeTimeout = .seconds(20)
+    try await SecretBackendConformance(options: options) { backend }.run()
   }
 }
 #endif

@@ -1,0 +1,65 @@
+#if Keyring
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// `secret-tool` and Python's keyring, for the service `svc` in one session.
+struct Clients {
+  let keyring: PrivateKeyring
+
+  private func secretTool(_ command: String..., account: String, attributes: [String], input: String = "")
+    throws
+    -> (status: Int32, output: String)
+  {
+    try keyring.run(
+      ["secret-tool"] + command + ["service", "svc", "username", account] + attributes,
+      package: "libsecret-tools", input: input)
+  }
+
+  func secretToolStore(_ text: String, account: String = "alice", attributes: [String] = []) throws {
+    let result = try secretTool(
+      "store", "--label=From secret-tool", account: account, attributes: attributes, input: text)
+    #expect(result.status == 0)
+  }
+
+  func secretToolLookup(attributes: [String] = []) throws -> String {
+    try secretTool("lookup", account: "alice", attributes: attributes).output
+  }
+
+  func secretToolClear(account: String = "alice") throws {
+    _ = try secretTool("clear", account: account, attributes: [])
+  }
+
+  /// The number of items that `secret-tool` finds.
+  func itemCount() throws -> Int {
+    try keyring.run(["secret-tool", "search", "--all", "service", "svc"], package: "libsecret-tools")
+      .output.split(separator: "\n").filter { $0.hasPrefix("[/") }.count
+  }
+
+  func pythonSet(_ text: String) throws {
+    // Python's keyring drops one final line feed, and keyring 23.9 drops the value if there is none.
+    _ = try python("set", input: text + "\n")
+  }
+
+  func pythonGet() throws -> String {
+    try python("get").trimmingCharacters(in: .newlines)
+  }
+
+  private func python(_ operation: String, input: String = "") throws -> String {
+    let command = [
+      try InstalledPrograms.pythonWithKeyring.get(), "-m", "keyring", "-b",
+      "keyring.backends.SecretService.Keyring", operation, "svc", "alice",
+    ]
+    let result = try keyring.run(command, package: "python3-keyring", input: input)
+    #expect(result.status == 0)
+    return result.output
+  }
+}
+
+/// Waits until the next second begins. The service's times are in whole seconds: of two changes within one
+/// second, the order of creation decides.
+func waitForNextSecond() async throws {
+  let now = Date().timeIntervalSince1970
+  try await Task.sleep(for: .seconds(now.rounded(.down) + 1.02 - now))
+}
+#endif

@@ -1,0 +1,57 @@
+#if Keyring
+import CofferCore
+import CofferKeyring
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// Each test runs in a process of its own, so that it measures no other test.
+@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct ResourceTests {
+  @Test func tenThousandLookupsDoNotUseMoreMemory() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(.encrypted)
+      let backend = keyring.backend()
+      try backend.write(String(repeating: "x", count: 1000), "alice")
+      func lookUp(_ count: Int) throws {
+        for round in 0..<count {
+          _ = try backend.text("alice")
+          if round.isMultiple(of: 10) { _ = try backend.text("missing") }
+        }
+      }
+      try lookUp(2000)  // fills caches and the allocator's arenas
+      let before = try residentKilobytes()
+      try lookUp(10_000)
+      let growth = try residentKilobytes() - before
+      // If each lookup leaked one message or secret, this would be more than 10,000 KB.
+      #expect(growth < 4000, "\(growth) KB")
+    }
+  }
+
+  @Test func aReleasedBackendLeavesNoFilesOpen() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(.encrypted)
+      func use() throws {
+        let backend = keyring.backend()
+        try backend.write("x", "alice")
+        _ = backend.changes()
+      }
+      for _ in 0..<5 { try use() }
+      let before = try openFiles()
+      for _ in 0..<50 { try use() }
+      try await eventually("\(try openFiles()) files are open, and \(before) were before") {
+        try openFiles() <= before + 5
+      }
+    }
+  }
+}
+
+private func residentKilobytes() throws -> Int {
+  let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+  let pages = try #require(text.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+  return pages * Int(getpagesize()) / 1024
+}
+
+private func openFiles() throws -> Int {
+  try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+}
+#endif

@@ -1,0 +1,118 @@
+#if Keyring
+import CofferCore
+import Foundation
+import Testing
+
+@testable import CofferKeyring
+
+@Suite struct ItemAttributesTests {
+  private let identifier: SecretIdentifier
+  init() throws { identifier = try SecretIdentifier(service: "svc", account: "alice") }
+
+  private func stored(
+    _ metadata: SecretMetadata?,
+    over existing: [String: String]? = nil
+  ) -> [String: String] {
+    ItemAttributes.attributes(identifier, metadata, over: existing)
+  }
+
+  private func read(_ attributes: [String: String], label: String? = nil) -> SecretMetadata {
+    ItemAttributes.metadata(identifier, attributes, label: label, created: nil, modified: nil)
+  }
+
+  @Test func anItemWithoutMetadataHasTheIdentifierAndAGeneralSchema() {
+    let expected = [
+      "service": "svc", "username": "alice", "xdg:schema": "org.freedesktop.Secret.Generic",
+    ]
+    #expect(stored(nil) == expected)
+    #expect(ItemAttributes.identifier(expected) == identifier)
+    #expect(read(expected) == SecretMetadata())
+  }
+
+  @Test func metadataIsRestored() {
+    let metadata = SecretMetadata(
+      label: "A label",
+      created: Date(timeIntervalSince1970: 1_000_000_000),
+      expires: Date(timeIntervalSince1970: 2_000_000_000.25),
+      attributes: [
+        "name": "value", "service": "x", "username": "y", "xdg:schema": "z", "coffer:expires": "w",
+      ]
+    )
+    #expect(read(stored(metadata), label: ItemAttributes.label(identifier, metadata)) == metadata)
+  }
+
+  @Test func theDefaultLabelCountsOnlyIfItWasGiven() {
+    let label = "Password for 'alice' on 'svc'"
+    #expect(ItemAttributes.label(identifier, nil) == label)
+    #expect(read(stored(nil), label: label).label == nil)
+    #expect(read(stored(SecretMetadata(label: label)), label: label).label == label)
+  }
+
+  @Test func anOverwriteKeepsTheSchemaAndTheCreationTime() {
+    let metadata = SecretMetadata(created: Date(timeIntervalSince1970: 2_000_000_000))
+    let existing = ["service": "svc", "username": "alice", "xdg:schema": "org.example", "other": "x"]
+    #expect(
+      stored(metadata, over: existing)
+        == ["service": "svc", "username": "alice", "xdg:schema": "org.example"])
+    let created = stored(SecretMetadata(created: Date(timeIntervalSince1970: 1_000_000_000)))
+    #expect(read(stored(metadata, over: created)).created == Date(timeIntervalSince1970: 1_000_000_000))
+  }
+
+  @Test func timesOfTheServiceAreInSecondsAndZeroIsUnknown() {
+    let metadata = ItemAttributes.metadata(identifier, stored(nil), label: nil, created: 5, modified: 0)
+    #expect(metadata.created == Date(timeIntervalSince1970: 5))
+    #expect(metadata.modified == nil)
+    #expect(read(["coffer:expires": "tomorrow"]).expires == nil)
+  }
+
+  @Test(arguments: [
+    [:], ["service": "svc"], ["username": "alice"], ["service": "", "username": "alice"],
+    ["service": "svc", "username": String(repeating: "x", count: 1025)],
+  ])
+  func attributesWithoutAValidIdentifierHaveNone(_ attributes: [String: String]) {
+    #expect(ItemAttributes.identifier(attributes) == nil)
+  }
+
+  @Test func onlyAttributesWithoutMeaningLeaveTheSecretTheSame() {
+    func isOnly(_ more: [String: String]) -> Bool {
+      ItemAttributes.isOnly(identifier, ItemAttributes.query(identifier).merging(more) { $1 })
+    }
+    #expect(isOnly([:]))
+    #expect(isOnly(["application": "Python keyring library", "xdg:schema": "", "coffer:label": "given"]))
+    #expect(isOnly(["xdg:schema": "org.freedesktop.Secret.Generic"]))
+    #expect(!isOnly(["xdg:schema": "org.example"]))
+    #expect(!isOnly(["target": "somewhere"]))
+    #expect(!isOnly(["username": "bob"]))
+  }
+
+  @Test func aLockedItemMayHaveAnIdentifierIfItsAttributesAreHiddenOrHashed() {
+    #expect(ItemAttributes.mayBeNamed([:]))
+    #expect(ItemAttributes.mayBeNamed(["service": "svc"]))
+    #expect(ItemAttributes.mayBeNamed(["gkr:compat:hashed:service": "0123"]))
+    #expect(!ItemAttributes.mayBeNamed(["xdg:schema": "org.gnome.keyring.Note"]))
+  }
+
+  @Test func attributesAreComparedByBytes() {
+    #expect(ItemAttributes.areEqual(["a": "caf\u{E9}"], ["a": "caf\u{E9}"]))
+    #expect(!ItemAttributes.areEqual(["a": "caf\u{E9}"], ["a": "cafe\u{301}"]))
+    #expect(!ItemAttributes.areEqual(["a": "1"], ["a": "1", "b": "2"]))
+  }
+
+  @Test func datesOutsideFourDigitYearsAreInvalid() {
+    for (seconds, isValid) in [
+      (-62_135_596_800.0, true), (-62_135_596_801, false), (253_402_300_799, true), (253_402_300_800, false),
+    ] {
+      let date = Date(timeIntervalSince1970: seconds)
+      for metadata in [SecretMetadata(created: date), SecretMetadata(expires: date)] {
+        let result = Result { () throws(SecretError) in try ItemAttributes.validate(metadata) }
+        #expect((result.failure == nil) == isValid)
+        #expect(result.failure.map { $0.code == .invalidMetadata } ?? true)
+      }
+    }
+  }
+}
+
+extension Result {
+  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}
+#endif
