@@ -9,8 +9,8 @@ internal import Synchronization
 /// ```
 ///
 /// Each check has a stable name, and so has each failure. A check uses a service with a random name and
-/// removes what it stored, so the store may contain other secrets. ``ObservableSecretBackend`` and
-/// ``TransactionalSecretBackend`` are checked if the backend conforms to them.
+/// removes what it stored, so the store may contain other secrets. `ObservableSecretBackend` and
+/// `TransactionalSecretBackend` are checked if the backend conforms to them.
 public struct SecretBackendConformance: Sendable {
   /// The limits of the backend and of the checks.
   public var options: Options
@@ -130,11 +130,11 @@ extension SecretBackendConformance {
     public static let givenCreationTime = Omissions(rawValue: 1 << 3)
     /// The backend changes the creation time when a secret is overwritten.
     public static let creationTime = Omissions(rawValue: 1 << 4)
-    /// The backend conforms to ``ObservableSecretBackend``, but reports no changes.
+    /// The backend conforms to `ObservableSecretBackend`, but reports no changes.
     public static let changes = Omissions(rawValue: 1 << 5)
     /// The backend may report a change several times, or as a change of everything.
     public static let exactChanges = Omissions(rawValue: 1 << 6)
-    /// The backend conforms to ``TransactionalSecretBackend``, but has no transactions.
+    /// The backend conforms to `TransactionalSecretBackend`, but has no transactions.
     public static let transactions = Omissions(rawValue: 1 << 7)
     /// The backend can be used by one thread at a time only.
     public static let concurrency = Omissions(rawValue: 1 << 8)

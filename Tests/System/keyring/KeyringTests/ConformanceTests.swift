@@ -1,10 +1,11 @@
 #if Keyring
 import CofferKeyring
+import CofferTestSupport
 import CofferTesting
 import Testing
 
 @Suite(.needsKeyring) struct KeyringConformanceTests {
-  @Test(arguments: [PrivateKeyring.Kind.encrypted, .passwordless], [false, true])
+  @Test(arguments: [(PrivateKeyring.Kind.encrypted, false), (.encrypted, true), (.passwordless, false)])
   func conforms(_ kind: PrivateKeyring.Kind, afterRestart: Bool) async throws {
     let keyring = try await PrivateKeyring(kind)
     let backend = keyring.backend()

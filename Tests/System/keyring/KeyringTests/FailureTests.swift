@@ -20,7 +20,7 @@ import Testing
     #expect(try backend.text(SecretIdentifier(service: "svc", account: "absent")) == nil)
     try await keyring.restartDaemon()
     #expect(try backend.text(identifier) == "kept")
-    #expect(try backend.items(inService: nil).count == 1)
+    #expect(try await backend.items(inService: nil).count == 1)
   }
 
   @Test func aBusWithoutAServiceIsUnavailable() async throws {

@@ -48,10 +48,10 @@ import Testing
     let service = try await ScriptedService(keyring, "never")
     defer { service.kill() }
     let backend = keyring.backend { $0.mayPrompt = true }
-    async let code = lookUpCode(backend)
+    let code = Task { [identifier] in await lookUpCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     backend.cancelPrompts()
-    #expect(await code == .promptDismissed)
+    #expect(await code.value == .promptDismissed)
     #expect(try service.calls().contains("Dismiss"))
   }
 
@@ -62,26 +62,26 @@ import Testing
       $0.mayPrompt = true
       $0.promptTimeout = .milliseconds(300)
     }
-    #expect(await lookUpCode(backend) == .timedOut)
+    #expect(await lookUpCode(backend, identifier) == .timedOut)
     #expect(try service.calls().contains("Dismiss"))
   }
 
   @Test func aServiceThatStopsDuringAPromptIsUnavailable() async throws {
     let service = try await ScriptedService(keyring, "never")
     let backend = keyring.backend { $0.mayPrompt = true }
-    async let code = lookUpCode(backend)
+    let code = Task { [identifier] in await lookUpCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     service.kill()
-    #expect(await code == .unavailable)
+    #expect(await code.value == .unavailable)
   }
+}
 
-  private func lookUpCode(_ backend: KeyringBackend) async -> SecretError.Code? {
-    do throws(SecretError) {
-      _ = try await backend.lookUp(identifier)
-      return nil
-    } catch {
-      return error.code
-    }
+private func lookUpCode(_ backend: KeyringBackend, _ identifier: SecretIdentifier) async -> SecretError.Code? {
+  do throws(SecretError) {
+    _ = try await backend.lookUp(identifier)
+    return nil
+  } catch {
+    return error.code
   }
 }
 #endif

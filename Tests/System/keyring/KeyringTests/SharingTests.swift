@@ -67,7 +67,7 @@ import Testing
     #expect(try clients.itemCount() == 1)
     #expect(try clients.secretToolLookup() == "last")
     #expect(try clients.pythonGet() == "last")
-    #expect(try backend.items(inService: "svc").count == 1)
+    #expect(try await backend.items(inService: "svc").count == 1)
   }
 
   @Test func anItemWithAMeaningfulAttributeIsKept() async throws {
@@ -84,9 +84,9 @@ import Testing
     try backend.store("ours", identifier)
     #expect(try clients.itemCount() == 2)
     #expect(try backend.text(identifier) == "ours")
-    #expect(try backend.items(inService: "svc").count == 1)
+    #expect(try await backend.items(inService: "svc").count == 1)
     #expect(try clients.secretToolLookup(attributes: target) == "specific")
-    #expect(try backend.remove(identifier))
+    #expect(try await backend.remove(identifier))
     #expect(try clients.itemCount() == 0)
   }
 }

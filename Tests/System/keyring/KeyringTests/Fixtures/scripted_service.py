@@ -1,12 +1,14 @@
-"""A Secret Service with one locked collection and one item, "s3cret", for svc/alice.
+"""A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
 Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never
 
-silent                 owns the name, and answers nothing
-silent-after-session   opens a session, and answers nothing more
-dismiss                the prompt is dismissed at once
-answer SECONDS         the prompt is answered after so long
-never                  the prompt waits until it is dismissed by the caller
+silent                 owns the bus name and answers no call
+silent-after-session   opens a session and does not answer a search
+dismiss                dismisses each prompt at once
+answer SECONDS         completes each prompt after SECONDS
+never                  leaves each prompt open until the caller dismisses it
+
+Appends the name of each called method that matters to LOG.
 """
 
 import signal
