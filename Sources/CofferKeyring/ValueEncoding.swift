@@ -16,12 +16,15 @@ enum ValueEncoding {
   /// The prefix of an encoded value.
   private static let marker = "coffer:base64:"
 
-  /// The size in bytes of an encoded value of `count` bytes.
-  private static func encodedSize(_ count: Int) -> Int { marker.utf8.count + (count + 2) / 3 * 4 }
-
   /// Returns the encoded form of `secret`, or `nil` if it needs none.
   static func encoded(_ secret: borrowing SecretBytes) -> SecretBytes? {
-    secret.withBytes { bytes in isPlain(bytes) ? nil : encode(bytes) }
+    if secret.withBytes({ isPlain($0) }) { return nil }
+    let text = secret.base64()
+    let start = marker.utf8.count
+    return SecretBytes(count: start + text.count) { target in
+      target.copyBytes(from: marker.utf8)
+      text.withBytes { for index in $0.indices { target[start + index] = $0[index] } }
+    }
   }
 
   /// Returns the value that is stored as `stored`.
@@ -56,60 +59,11 @@ enum ValueEncoding {
     return bytes.count >= marker.count && zip(bytes.indices, marker).allSatisfy { bytes[$0] == $1 }
   }
 
-  private static let alphabet = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
-  )
-  private static let padding = UInt8(ascii: "=")
-
-  private static func encode(_ bytes: Span<UInt8>) -> SecretBytes {
-    SecretBytes(count: encodedSize(bytes.count)) { target in
-      var position = marker.utf8.count
-      target.copyBytes(from: marker.utf8)
-      for start in stride(from: 0, to: bytes.count, by: 3) {
-        let length = min(3, bytes.count - start)
-        var group: UInt32 = 0
-        for offset in 0..<3 {
-          group = group << 8 | (offset < length ? UInt32(bytes[start + offset]) : 0)
-        }
-        for offset in 0..<4 {
-          let digit = alphabet[Int(group >> (18 - 6 * UInt32(offset)) & 63)]
-          target[position] = offset <= length ? digit : padding
-          position += 1
-        }
-      }
-    }
-  }
-
   /// Returns the bytes after the marker, or `nil` if there is no marker or no base64 after it.
   private static func decode(_ bytes: Span<UInt8>) -> SecretBytes? {
     let start = marker.utf8.count
-    guard hasMarker(bytes), (bytes.count - start).isMultiple(of: 4), bytes.count > start else { return nil }
-    var end = bytes.count
-    while end > bytes.count - 2, bytes[end - 1] == padding { end -= 1 }
-    for index in start..<end where digit(bytes[index]) == nil { return nil }
-    return SecretBytes(count: (end - start) * 3 / 4) { target in
-      var (pending, bits, position) = (UInt32(0), 0, 0)
-      for index in start..<end {
-        pending = pending << 6 | (digit(bytes[index]) ?? 0)
-        bits += 6
-        if bits >= 8 {
-          bits -= 8
-          target[position] = UInt8(truncatingIfNeeded: pending >> UInt32(bits))
-          position += 1
-        }
-      }
-    }
-  }
-
-  private static func digit(_ byte: UInt8) -> UInt32? {
-    switch byte {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte - UInt8(ascii: "A"))
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte - UInt8(ascii: "a") + 26)
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0") + 52)
-    case UInt8(ascii: "+"): 62
-    case UInt8(ascii: "/"): 63
-    default: nil
-    }
+    guard hasMarker(bytes), bytes.count > start else { return nil }
+    return SecretBytes.decodingBase64(bytes.extracting(start..<bytes.count))
   }
 }
 #endif

@@ -67,7 +67,7 @@ struct Diagnosis {
           ?? "the vault was opened with the master key that secret unlock kept")
       try examineClock(vault)
     } catch {
-      guard error.code == .locked, description.hasPassphrase, configuration.mayPrompt, Terminal.isAvailable
+      guard error.code == .locked, description.hasPassphrase, configuration.canPrompt
       else {
         throw error
       }

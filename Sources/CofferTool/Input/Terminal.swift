@@ -108,3 +108,8 @@ struct Terminal: ~Copyable {
     SecretError(.unsupported, "The terminal cannot be used for a prompt: \(systemMessage(code)).")
   }
 }
+
+extension CofferConfiguration {
+  /// Whether a prompt is possible: prompts are not disabled, and the process has a terminal.
+  var canPrompt: Bool { mayPrompt && Terminal.isAvailable }
+}

@@ -21,7 +21,7 @@ struct ValueInput {
       let bytes = try Self.readStandardInput()
       return verbatim ? bytes : Self.droppingOnlyLineFeed(bytes)
     }
-    guard CofferConfiguration.current().mayPrompt, Terminal.isAvailable else {
+    guard CofferConfiguration.current().canPrompt else {
       throw Failure.usage(
         "There is no value: standard input is a terminal, and prompts are disabled. Use a pipe or --from-file."
       )

@@ -24,7 +24,7 @@ struct KeyRecoverCommand: ParsableCommand {
     let configuration = CofferConfiguration.current()
     let text: SecretBytes
     if isatty(STDIN_FILENO) == 1 {
-      guard configuration.mayPrompt, Terminal.isAvailable else {
+      guard configuration.canPrompt else {
         throw Failure.usage("There is no recovery key, and a prompt is not possible. Use a pipe.")
       }
       text = try Terminal().readHidden("Recovery key: ")

@@ -67,7 +67,7 @@ struct KeySlotEditor {
   }
 
   private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
-    guard configuration.mayPrompt, Terminal.isAvailable else {
+    guard configuration.canPrompt else {
       throw SecretError(
         .locked,
         "A credential is required for each remaining key slot, and there is none for \(slot.summary).",
@@ -100,7 +100,7 @@ struct KeySlotEditor {
     let input = ValueInput()
     let passphrase: SecretBytes
     if input.isPrompt {
-      guard configuration.mayPrompt, Terminal.isAvailable else {
+      guard configuration.canPrompt else {
         throw Failure.usage("There is no new passphrase, and a prompt is not possible. Use a pipe.")
       }
       passphrase = try PassphrasePrompt.new(for: vault.path)

@@ -67,7 +67,7 @@ struct NewCredential: ~Copyable {
   }
 
   private static func prompt(_ path: String, _ configuration: CofferConfiguration) throws -> SecretBytes {
-    guard configuration.mayPrompt, Terminal.isAvailable else {
+    guard configuration.canPrompt else {
       throw SecretError(
         .locked,
         "There is no passphrase, and a prompt is not possible.",

@@ -54,7 +54,7 @@ struct CargoCredentialCommand: ParsableCommand {
       if let token = request.token {
         try backend.store(SecretBytes(copying: token), for: identifier)
       } else {
-        guard CofferConfiguration.current().mayPrompt, Terminal.isAvailable else {
+        guard CofferConfiguration.current().canPrompt else {
           throw Failure.usage("There is no token, and a prompt is not possible.")
         }
         let token = try Terminal().readHidden("Token for \(request.registry.indexURL): ")
