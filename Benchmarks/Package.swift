@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that the library never depends on what measures it.
+// A separate package, so that Coffer does not depend on its benchmarks.
 let package = Package(
   name: "coffer-benchmarks",
   dependencies: [.package(name: "coffer", path: "..", traits: [])],

@@ -2,6 +2,7 @@ import CBenchmarkSodium
 import Coffer
 import Glibc
 
+/// Prints a table of times and budgets. The argument is the directory of the vaults; by default, the current one.
 @main struct CofferBenchmarks {
   struct Key: VaultCredentialSource {
     let name = "a fixed key"
@@ -11,7 +12,7 @@ import Glibc
   }
 
   static func main() throws {
-    guard sodium_init() >= 0 else { fatalError("libsodium") }
+    guard sodium_init() >= 0 else { fatalError("libsodium could not be initialized.") }
     let directory = CommandLine.arguments.dropFirst().first ?? "."
     let path = "\(directory)/benchmark"
     print("| work | Coffer | against | ratio | budget | |")

@@ -1,13 +1,13 @@
 import Glibc
 
-/// Seconds on a clock that never goes back.
+/// The time of a monotonic clock, in seconds.
 func seconds() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// Runs `one` and `other` by turns, so that both meet the same noise, and gives the median seconds of each.
+/// Runs `one` and `other` alternately, so that both see the same noise, and returns the median seconds of each.
 func compare(
   rounds: Int, _ one: () throws -> Void, _ other: () throws -> Void
 ) rethrows -> (one: Double, other: Double) {
@@ -28,7 +28,7 @@ func time(_ body: () throws -> Void) rethrows -> Double {
 
 func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
-/// Prints one line of the table: what was measured, both times, and how their ratio stands to the budget.
+/// Prints a row of the table: the work, both times in seconds, their ratio, and whether it is within the budget.
 func report(_ work: String, _ one: Double, over other: Double, budget: Double) {
   func microseconds(_ value: Double) -> String {
     let tenths = Int((value * 1e7).rounded())

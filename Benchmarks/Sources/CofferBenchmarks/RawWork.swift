@@ -1,7 +1,7 @@
 import CBenchmarkSodium
 import Glibc
 
-/// The work below the vault, with nothing of it: what a figure is measured against.
+/// The libsodium calls that the vault makes, without the vault: what its times are compared with.
 struct RawSodium {
   private var key = [UInt8](repeating: 1, count: 32)
   private var nonce = [UInt8](repeating: 2, count: 24)
@@ -25,7 +25,7 @@ struct RawSodium {
   }
 }
 
-/// One durable change as the system sees it: append and barrier, a page and barrier.
+/// The system calls of one durable change: an append with a barrier, and a page with a barrier.
 final class RawCommit {
   private let file: Int32
   private var end: Int

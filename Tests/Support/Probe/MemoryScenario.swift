@@ -4,10 +4,10 @@ internal import CofferCore
 internal import CofferVault
 internal import Glibc
 
-/// What a program does with secrets, step by step. After each step the process stops, and its parent searches
-/// all of its memory for the secrets that it gave it.
+/// Uses secrets as a program does, step by step. After each step the process stops, and its parent searches the
+/// memory of the process for these secrets.
 ///
-/// The value comes through descriptor 3, again and again; keys and passphrases come as they do to any program.
+/// The canary is read from descriptor 3 as often as it is needed. Keys and passphrases come from the environment.
 struct MemoryScenario {
   let vault: String
 
@@ -28,8 +28,8 @@ struct MemoryScenario {
     }
   }
 
-  /// Stops until the parent has looked. `held` must be in guarded memory and nowhere else, `gone` nowhere; the
-  /// copies of `counted` are counted. What is not named may be in guarded memory.
+  /// Stops until the parent has searched the memory. Secrets in `held` must be in guarded memory and nowhere else.
+  /// Secrets in `gone` must be nowhere. The copies of `counted` are counted. Other secrets may be in guarded memory.
   private func stop(
     _ step: String, held: String = "", gone: String = "", counted: String = ""
   ) {
@@ -37,13 +37,13 @@ struct MemoryScenario {
     raise(SIGSTOP)
   }
 
-  /// The canary, over and over, in guarded memory from the first.
+  /// `count` bytes that repeat the canary, and were never outside guarded memory.
   private func canary(_ count: Int = canaryLength) -> SecretBytes {
     SecretBytes(count: count) { bytes in
       for start in stride(from: 0, to: count, by: Self.canaryLength) {
         let wanted = min(Self.canaryLength, count - start)
         if start == 0 {
-          guard read(3, bytes.baseAddress, wanted) == wanted else { Probe.fail("no canary came") }
+          guard read(3, bytes.baseAddress, wanted) == wanted else { Probe.fail("the canary cannot be read") }
         } else {
           UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + wanted])
             .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<wanted]))
@@ -60,13 +60,13 @@ struct MemoryScenario {
   private func expect(_ code: SecretError.Code, _ body: () throws(SecretError) -> Void) {
     do throws(SecretError) {
       try body()
-      Probe.fail("there should have been an error")
+      Probe.fail("no error was thrown")
     } catch {
       if error.code != code { Probe.fail("another error: \(error)") }
     }
   }
 
-  // MARK: What a program does
+  // MARK: Use of secrets
 
   private func values() throws {
     do {
@@ -82,11 +82,11 @@ struct MemoryScenario {
         }
         stop("\(size) released after store", held: "master", gone: "value")
         do {
-          guard let secret = try backend.lookUp(name) else { Probe.fail("it is gone") }
+          guard let secret = try backend.lookUp(name) else { Probe.fail("the secret is missing") }
           let sum = secret.withBytes { bytes in bytes.indices.reduce(0) { $0 &+ Int(bytes[$1]) } }
           stop("\(size) looked up", held: "value master")
           let copy = secret.copy()
-          if !copy.isEqual(to: secret) || sum == 0 { Probe.fail("it differs") }
+          if !copy.isEqual(to: secret) || sum == 0 { Probe.fail("the secret differs") }
           stop("\(size) copied", held: "value")
           _ = secret.count
         }
@@ -99,7 +99,7 @@ struct MemoryScenario {
           try transaction.store(secret, for: name, metadata: nil)
         }
         stop("stored in a transaction", gone: "value")
-        guard let secret = try transaction.lookUp(name) else { Probe.fail("it is gone") }
+        guard let secret = try transaction.lookUp(name) else { Probe.fail("the secret is missing") }
         stop("looked up in a transaction", held: "value")
         _ = secret.count
       }
@@ -117,13 +117,13 @@ struct MemoryScenario {
     stop("closed", gone: "value master")
   }
 
-  /// By whatever credential the environment names.
+  /// Opens the vault with the credential that the environment names.
   private func unlocking() throws {
     do {
       let backend = configuration.vault(at: vault)
       try backend.unlock()
       stop("opened", held: "master")
-      guard let secret = try backend.lookUp(identifier("name")) else { Probe.fail("it is gone") }
+      guard let secret = try backend.lookUp(identifier("name")) else { Probe.fail("the secret is missing") }
       stop("looked up", held: "master value")
       _ = secret.count
     }
@@ -133,7 +133,7 @@ struct MemoryScenario {
   private func slots() throws {
     do {
       let backend = configuration.vault(at: vault)
-      // The canary is a passphrase here, and a key.
+      // The canary is used as a passphrase and as a key.
       do {
         let credential = VaultCredential.passphrase(canary())
         let slot = try backend.addKeySlot(credential)
@@ -175,12 +175,14 @@ struct MemoryScenario {
         stop("wrong key or passphrase", gone: "value")
       }
       expect(.invalidKey) { () throws(SecretError) in try backend.addKeySlot(.key(canary(31))) }
-      stop("a key that is too short", gone: "value")
+      stop("a short key", gone: "value")
       expect(.invalidKey) { () throws(SecretError) in _ = try VaultKey.parse(canary()) }
-      stop("text that is no key", gone: "value")
+      stop("text that is not a key", gone: "value")
       let mistyped = SecretBytes(count: 62) { text in
         text.copyBytes(from: "coffer-key-v1:".utf8)
-        guard read(3, text.baseAddress.map { $0 + 14 }, 32) == 32 else { Probe.fail("no canary came") }
+        guard read(3, text.baseAddress.map { $0 + 14 }, 32) == 32 else {
+          Probe.fail("the canary cannot be read")
+        }
         for index in 46..<62 { text[index] = UInt8(ascii: "A") }
       }
       expect(.invalidKey) { () throws(SecretError) in _ = try VaultKey.parse(mistyped) }
@@ -198,7 +200,7 @@ struct MemoryScenario {
       expect(.conflict) { () throws(SecretError) in
         try backend.transaction { transaction throws(SecretError) in
           try transaction.store(canary(), for: name, metadata: nil)
-          throw SecretError(.conflict, "It was decided otherwise.")
+          throw SecretError(.conflict, "The transaction is abandoned.")
         }
       }
       stop("a transaction that failed", gone: "value")
@@ -211,7 +213,7 @@ struct MemoryScenario {
     stop("closed", gone: "value master")
   }
 
-  /// Flips a bit near the end of the vault's file, which is in the last value.
+  /// Flips a bit near the end of the file, which belongs to the last value.
   private func tamper() {
     let file = open(vault, O_RDWR)
     let place = lseek(file, 0, SEEK_END) - 20
@@ -222,7 +224,7 @@ struct MemoryScenario {
     close(file)
   }
 
-  // MARK: What leaves guarded memory
+  // MARK: Copies outside guarded memory
 
   private struct Login: Codable, Sendable {
     var user: String
@@ -234,7 +236,7 @@ struct MemoryScenario {
     do {
       let text = try canary().string()
       stop("string()", counted: "value")
-      if text.utf8.count != Self.canaryLength { Probe.fail("it differs") }
+      if text.utf8.count != Self.canaryLength { Probe.fail("the secret differs") }
     }
     stop("string() released", counted: "value")
     let plain = SecurelyStoredValue<String>(key: "plain", service: "probe", backend: backend)
@@ -243,7 +245,7 @@ struct MemoryScenario {
     do {
       let text = plain.wrappedValue
       stop("a String, read", counted: "value")
-      if text?.utf8.count != Self.canaryLength { Probe.fail("it differs") }
+      if text?.utf8.count != Self.canaryLength { Probe.fail("the secret differs") }
     }
     stop("a String, released", counted: "value")
     let login = SecurelyStoredValue<Login>(key: "login", service: "probe", backend: backend)
@@ -252,26 +254,21 @@ struct MemoryScenario {
     do {
       let value = login.wrappedValue
       stop("JSON, read", counted: "value")
-      if value?.token.utf8.count != Self.canaryLength { Probe.fail("it differs") }
+      if value?.token.utf8.count != Self.canaryLength { Probe.fail("the secret differs") }
     }
     stop("JSON, released", counted: "value")
   }
 
-  // MARK: What must be caught
+  // MARK: Leaks, which the search must find
 
   private func leakArray() {
     do {
       let secret = canary()
       let leaked = secret.withBytes { $0.withUnsafeBytes { Array($0) } }
       stop("leaked to an array", held: "value")
-      if leaked.count != secret.count { Probe.fail("it differs") }
+      if leaked.count != secret.count { Probe.fail("the secret differs") }
     }
     stop("released", gone: "value")
-  }
-
-  private final class SharedSecret {
-    let secret: SecretBytes
-    init(_ secret: consuming SecretBytes) { self.secret = secret }
   }
 
   private func leakRelease() {
@@ -279,17 +276,17 @@ struct MemoryScenario {
     stop("released", gone: "value")
   }
 
-  /// Says whether its memory is locked, for small secrets and for large ones.
+  /// Reports whether memory is locked, for a small secret and for a large one.
   private func locking() {
     let small = canary()
     stop(SecretBytes.isMemoryLocked ? "locked" : "not locked", held: "value")
     let large = canary(100_000)
     stop(SecretBytes.isMemoryLocked ? "locked" : "not locked", held: "value")
-    if small.count > large.count { Probe.fail("it differs") }
+    if small.count > large.count { Probe.fail("the secret differs") }
   }
 }
 
-/// Gives the canary as a credential.
+/// A credential source that returns the canary.
 private struct CanarySource: VaultCredentialSource {
   let name = "the canary"
   private let make: @Sendable () -> VaultCredential

@@ -3,11 +3,11 @@ internal import Coffer
 internal import CofferCore
 internal import CofferVault
 
-/// Changes an open vault in every way there is, one call after the other, until it is killed.
+/// Makes every kind of change to an open vault, one call after another, until it is killed.
 ///
-/// Before each call it writes a line that says what the call will do, and after it another that it returned, each
-/// with one write. Whoever reads them knows what must be in the vault. A value is `PREFIX.STEP.`, so many
-/// times in a row, and is written `STEPxCOUNT`; `-` stands for none.
+/// The worker prints a line with the changes before each call and another line after it, so that a reader knows which
+/// values the vault may hold. A value is `PREFIX.STEP.` repeated `COUNT` times, and is printed as `STEPxCOUNT`. A
+/// missing value is printed as `-`.
 struct StressWorker {
   private let vault: String
   private let backend: VaultBackend
@@ -35,7 +35,7 @@ struct StressWorker {
       switch Int.random(in: 0..<100, using: &random) {
       case 0..<35: try change(1)
       case 35..<70: try change(Int.random(in: 2...4, using: &random))
-      case 70..<76: try giveUp()
+      case 70..<76: try abandon()
       case 76..<88: try report("read", [Int.random(in: 0..<Self.keyCount, using: &random)])
       case 88..<94: try call("") { () throws(SecretError) in try backend.compact() }
       default: try changeSlots()
@@ -47,8 +47,8 @@ struct StressWorker {
     try SecretIdentifier(service: "secret", account: "\(prefix).\(key)")
   }
 
-  /// Says what `body` will change, does it, and says that it is done or, where others' changes may forbid it,
-  /// that it was refused.
+  /// Prints the changes, calls `body`, and prints whether it returned or was refused. `refusals` are the errors that
+  /// changes by other workers may cause.
   private func call(
     _ changes: String, refusals: [SecretError.Code] = [], _ body: () throws(SecretError) -> Void
   ) throws {
@@ -67,7 +67,7 @@ struct StressWorker {
   private mutating func changes(_ count: Int) -> [Change] {
     Array(0..<Self.keyCount).shuffled(using: &random).prefix(count).map { key in
       if Int.random(in: 0..<5, using: &random) == 0 { return (key, nil) }
-      // Now and then large, so that the file is written anew.
+      // A large value now and then makes the vault due for a rewrite.
       return (key, Int.random(in: 0..<20, using: &random) == 0 ? 10_000 : 2)
     }
   }
@@ -76,7 +76,7 @@ struct StressWorker {
     SecretBytes(copying: String(repeating: "\(prefix).\(step).", count: count))
   }
 
-  /// Stores and removes keys: one by a call of its own, several in one transaction.
+  /// Stores and removes keys. One key is changed without a transaction, several keys with one transaction.
   private mutating func change(_ count: Int) throws {
     let changes = changes(count)
     let text = changes.map { "\($0.key)=\($0.count.map { "\(step)x\($0)" } ?? "-")" }
@@ -103,18 +103,18 @@ struct StressWorker {
     }
   }
 
-  /// A transaction that throws at its end, and so changes nothing.
-  private mutating func giveUp() throws {
+  /// Makes changes in a transaction that throws at its end, and therefore changes nothing.
+  private mutating func abandon() throws {
     let changes = changes(3)
     try call("", refusals: [.unsupported]) { () throws(SecretError) in
       try backend.transaction { transaction throws(SecretError) in
         try apply(changes, transaction)
-        throw SecretError(.unsupported, "It is given up.")
+        throw SecretError(.unsupported, "The transaction is abandoned.")
       }
     }
   }
 
-  /// Says what the keys hold, all as of one moment.
+  /// Prints the values of the keys, read in one transaction.
   private func report(_ word: String, _ keys: [Int]) throws {
     var texts: [String] = []
     try backend.transaction { transaction throws(SecretError) in
@@ -123,7 +123,7 @@ struct StressWorker {
     Probe.write("\(word) \(texts.joined(separator: " "))\n")
   }
 
-  /// What a value says of itself, if all of it says so.
+  /// The printed form of a value, or `?` if it is not a value of this worker.
   private func text(_ value: consuming SecretBytes?) throws(SecretError) -> String {
     guard let value else { return "-" }
     let text = try value.string()
@@ -136,7 +136,8 @@ struct StressWorker {
 
   // MARK: Key slots
 
-  /// Gives the vault one more key, or takes one of those away. Others do so meanwhile, and then it is refused.
+  /// Adds a key slot, or removes one that a worker added. A change by another worker at the same time may cause a
+  /// refusal.
   private mutating func changeSlots() throws {
     let slots = try VaultBackend.describe(path: vault).keySlots.filter { $0.label.hasPrefix(Self.slotLabel) }
     let label = "\(Self.slotLabel)\(prefix).\(step)"
@@ -151,7 +152,7 @@ struct StressWorker {
     }
   }
 
-  /// The key of a slot, which everybody can tell from its label: whoever made it may have been killed.
+  /// A key that is derived from the label of its slot, so that any worker can open a slot whose maker was killed.
   private struct LabelledKey: VaultCredentialSource {
     let label: String
     var name: String { label }

@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A program in a package of its own, as a user would write it.
+// A package of a user: a program that depends on Coffer.
 let package = Package(
   name: "consumer",
   dependencies: [.package(name: "coffer", path: "../../..", traits: [])],

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# A program in another package keeps its values over a restart, and sees what `secret set` writes meanwhile.
-# Usage: Tests/System/consumer/consumer.sh SECRET, where SECRET is the built tool.
+# A program in another package stores and reads values through `import Coffer` and sees changes by the tool.
 set -euo pipefail
+if [ $# != 1 ] || [ "$1" = --help ]; then
+  echo "usage: Tests/System/consumer/consumer.sh SECRET     SECRET is the built tool" >&2
+  echo "Exit status: 0 every check passed, 1 a check failed or the program does not build, 64 wrong usage." >&2
+  [ "${1:-}" = --help ] && exit 0 || exit 64
+fi
 secret=$(realpath "$1")
 cd "$(dirname "$0")"
 swift build 2>&1 | tail -n 3
@@ -15,15 +19,17 @@ unset COFFER_VAULT COFFER_KEY COFFER_KEY_FILE DBUS_SESSION_BUS_ADDRESS
 
 expect() { # what, expected, found
   if [ "$2" != "$3" ]; then
-    printf 'FAILED %s: expected\n%s\nand found\n%s\n' "$1" "$2" "$3"
+    printf 'FAILED: %s: expected\n%s\nfound\n%s\n' "$1" "$2" "$3"
     exit 1
   fi
   echo "ok: $1"
 }
 
+# Without standard streams the vault's file gets descriptor 0, 1 or 2, which the program prints to.
 "$consumer" store >&- 2>&- <&-
-expect "printing without standard streams harms no vault" 0 "$("$secret" verify >/dev/null; echo $?)"
-expect "values after a restart" "tøken true [1, 2, 3]" "$("$consumer" read)"
+expect "a program without standard streams does not print into the vault" 0 \
+  "$("$secret" verify >/dev/null; echo $?)"
+expect "a later process reads the values" "tøken true [1, 2, 3]" "$("$consumer" read)"
 expect "the tool reads the same bytes" "tøken" "$("$secret" -s consumer get token)"
 
 "$consumer" watch >"$work/seen" &
@@ -34,5 +40,6 @@ for _ in $(seq 100); do grep -q 'value: from the tool' "$work/seen" && break; sl
 printf 'done' | "$secret" -s consumer set token
 timeout 20 tail --pid="$watcher" -f /dev/null || kill "$watcher"
 wait "$watcher"
-expect "what values yielded" $'value: tøken\nvalue: from the tool\nvalue: done' "$(grep value: "$work/seen")"
-expect "Observation fired" "observed" "$(grep observed "$work/seen")"
+expect "\`values\` yields each change" $'value: tøken\nvalue: from the tool\nvalue: done' \
+  "$(grep value: "$work/seen")"
+expect "Observation fires" "observed" "$(grep observed "$work/seen")"

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""A vault in surroundings that a unit test cannot make: `Tests/System/environment/mounts_and_limits.py SECRET`.
+"""The tool in environments that a unit test cannot make: mounts, a full disk, and limits of the process.
 
-Full disks, read-only and single-file mounts, links and renames under its feet, limits of the process. Mounts are
-made in a mount namespace of this script's own, which goes with it; that takes root or user namespaces.
+usage: mounts_and_limits.py SECRET
+
+SECRET is the built tool. It must be static: one check runs it in an empty root directory. The mounts are in a mount
+namespace of this script and disappear with it, which takes root or user namespaces.
+
+Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 """
 
 import os
@@ -74,24 +78,24 @@ def full_disk(tool):
         if result.returncode != 0:
             break
         stored.append((f"large {number}", value))
-    check("a full disk ends set with 74", result.returncode == 74, result)
-    check("it says so", b"no room" in result.stderr, result.stderr)
-    check("what was stored before is there", vault.holds("before", b"kept"))
-    check("each stored value is there", all(vault.holds(*item) for item in stored))
+    check("set on a full disk exits with 74", result.returncode == 74, result)
+    check("the message names the reason", b"no room" in result.stderr, result.stderr)
+    check("the first secret is kept", vault.holds("before", b"kept"))
+    check("every stored value is kept", all(vault.holds(*item) for item in stored))
     check("the vault verifies", vault.run("verify").returncode == 0)
-    # Overwriting makes half of the file dead, so that each change tries to write it anew; there is no room.
+    # Overwriting makes half of the file dead, so each change attempts a rewrite, for which there is no room.
     for _ in range(30):
         result = vault.run("set", "--verbatim", stored[0][0], given=stored[0][1])
-    check("a rewrite without room loses nothing", all(vault.holds(*item) for item in stored))
+    check("a rewrite that fails for lack of room loses no value", all(vault.holds(*item) for item in stored))
     check("the vault still verifies", vault.run("verify").returncode == 0)
-    check("nothing is left of it", os.listdir(place) == ["vault"], os.listdir(place))
-    # A remove is written down like any change, so it takes room as well, which must come from elsewhere.
+    check("the failed rewrite leaves no file", os.listdir(place) == ["vault"], os.listdir(place))
+    # A remove appends a frame like any change, so it needs room as well.
     mount("-o", "remount,size=4m", place)
     for name, _ in stored[1:]:
-        check(f"with room, {name} is removed", vault.run("remove", name).returncode == 0)
+        check(f"with more room, {name} can be removed", vault.run("remove", name).returncode == 0)
     check("the file shrinks", os.stat(vault.file).st_size < 300_000, os.stat(vault.file).st_size)
-    check("and takes more", vault.run("set", "after", given=b"x").returncode == 0)
-    check("and it is there", vault.holds("after", b"x") and vault.holds("before", b"kept"))
+    check("a further secret can be stored", vault.run("set", "after", given=b"x").returncode == 0)
+    check("the further secret and the first can be read", vault.holds("after", b"x") and vault.holds("before", b"kept"))
 
 
 def read_only(tool):
@@ -100,12 +104,12 @@ def read_only(tool):
     vault.run("set", "a", given=b"1")
     mount("--bind", place, place)
     mount("-o", "remount,ro,bind", place)
-    check("a read-only mount can be read", vault.holds("a", b"1"))
+    check("a vault on a read-only mount can be read", vault.holds("a", b"1"))
     result = vault.run("set", "a", given=b"2")
-    check("and not written: 77", result.returncode == 77, result)
-    check("verify needs no writing", vault.run("verify").returncode == 0)
+    check("writing it exits with 77", result.returncode == 77, result)
+    check("verify does not write", vault.run("verify").returncode == 0)
     result = Vault(tool, place, f"{place}/other").run("init")
-    check("nor can a vault be made there: 77", result.returncode == 77, result)
+    check("init on a read-only mount exits with 77", result.returncode == 77, result)
 
 
 def single_file(tool):
@@ -116,35 +120,35 @@ def single_file(tool):
     os.close(os.open(target, os.O_CREAT, 0o600))
     mount("--bind", source.file, target)
     vault = Vault(tool, place)
-    check("a vault mounted by itself can be read", vault.holds("a", b"1"))
-    # Large values over one another make it due for a rewrite, which a mount point refuses.
+    check("a vault that is a mount point can be read", vault.holds("a", b"1"))
+    # Large values that replace one another make the vault due for a rewrite, which cannot replace a mount point.
     for number in range(40):
         result = vault.run("set", "large", given=bytes([number + 1]) * 100_000)
         if result.returncode != 0:
             break
-    check("and written, without a rewrite", result.returncode == 0, result)
-    check("what was written is there", vault.holds("large", bytes([40]) * 100_000) and source.holds("a", b"1"))
-    check("nothing is left beside it", os.listdir(place) == ["vault"], os.listdir(place))
+    check("it can be written without a rewrite", result.returncode == 0, result)
+    check("the written values can be read", vault.holds("large", bytes([40]) * 100_000) and source.holds("a", b"1"))
+    check("no temporary file is left", os.listdir(place) == ["vault"], os.listdir(place))
 
 
 def overlay(tool):
     lower, upper, work, merged = (directory(f"overlay-{name}") for name in ("lower", "upper", "work", "merged"))
     vault = Vault(tool, lower).make()
     vault.run("set", "a", given=b"1")
-    # Where the parts lie on an overlay themselves, the kernel may refuse one more.
+    # The kernel may refuse an overlay whose directories are on an overlay.
     if subprocess.run(
         ["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", merged],
         capture_output=True,
     ).returncode:
-        check("an overlay can be mounted here", False, "mount -t overlay failed")
+        check("an overlay can be mounted", False, "mount -t overlay failed")
         return
     over = Vault(tool, merged)
-    check("a lower layer's vault can be read", over.holds("a", b"1"))
-    check("a change copies it up", over.run("set", "b", given=b"2").returncode == 0)
-    check("and is there", over.holds("a", b"1") and over.holds("b", b"2"))
-    check("the lower one is as it was", vault.run("get", "b").returncode == 1)
+    check("a vault in a lower layer can be read", over.holds("a", b"1"))
+    check("a change copies the vault to the upper layer", over.run("set", "b", given=b"2").returncode == 0)
+    check("both secrets can be read", over.holds("a", b"1") and over.holds("b", b"2"))
+    check("the vault in the lower layer is unchanged", vault.run("get", "b").returncode == 1)
     check("the copy verifies", over.run("verify").returncode == 0)
-    check("doctor says where it is", b"in a container's own layer" in over.run("--backend", "vault", "doctor").stdout)
+    check("doctor reports the container layer", b"in a container's own layer" in over.run("--backend", "vault", "doctor").stdout)
 
 
 def hostile_directory(tool):
@@ -158,7 +162,7 @@ def hostile_directory(tool):
     stop = threading.Event()
 
     def play():
-        # The vault goes and comes, and meanwhile a link to something else has its name.
+        # The vault is renamed away and back; in between a link to another file has its name.
         while not stop.is_set():
             os.rename(vault.file, f"{place}/aside")
             os.symlink(victim, vault.file)
@@ -174,11 +178,11 @@ def hostile_directory(tool):
         statuses.add(vault.run("get", "a").returncode)
     stop.set()
     player.join()
-    # 65, 66 and 77 are true of what stood there: no vault, another file, one of another kind.
-    check("renames and links meanwhile: only true answers", statuses <= {0, 65, 66, 77}, statuses)
-    check("nothing behind the link was changed", open(victim).read() == "untouched")
-    check("the vault is whole", vault.run("verify").returncode == 0 and vault.holds("a", b"1"))
-    check("another vault was not touched", other.run("list").stdout == b"")
+    # 65, 66 and 77 are true of the moments in between: no vault, another file, a link.
+    check("during renames and links the exit status is true", statuses <= {0, 65, 66, 77}, statuses)
+    check("the target of the link is unchanged", open(victim).read() == "untouched")
+    check("the vault verifies and keeps its secret", vault.run("verify").returncode == 0 and vault.holds("a", b"1"))
+    check("another vault is unchanged", other.run("list").stdout == b"")
 
 
 def limits(tool):
@@ -186,19 +190,19 @@ def limits(tool):
     vault = Vault(tool, place).make()
     vault.run("set", "a", given=b"1")
     prefix = ("prlimit", "--memlock=0:0")
-    check("no locked memory allowed: it works", vault.run("get", "a", prefix=prefix).stdout == b"1")
+    check("the tool works without locked memory", vault.run("get", "a", prefix=prefix).stdout == b"1")
     size = os.stat(vault.file).st_size
     result = vault.run("set", "b", given=b"x" * 50_000, prefix=("prlimit", f"--fsize={size + 1000}"))
-    check("a file size limit is no room, and no signal: 74", result.returncode == 74, result)
-    check("and loses nothing", vault.holds("a", b"1") and vault.run("verify").returncode == 0)
+    check("a file size limit exits with 74 instead of a signal", result.returncode == 74, result)
+    check("the file size limit loses no value", vault.holds("a", b"1") and vault.run("verify").returncode == 0)
     result = vault.run("get", "a", prefix=("prlimit", "--nofile=4"))
-    check("too few descriptors: 0 or 74", result.returncode in (0, 74), result)
+    check("too few descriptors exit with 0 or 74", result.returncode in (0, 74), result)
     result = vault.run("get", "a", prefix=("prlimit", "--as=400000000"))
-    check("a limit on memory: it works or says so", result.returncode in (0, 74), result)
+    check("a limit on address space exits with 0 or 74", result.returncode in (0, 74), result)
 
 
 def memory_limit(tool):
-    """A control group with less memory than a passphrase takes to stretch: the kernel would kill the process."""
+    """A control group with less memory than key derivation takes: the kernel would kill the process."""
     vault = Vault(tool, directory("memory"))
     vault.environment["COFFER_PASSPHRASE_FILE"] = f"{HOME}/passphrase"
     with open(f"{HOME}/passphrase", "w") as file:
@@ -206,7 +210,7 @@ def memory_limit(tool):
         file.write("correct horse")
     del vault.environment["COFFER_KEY_FILE"]
     vault.run("init", "--passphrase")
-    check("a vault with a passphrase", vault.run("set", "a", given=b"1").returncode == 0)
+    check("a vault with a passphrase can be written", vault.run("set", "a", given=b"1").returncode == 0)
     first = os.path.isdir("/sys/fs/cgroup/memory")
     group = f"/sys/fs/cgroup/{'memory/' if first else ''}coffer-{os.getpid()}"
     try:
@@ -214,16 +218,16 @@ def memory_limit(tool):
         with open(f"{group}/{'memory.limit_in_bytes' if first else 'memory.max'}", "w") as file:
             file.write(str(48 << 20))
     except OSError as error:
-        check("a control group with a limit can be made here", False, error)
+        check("a control group with a limit can be made", False, error)
         return
     inside = ("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group)
     result = vault.run("get", "a", prefix=inside)
-    check("too little memory for the passphrase: 74 and a sentence", result.returncode == 74
-          and b"MiB are left here" in result.stderr, f"{result.returncode} {result.stderr.decode()}")
+    check("too little memory for key derivation exits with 74 and a message", result.returncode == 74
+          and b"MiB are left" in result.stderr, f"{result.returncode} {result.stderr.decode()}")
     with open(f"{group}/{'memory.limit_in_bytes' if first else 'memory.max'}", "w") as file:
         file.write(str(96 << 20))
     result = vault.run("get", "a", prefix=inside)
-    check("enough: it opens", result.stdout == b"1", f"{result.returncode} {result.stderr.decode()}")
+    check("with enough memory the vault opens", result.stdout == b"1", f"{result.returncode} {result.stderr.decode()}")
     os.rmdir(group)
 
 
@@ -232,12 +236,12 @@ def times(tool):
     vault.run("set", "a", given=b"1")
     for time_of_file in (0, 2**33):
         os.utime(vault.file, (time_of_file, time_of_file))
-        check("times of the file mean nothing", vault.run("set", "a", given=b"2").returncode == 0)
-        check("whatever they are", vault.holds("a", b"2"))
+        check("the times of the file do not prevent a change", vault.run("set", "a", given=b"2").returncode == 0)
+        check("the times of the file do not prevent reading", vault.holds("a", b"2"))
 
 
 def empty_root(tool):
-    """A root directory with the program, a vault and its key in it, and no /proc."""
+    """A root directory that contains only the program, a vault and its key, without /proc."""
     root = f"{HOME}/root"
     os.mkdir(root, 0o700)
     vault = Vault(tool, root)
@@ -252,17 +256,17 @@ def empty_root(tool):
             input=given, capture_output=True, timeout=60)
 
     result = inside("get", "a")
-    check("an empty root: read", result.stdout == b"1", result.stderr.decode())
+    check("get works in an empty root", result.stdout == b"1", result.stderr.decode())
     result = inside("set", "b", given=b"2")
-    check("written", result.returncode == 0, result.stderr.decode())
+    check("set works in an empty root", result.returncode == 0, result.stderr.decode())
     result = inside("list")
-    check("listed", result.stdout == b"a\nb\n", result.stderr.decode())
+    check("list works in an empty root", result.stdout == b"a\nb\n", result.stderr.decode())
     result = inside("run", "--all", "--", "/secret", "--version")
-    check("a command run", result.returncode == 0 and result.stdout.strip() != b"", result.stderr.decode())
+    check("run works in an empty root", result.returncode == 0 and result.stdout.strip() != b"", result.stderr.decode())
 
 
 def no_memory(tool):
-    """An editor where no directory is in memory: a directory of a disk lies over /dev/shm."""
+    """`secret edit` without a file system in memory: /dev/shm is a directory of a disk."""
     vault = Vault(tool, directory("edit")).make()
     vault.run("set", "a", given=b"old")
     vault.environment["TMPDIR"] = directory("edit-tmp")
@@ -270,17 +274,17 @@ def no_memory(tool):
     with tempfile.TemporaryDirectory(dir=os.path.dirname(tool)) as disk:
         mount("--bind", disk, "/dev/shm")
         result = vault.run("edit", "a")
-        check("no storage in memory: 69, in words",
+        check("edit without storage in memory exits with 69 and names the option",
               result.returncode == 69 and b"--insecure-storage" in result.stderr, result)
-        check("no editor was run, and nothing stored", not os.path.exists(f"{HOME}/where") and vault.holds("a", b"old"))
-        check("doctor says so", b"no storage in memory" in vault.run("doctor").stdout)
+        check("no editor is started and no value is stored", not os.path.exists(f"{HOME}/where") and vault.holds("a", b"old"))
+        check("doctor reports that there is no storage in memory", b"no file system in memory" in vault.run("doctor").stdout)
         vault.environment["XDG_RUNTIME_DIR"] = disk
-        check("a runtime directory on a disk is none", vault.run("edit", "a").returncode == 69)
+        check("a runtime directory on a disk is not used", vault.run("edit", "a").returncode == 69)
         result = vault.run("edit", "--insecure-storage", "a")
-        check("--insecure-storage edits", result.returncode == 0 and vault.holds("a", b"new"), result)
+        check("--insecure-storage starts the editor", result.returncode == 0 and vault.holds("a", b"new"), result)
         place = open(f"{HOME}/where").read()
-        check("in the directory for temporary files", place.startswith(vault.environment["TMPDIR"] + "/"), place)
-        check("and nothing is left there", os.listdir(vault.environment["TMPDIR"]) == [] and os.listdir(disk) == [])
+        check("the file is in the directory for temporary files", place.startswith(vault.environment["TMPDIR"] + "/"), place)
+        check("no file is left on the disk", os.listdir(vault.environment["TMPDIR"]) == [] and os.listdir(disk) == [])
         vault.environment["XDG_RUNTIME_DIR"] = directory("edit-run")
         vault.run("edit", "--insecure-storage", "a")
         place = open(f"{HOME}/where").read()
@@ -288,35 +292,40 @@ def no_memory(tool):
         subprocess.run(["umount", "/dev/shm"], check=True)
 
 
-def nobody(tool):
-    """A user of whom the machine has no entry, and no HOME."""
+def unknown_user(tool):
+    """A user without an entry in /etc/passwd and without HOME."""
     open(f"{HOME}/passwd", "w").close()
     mount("--bind", f"{HOME}/passwd", "/etc/passwd")
     result = subprocess.run([tool, "list"], env={"XDG_CONFIG_HOME": f"{HOME}/none"}, capture_output=True, timeout=60)
-    check("nobody's home: an error that says so",
+    check("without a home directory the tool exits with 78 and a message",
           result.returncode == 78 and b"HOME is not set" in result.stderr, f"{result.returncode} {result.stderr.decode()}")
     subprocess.run(["umount", "/etc/passwd"], check=True)
 
 
 def main():
     tool = os.path.abspath(sys.argv[1])
-    # The key's directory must be there for init to make it in.
     for part in (full_disk, read_only, single_file, overlay, hostile_directory, limits, memory_limit, times, empty_root,
-                 no_memory, nobody):
+                 no_memory, unknown_user):
         print(f"-- {part.__name__.replace('_', ' ')}")
         part(tool)
     print(f"{len(FAILURES)} failed")
     sys.exit(1 if FAILURES else 0)
 
 
-if os.environ.get("COFFER_SURROUNDINGS") != "inside":
-    # A mount namespace of its own: nothing mounted here is seen outside, and all of it goes at the end.
+if sys.argv[1:] == ["--help"]:
+    print(__doc__)
+    sys.exit(0)
+if len(sys.argv) != 2 or not os.path.isfile(sys.argv[1]):
+    print(__doc__, file=sys.stderr)
+    sys.exit(64)
+if os.environ.get("COFFER_IN_NAMESPACE") != "1":
+    # A private mount namespace: the mounts are invisible outside and end with the process.
     command = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
-    os.environ["COFFER_SURROUNDINGS"] = "inside"
+    os.environ["COFFER_IN_NAMESPACE"] = "1"
     os.execvp(command[0], [*command, sys.executable, *sys.argv])
 with tempfile.TemporaryDirectory() as HOME:
     try:
-        # Its own file system: an overlay cannot be mounted upon every other kind.
+        # A tmpfs, because an overlay cannot be mounted on every file system.
         mount("--make-rprivate", "/")
         mount("-t", "tmpfs", "-o", "mode=700", "tmpfs", HOME)
         main()

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Searches memory for any eight bytes in a row of the secrets it knows: as they are, as hexadecimal digits of
-/// either case, and as base64 of either alphabet at each of the three alignments.
+/// Searches memory for any eight consecutive bytes of a secret: as raw bytes, as hexadecimal digits in either case,
+/// and as base64 in either alphabet at each of the three alignments.
 final class MemorySearch {
-  /// One stretch of bytes of a secret, and where it is.
+  /// A range of memory that contains bytes of a secret.
   struct Hit: CustomStringConvertible {
     let secret: String
     let address: UInt64
@@ -12,10 +12,10 @@ final class MemorySearch {
   }
 
   private var windows: [UInt64: String] = [:]
-  /// Whether any window ends in these three bytes: most of memory is passed over by a look at this.
+  /// Whether a window ends with these three bytes. This lookup skips most of memory.
   private let ends = UnsafeMutablePointer<Bool>.allocate(capacity: 1 << 24)
 
-  /// Secrets by name. The first of a name has its own bytes found whole; none is shorter than 16 bytes.
+  /// - Parameter secrets: Names and secrets of at least 16 bytes. Several secrets may have the same name.
   init(_ secrets: [(name: String, bytes: [UInt8])]) {
     ends.initialize(repeating: false, count: 1 << 24)
     for (name, bytes) in secrets {
@@ -41,7 +41,7 @@ final class MemorySearch {
     for alphabet in ["\(letters)+/", "\(letters)-_"] {
       let alphabet = Array(alphabet.utf8)
       for alignment in 0..<3 {
-        // Only characters that stand for bits of the secret alone.
+        // Without the characters that also encode bits of the bytes before and after the secret.
         let bits = bytes.flatMap { byte in (0..<8).map { byte >> (7 - $0) & 1 } }
         let first = [0, 4, 2][alignment]
         spellings.append(
@@ -53,7 +53,8 @@ final class MemorySearch {
     return spellings
   }
 
-  /// Searches what `read` gives, part by part, from `start` to `end`. Parts that cannot be read are left out.
+  /// Searches the addresses from `start` to `end`. `read` copies a part into the buffer and returns its length. The
+  /// search ends at the first part that cannot be read.
   func hits(
     from start: UInt64, to end: UInt64, read: (UnsafeMutableRawBufferPointer, UInt64) -> Int
   ) -> [Hit] {
@@ -84,11 +85,11 @@ final class MemorySearch {
     return hits
   }
 
-  /// Searches the memory in a core dump: everything but its notes, which have the processor's registers in them.
+  /// Searches the memory in a core dump, without its notes, which contain the processor's registers.
   func hits(inCoreDump path: String) throws -> [Hit] {
     let data = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
     return data.withUnsafeBytes { bytes in
-      // Elf64_Ehdr and Elf64_Phdr, of elf(5).
+      // Elf64_Ehdr and Elf64_Phdr of elf(5).
       let (table, count) = (
         Int(bytes.loadUnaligned(fromByteOffset: 32, as: UInt64.self)),
         Int(bytes.loadUnaligned(fromByteOffset: 56, as: UInt16.self))

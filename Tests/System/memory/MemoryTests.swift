@@ -2,25 +2,25 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// Searches the whole memory of a process that uses secrets, and its core dump.
+/// Searches the whole memory and the core dump of a process that uses secrets.
 @Suite(.long, .timeLimit(.minutes(20))) struct MemoryTests {
-  @Test func valuesAreInGuardedMemoryWhileHeldAndNowhereAfterwards() throws {
+  @Test func valuesAreOnlyInGuardedMemoryAndAreWipedOnRelease() throws {
     try check("values", Setting(key: .file))
   }
 
   @Test(arguments: Setting.Credential.allCases)
-  func whatOpensTheVaultIsNotLeftBehind(_ credential: Setting.Credential) throws {
+  func credentialsAreWipedAfterTheVaultIsOpened(_ credential: Setting.Credential) throws {
     try check("unlocking", Setting(key: credential))
   }
 
-  @Test func changesOfKeySlotsLeaveNothing() throws { try check("slots", Setting(key: .file)) }
+  @Test func changesOfKeySlotsLeaveNoSecretInMemory() throws { try check("slots", Setting(key: .file)) }
 
   @Test(arguments: [Setting.Credential.file, .passphraseFile])
-  func errorsLeaveNothing(_ credential: Setting.Credential) throws {
+  func errorsLeaveNoSecretInMemory(_ credential: Setting.Credential) throws {
     try check("errors", Setting(key: credential))
   }
 
-  @Test func aCoreDumpHasNoSecret() throws {
+  @Test func aCoreDumpContainsNoSecret() throws {
     let found = try hitsInCoreDump("values", at: "32 looked up") ?? []
     #expect(found.isEmpty, "\(found)")
   }
@@ -30,11 +30,11 @@ import Testing
     #expect(found?.isEmpty != true)
   }
 
-  /// What the process says of itself is what the kernel says of it, where locking is allowed and where not.
-  @Test(arguments: [false, true]) func whetherMemoryIsLockedIsReported(isRefused: Bool) throws {
+  /// `SecretBytes.isMemoryLocked` agrees with the kernel, if locking is allowed and if it is not.
+  @Test(arguments: [false, true]) func isMemoryLockedAgreesWithTheKernel(isRefused: Bool) throws {
     let setting = try Setting(key: .file)
     let search = MemorySearch(setting.secrets)
-    // Root needs a capability for what it is not allowed, and is left without it.
+    // Root may lock memory beyond the limit with a capability, which is dropped.
     let refusing =
       (geteuid() == 0 ? ["setpriv", "--bounding-set=-ipc_lock"] : []) + ["prlimit", "--memlock=0"]
     let probe = try setting.start("locking", prefix: isRefused ? refusing : [])
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func whatLeavesGuardedMemoryIsCounted() throws {
+  @Test func printsTheCopiesOutsideGuardedMemory() throws {
     let setting = try Setting(key: .file)
     let search = MemorySearch([("value", setting.canary)])
     let probe = try setting.start("text")
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func leaksAreFound() throws {
+  @Test func theSearchFindsLeaks() throws {
     let setting = try Setting(key: .file)
     let found = [
       try violations(setting.start("leak-array"), setting),
@@ -68,14 +68,15 @@ import Testing
     #expect(found.allSatisfy { !$0.isEmpty })
   }
 
-  /// What is found in a dump of the probe at a step. `nil`: this machine makes none, which only CI must.
+  /// Searches a core dump of the probe at a step. Returns `nil` if this machine writes no core dump; in CI that is a
+  /// failure.
   private func hitsInCoreDump(_ scenario: String, at name: String) throws -> [MemorySearch.Hit]? {
     let setting = try Setting(key: .file)
     let probe = try setting.start(scenario, prefix: ["prlimit", "--core=unlimited"])
     while let step = try probe.next(), step.name != name { probe.resume() }
     guard let core = try probe.coreDump(in: setting.workingDirectory) else {
       let text =
-        "No core dump can be had: core_pattern has the kernel give it to a program, and gcore made none."
+        "There is no core dump: core_pattern passes it to a program, and gcore wrote none."
       if ProcessInfo.processInfo.environment["CI"] == nil {
         print("Skipped. \(text)")
       } else {
@@ -86,7 +87,7 @@ import Testing
     return try MemorySearch(setting.secrets).hits(inCoreDump: core)
   }
 
-  /// Runs a scenario to its end and expects that each secret is where it may be, at each step.
+  /// Runs a scenario to its end and reports each secret that is in a wrong place at one of the steps.
   private func check(_ scenario: String, _ setting: Setting) throws {
     for violation in try violations(setting.start(scenario), setting) {
       Issue.record("\(violation)")
@@ -105,7 +106,7 @@ import Testing
         violations.append("\(step.name): \(hit), in \(mapping.isGuarded ? "guarded memory" : mapping.name)")
       }
       for name in step.held where !found.contains(where: { $0.hit.secret == name && $0.mapping.isGuarded }) {
-        violations.append("\(step.name): \(name) is not found where it is held")
+        violations.append("\(step.name): \(name) is not in guarded memory")
       }
       probe.resume()
     }

@@ -97,17 +97,17 @@ final class ProbeProcess {
     return files.first.map { "\(workingDirectory)/\($0)" }
   }
 
-  // MARK: Its memory
+  // MARK: Memory
 
   struct Mapping {
     let addresses: Range<UInt64>
     let name: String
     var flags: [String] = []
-    /// Bytes in memory or in swap space that the process wrote: the others are a file's, or zero.
+    /// The number of bytes in memory or in swap space that the process wrote. Other pages are those of a file, or zero.
     var writtenSize = 0
 
     var isReadable: Bool { flags.contains("rd") }
-    /// Left out of core dumps, as nothing else in a process is that holds data.
+    /// Whether core dumps leave the mapping out. Guarded memory is the only such mapping that contains data.
     var isGuarded: Bool { flags.contains("dd") && name.isEmpty }
     var isLocked: Bool { flags.contains("lo") }
   }
@@ -130,11 +130,10 @@ final class ProbeProcess {
     return mappings
   }
 
-  /// What the search finds in all that can be read of its memory and that it ever wrote to, each with the mapping
-  /// it is in.
+  /// Searches all readable memory that the process wrote to. Returns each hit with its mapping.
   func search(_ search: MemorySearch) throws -> [(hit: MemorySearch.Hit, mapping: Mapping)] {
     let memory = open("/proc/\(child.id)/mem", O_RDONLY | O_CLOEXEC)
-    try #require(memory >= 0, "the memory of a process of one's own cannot be read here")
+    try #require(memory >= 0, "the memory of a child process cannot be read on this machine")
     defer { close(memory) }
     return try mappings().filter { $0.isReadable && $0.writtenSize > 0 }.flatMap { mapping in
       search.hits(from: mapping.addresses.lowerBound, to: mapping.addresses.upperBound) {
@@ -143,7 +142,7 @@ final class ProbeProcess {
     }
   }
 
-  /// Where the kernel put the environment that the process was started with: proc(5), fields 50 and 51.
+  /// The addresses of the initial environment: fields 50 and 51 of proc(5).
   func environmentBlock() throws -> Range<UInt64> {
     let text = try Self.text(of: "/proc/\(child.id)/stat")
     let name = try #require(text.lastIndex(of: ")"))
@@ -151,7 +150,7 @@ final class ProbeProcess {
     return try #require(UInt64(fields[47]))..<(try #require(UInt64(fields[48])))
   }
 
-  /// A file of the kernel's, which gives it in parts: Foundation takes the first for all of it.
+  /// Reads a file of /proc to its end. Foundation stops after the first part that the kernel returns.
   private static func text(of path: String) throws -> String {
     let handle = try #require(FileHandle(forReadingAtPath: path))
     var data = Data()

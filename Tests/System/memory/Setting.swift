@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A vault in a directory of its own, what opens it, and the secrets that are looked for.
+/// A vault in a private directory, the credential that opens it, and the secrets that the search looks for.
 final class Setting {
   enum Credential: String, CaseIterable, Sendable {
     case file = "COFFER_KEY_FILE"
@@ -18,9 +18,9 @@ final class Setting {
   }
 
   let key: Credential
-  /// Letters and digits, so that it may be a passphrase, a text, and 32 bytes of a key.
+  /// 32 letters and digits, which can be a passphrase, a text, or the bytes of a key.
   let canary = Setting.letters()
-  /// Everything to look for, by the names that the probe has for it.
+  /// The secrets that the search looks for, with the names that the probe prints.
   private(set) var secrets: [(name: String, bytes: [UInt8])]
 
   private let directory: TemporaryDirectory
@@ -32,7 +32,7 @@ final class Setting {
     self.key = key
     directory = try TemporaryDirectory()
     vault = directory.file("vault")
-    // Without the runtime's own answer to a crash, which takes the place of the core dump.
+    // The runtime's backtrace would replace the core dump.
     environment = [
       "PATH": "/usr/bin:/bin", "HOME": directory.path, "SWIFT_BACKTRACE": "enable=no", "LD_BIND_NOW": "1",
     ]
@@ -57,7 +57,7 @@ final class Setting {
     }
   }
 
-  /// Makes the vault, with one secret in it, and learns its keys.
+  /// Makes the vault with one secret, and adds its keys to `secrets`.
   private func makeVault(
     _ credential: consuming VaultCredential, _ same: consuming VaultCredential
   ) throws {
@@ -74,7 +74,7 @@ final class Setting {
     secrets += keys.map { ("master", $0) }
   }
 
-  /// Gives its credential once.
+  /// Returns its credential once.
   private final class OneCredential: VaultCredentialSource {
     let name = "the test"
     private let credential: Mutex<VaultCredential?>

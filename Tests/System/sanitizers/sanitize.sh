@@ -1,23 +1,38 @@
 #!/bin/sh
-# The whole suite under the address sanitizer, with undefined behaviour in C trapped, and under the thread sanitizer:
+# Runs the whole suite under the address sanitizer, with a trap for undefined behaviour in C, and under the thread
+# sanitizer.
 #
-#     Tests/System/sanitizers/sanitize.sh [address|thread]… [-- ARGUMENTS OF swift test]
-#
-# Exit status 1: a test failed, or a sanitizer reported something; what it said is in `.build/SANITIZER/reports`.
-#
-# The search of memory (CofferMemoryTests) and the test that memory does not grow are left out: a sanitizer keeps what
-# was let go, to notice its use. So is the scenario of `secret doctor`: the address sanitizer locks no memory, and does
-# not bear faketime.
+# Left out are the memory search (CofferMemoryTests) and the test that memory does not grow, because a sanitizer keeps
+# released memory; and the scenario of `secret doctor`, because the address sanitizer locks no memory and does not run
+# with faketime.
+usage() {
+  cat <<END
+usage: Tests/System/sanitizers/sanitize.sh [address|thread]... [-- ARGUMENT...]
+
+Without a sanitizer, runs both. Each ARGUMENT goes to \`swift test\`. Reports are in .build/SANITIZER/reports.
+Exit status: 0 all tests passed without a report, 1 a test failed or a sanitizer reported an error, 64 wrong usage.
+END
+}
 set -eu
 cd "$(dirname "$0")/../../.."
 chosen=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
-  chosen="$chosen $1"
+  case $1 in
+    address | thread) chosen="$chosen $1" ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *)
+      usage >&2
+      exit 64
+      ;;
+  esac
   shift
 done
 [ $# -eq 0 ] || shift
 
-# Swift's own backtraces would come in between.
+# Swift's own backtraces would replace the sanitizer's report.
 export SWIFT_BACKTRACE=enable=no CI=true COFFER_WITHOUT_SCENARIOS=doctor.txt
 failed=0
 for sanitizer in ${chosen:-address thread}; do
@@ -25,11 +40,11 @@ for sanitizer in ${chosen:-address thread}; do
   reports=$PWD/.build/$sanitizer/reports
   rm -rf "$reports"
   mkdir -p "$reports"
-  # Optimised: the tests try some things hundreds of thousands of times.
+  # Optimised, because some tests make hundreds of thousands of attempts.
   flags="-c release -Xswiftc -enable-testing"
   [ "$sanitizer" = thread ] || flags="$flags -Xcc -fsanitize=undefined -Xcc -fsanitize-trap=undefined"
-  # Reports go to files, also those of the processes that the tests start. Slabs of guarded memory are kept on purpose:
-  # leaks are not looked for.
+  # Reports go to files, so that those of child processes are found as well. Leaks are not reported: the slabs of
+  # guarded memory are never freed.
   export ASAN_OPTIONS="detect_leaks=0:disable_coredump=0:log_path=$reports/address"
   export TSAN_OPTIONS="disable_coredump=0:log_path=$reports/thread:suppressions=$PWD/Tests/System/sanitizers/thread_suppressions.txt"
   # shellcheck disable=SC2086

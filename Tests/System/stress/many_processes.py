@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Many processes, and sudden deaths, on one vault: `Tests/System/stress/many_processes.py SECRET [KILLS [PROCESSES]]`.
+"""Many processes change one vault while they are killed at random moments.
 
-Half of the workers run a process that keeps the vault open (`CofferProbe`, built beside SECRET) and stores, removes,
-changes several secrets at once, compacts and changes key slots; the others run one command of SECRET after the other.
-All are killed with SIGKILL at random moments until KILLS of them have died. What a process said was done must be there
-from then on; what it was about to do when it died may or may not have happened, whole. Each worker has secrets of its
-own, so it knows what they may be; the vault is verified all the while. COFFER_STRESS_SEED repeats the choices.
+usage: many_processes.py SECRET [KILLS [PROCESSES]]
+
+SECRET is the built tool; CofferProbe must be built beside it. Half of the PROCESSES workers (default: 8) run a probe
+that keeps the vault open and stores, removes, changes several secrets at once, compacts and changes key slots. The
+others run one command of the tool after another. All are killed with SIGKILL until KILLS (default: 200) have died.
+
+Each worker has its own secrets. A change that a process reported as done must be in the vault from then on. A change
+that was under way when its process died must be in the vault as a whole or not at all. The vault is verified all the
+time. COFFER_STRESS_SEED repeats the choices of a run.
+
+Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 """
 
 import os
@@ -17,10 +23,10 @@ import tempfile
 import threading
 import time
 
-# As many as StressWorker.swift has.
+# The number of keys in StressWorker.swift.
 KEYS = 6
-# Long enough for any call on a slow machine; beyond it something waits for ever.
-PATIENCE = 600
+# In seconds. A call that takes longer hangs.
+TIMEOUT = 600
 BUSY = 75
 
 
@@ -29,7 +35,7 @@ class Failure(Exception):
 
 
 class Run:
-    """What all workers share."""
+    """The state that all workers share."""
 
     def __init__(self, tool, probe, directory, kills):
         self.tool = tool
@@ -53,10 +59,10 @@ class Run:
         return self.left <= 0 or self.failures
 
     def command(self, arguments, given=b"", statuses=(0,)):
-        """Runs the tool to its end, again where the vault is busy."""
+        """Runs the tool, and repeats the command if the vault is busy."""
         while True:
             result = subprocess.run(
-                [self.tool, *arguments], env=self.environment, input=given, capture_output=True, timeout=PATIENCE
+                [self.tool, *arguments], env=self.environment, input=given, capture_output=True, timeout=TIMEOUT
             )
             if result.returncode in statuses:
                 return result
@@ -68,22 +74,22 @@ class Run:
         return result.stdout if result.returncode == 0 else None
 
     def look_at_files(self):
-        """A rewrite that was killed may leave its file; the next one takes it away."""
+        """A killed rewrite may leave its temporary file, which the next rewrite removes."""
         found = sorted(os.listdir(os.path.dirname(self.vault)))
         if found not in (["vault"], [".vault.new", "vault"]):
-            self.fail(f"beside the vault there is {found}")
+            self.fail(f"the directory of the vault contains {found}")
 
 
 class Worker(threading.Thread):
-    """Starts processes that change its keys, kills them, and knows all states that its keys may be in."""
+    """Starts processes that change its keys, kills them, and tracks every state that its keys may be in."""
 
     def __init__(self, number, run, seed):
         super().__init__()
         self.run_state = run
         self.prefix = f"worker{number}"
         self.random = random.Random(seed * 1000 + number)
-        # Each a tuple of values: None where there is none.
         self.names = [f"{self.prefix}.{key}" for key in range(KEYS)]
+        # Each state is a tuple of values, with None for a missing secret.
         self.possible = {(None,) * KEYS}
         self.acknowledged = 0
         self.kills = 0
@@ -96,30 +102,30 @@ class Worker(threading.Thread):
             self.run_state.fail(f"{self.prefix}: {failure}")
 
     def changed(self, change):
-        """What there may be once a change, from names to values, has been made."""
+        """The possible states after `change`, which maps names to values."""
         return {
             tuple(change.get(name, value) for name, value in zip(self.names, state)) for state in self.possible
         }
 
     def see(self, found):
-        """Only what agrees with what was read was possible."""
+        """Keeps the possible states that agree with the values that were read."""
         agreeing = {
             state for state in self.possible
             if all(found.get(name, value) == value for name, value in zip(self.names, state))
         }
         if not agreeing:
-            raise Failure(f"found {found}, where there may be {self.possible}")
+            raise Failure(f"found {found}, expected one of {self.possible}")
         self.possible = agreeing
 
     def died(self, process):
-        if process.wait(timeout=PATIENCE) != -signal.SIGKILL:
+        if process.wait(timeout=TIMEOUT) != -signal.SIGKILL:
             raise Failure(f"a process ended with status {process.returncode}")
         self.kills += 1
         self.run_state.count_kill()
 
 
 class ToolWorker(Worker):
-    """One command after the other, half of which a timer kills."""
+    """Runs one command after another. A timer kills half of them."""
 
     def __init__(self, number, run, seed):
         super().__init__(number, run, seed)
@@ -130,7 +136,7 @@ class ToolWorker(Worker):
         name = f"{self.prefix}.{self.random.randrange(KEYS)}"
         value = None
         if self.random.random() >= 0.2:
-            # Now and then large, so that the file is written anew.
+            # A large value now and then makes the vault due for a rewrite.
             count = 10_000 if self.random.random() < 0.05 else 2
             value = f"{self.prefix}.{self.step}.".encode() * count
         arguments = ["remove", name] if value is None else ["set", "--verbatim", name]
@@ -144,7 +150,7 @@ class ToolWorker(Worker):
             killer = threading.Timer(self.random.random() * 0.05, process.kill)
             killer.start()
         try:
-            _, errors = process.communicate(value or b"", timeout=PATIENCE)
+            _, errors = process.communicate(value or b"", timeout=TIMEOUT)
         finally:
             process.kill()
         if killer:
@@ -166,7 +172,7 @@ class ToolWorker(Worker):
 
 
 class ProbeWorker(Worker):
-    """Processes that keep the vault open and tell of each call before and after it."""
+    """Runs probes, which keep the vault open and report each call before and after it."""
 
     def __init__(self, number, run, seed):
         super().__init__(number, run, seed)
@@ -201,7 +207,7 @@ class ProbeWorker(Worker):
             process.stderr.close()
 
     def follow(self, process):
-        """Reads so many lines, and then waits for a part of what a call takes."""
+        """Reads a random number of lines, and then waits for a part of the duration of a call."""
         for _ in range(self.random.randrange(24)):
             line = process.stdout.readline().decode()
             if not line.endswith("\n"):
@@ -223,7 +229,7 @@ class ProbeWorker(Worker):
         elif word in ("snapshot", "read"):
             self.see(change)
         else:
-            raise Failure(f"the probe said {line}")
+            raise Failure(f"the probe printed {line}")
 
     def finish(self):
         for name in self.names:
@@ -237,10 +243,17 @@ class ProbeWorker(Worker):
 
 
 def main():
+    if sys.argv[1:] == ["--help"]:
+        print(__doc__)
+        sys.exit(0)
+    is_valid = len(sys.argv) in (2, 3, 4) and all(number.isdigit() for number in sys.argv[2:])
+    if not is_valid or not os.path.isfile(sys.argv[1]):
+        print(__doc__, file=sys.stderr)
+        sys.exit(64)
     tool = os.path.abspath(sys.argv[1])
     probe = os.path.join(os.path.dirname(tool), "CofferProbe")
     if not os.path.exists(probe):
-        sys.exit(f"There is no {probe}: build the product CofferProbe where {tool} was built.")
+        sys.exit(f"There is no {probe}. Build the product CofferProbe beside {tool}.")
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     processes = int(sys.argv[3]) if len(sys.argv) > 3 else 8
     seed = int(os.environ.get("COFFER_STRESS_SEED", time.time()))
@@ -272,12 +285,12 @@ def main():
         print(
             f"seed {seed}: {processes} processes, {sum(worker.kills for worker in workers)} kills, "
             f"{sum(worker.kills for worker in workers[::2])} of them with the vault open and "
-            f"{sum(worker.interrupted for worker in workers[::2])} of those within a call, "
-            f"{sum(worker.acknowledged for worker in workers)} acknowledged changes, {verified + 1} times verified, "
-            f"{len(run.failures)} wrong"
+            f"{sum(worker.interrupted for worker in workers[::2])} of those during a call, "
+            f"{sum(worker.acknowledged for worker in workers)} acknowledged changes, {verified + 1} verifications, "
+            f"{len(run.failures)} failures"
         )
         for failure in run.failures:
-            print(failure[:2000])
+            print(f"FAILED: {failure[:2000]}")
         sys.exit(1 if run.failures else 0)
 
 

@@ -18,8 +18,8 @@ final class Account {
   @SecurelyStoredValue<[Int]>(key: "history", service: "consumer") var history
 }
 
-/// `store` keeps four values, `read` prints them in a later process, `watch` prints what `values` yields and
-/// when Observation fires, until the token is `done`.
+/// `store` stores four values. `read`, in a later process, prints them. `watch` prints each element of `values` and
+/// each call by Observation, until the token is `done`.
 @main struct Consumer {
   static func main() async throws {
     let account = Account()
@@ -50,7 +50,7 @@ final class Account {
         if token == "done" { break }
       }
     default:
-      fatalError("store, read or watch")
+      fatalError("usage: Consumer store|read|watch")
     }
   }
 }
