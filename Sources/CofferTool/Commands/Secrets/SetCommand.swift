@@ -54,8 +54,8 @@ struct SetCommand: ParsableCommand {
     let change = try MetadataChange(label: label, expires: expires, attributes: attributes)
     let backend = try global.backend.open()
     let input = ValueInput(file: fromFile, verbatim: verbatim)
-    // A missing vault or key is reported before the value is typed twice.
-    if input.isPrompt { try (backend as? VaultBackend)?.unlock() }
+    // Reports a backend that cannot be opened before the value is typed twice.
+    if input.isPrompt { _ = try backend.item(identifier) }
     let value = try input.read(for: name)
     try backend.withTransaction { transaction throws(SecretError) in
       let metadata = change.isEmpty ? nil : change.applied(to: try transaction.item(identifier)?.metadata)

@@ -59,8 +59,8 @@ struct ImportCommand: ParsableCommand {
     switch from {
     case nil: secrets = try secretsOfFile()
     case .pass:
-      // A locked vault is reported before gpg prompts for a passphrase.
-      try (backend as? VaultBackend)?.unlock()
+      // Reports a backend that cannot be opened before gpg prompts for a passphrase.
+      _ = try backend.items(inService: global.serviceName)
       secrets = try secretsOfPass()
     }
     var plan = Plan()
