@@ -56,7 +56,7 @@ enum BusAddress {
       SecretError(
         .unavailable,
         "There is no session bus: \(reason).",
-        advice: "Log in to a desktop session, or use a vault backend."
+        advice: "Log in to a desktop session, or use a vault."
       )
     )
   }

@@ -176,7 +176,7 @@ struct ItemSearch {
     let refusal = SecretError(
       .locked,
       "There is no default keyring, and prompts for a new keyring's password are not allowed.",
-      advice: "Create a keyring in the desktop session, or use a vault backend."
+      advice: "Create a keyring in the desktop session, or use a vault."
     )
     let result = try prompter.complete(created.prompt, of: service, refusal: .error(refusal))
     guard let path = result?.string ?? created.collection, path != "/" else { throw .malformed }

@@ -82,7 +82,7 @@ final class SecretServiceConnection: Sendable {
         SecretError(
           .unavailable,
           "No Secret Service runs on the session bus, and the bus could not start one.",
-          advice: "Install and start gnome-keyring, or use a vault backend."
+          advice: "Install and start gnome-keyring, or use a vault."
         )
       )
     }

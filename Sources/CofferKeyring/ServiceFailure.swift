@@ -22,7 +22,7 @@ enum ServiceFailure: Error {
     SecretError(
       .locked,
       "The keyring is locked, and prompts are not allowed.",
-      advice: "Unlock the keyring in the desktop session, or allow prompts in KeyringOptions."
+      advice: "Unlock the keyring in the desktop session, or allow prompts."
     )
   )
 

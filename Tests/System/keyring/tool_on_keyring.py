@@ -1,8 +1,13 @@
 #!/usr/bin/python3
-"""The tool on a real GNOME keyring, and without one: `Tests/System/keyring/tool_on_keyring.py SECRET`.
+"""Tests the tool on a real GNOME keyring and without one.
 
-Starts dbus-daemon and gnome-keyring-daemon of its own, in directories of its own. `--time` also prints how long a
-lookup takes beside `secret-tool lookup`, by turns.
+usage: tool_on_keyring.py SECRET [--time]
+
+SECRET    the path of the tool
+--time    also compare the time of a lookup with that of `secret-tool lookup`
+
+Starts a private dbus-daemon and gnome-keyring-daemon in a temporary directory. Exit status: 0 if every check passed,
+else 1.
 """
 
 import json
@@ -26,8 +31,14 @@ def check(what, holds, detail=""):
         FAILURES.append(what)
 
 
+def check_failure(situation, result, status, seconds):
+    holds = result.returncode == status and result.stderr and result.seconds < seconds
+    check(f"{situation}: a message and exit status {status} within {seconds} seconds", holds, result)
+    print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
+
+
 class Session:
-    """A bus and a keyring of our own."""
+    """A private session bus and a private keyring."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -40,7 +51,7 @@ class Session:
             "XDG_DATA_HOME": f"{directory}/data",
             "COFFER_NO_PROMPT": "1",
         }
-        # No service directories: nothing of the user's is started, and the daemon only by us.
+        # Without service directories the bus cannot start a service of the user.
         with open(f"{directory}/bus.conf", "w") as file:
             file.write(
                 '<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" '
@@ -51,14 +62,14 @@ class Session:
             )
         self.bus = subprocess.Popen(["dbus-daemon", f"--config-file={directory}/bus.conf", "--nofork"])
         self.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={directory}/bus"
-        self.wait(lambda: os.path.exists(f"{directory}/bus"), "the bus")
+        self.wait(lambda: os.path.exists(f"{directory}/bus"), "dbus-daemon")
         self.daemon = None
 
     def wait(self, condition, what):
         deadline = time.monotonic() + 20
         while not condition():
             if time.monotonic() > deadline:
-                sys.exit(f"{what} did not start")
+                sys.exit(f"{what} did not start within 20 seconds")
             time.sleep(0.02)
 
     def start(self, password=None):
@@ -80,7 +91,7 @@ class Session:
         ]  # fmt: skip
         self.wait(
             lambda: b"true" in subprocess.run(owned, env=self.environment, capture_output=True).stdout,
-            "the keyring",
+            "gnome-keyring-daemon",
         )
 
     def stop(self):
@@ -106,17 +117,18 @@ class Session:
 def sharing(tool, session):
     secret = [tool, "--backend", "keyring", "-s", "svc"]
     lookup = ["secret-tool", "lookup", "service", "svc", "username", "alice"]
-    # Python keyring drops one final line feed, and 23.9 everything where there is none.
+    # Python's keyring drops one final line feed, and keyring 23.9 drops the value if there is none.
     python = ["/usr/bin/python3", "-m", "keyring", "-b", "keyring.backends.SecretService.Keyring"]
     result = session.run(*secret, "set", "alice", given=b"from coffer")
-    check("set", result.returncode == 0, result)
-    check("secret-tool reads it", session.run(*lookup).stdout == b"from coffer")
-    check("Python keyring reads it", session.run(*python, "get", "svc", "alice").stdout == b"from coffer\n")
+    check("set succeeds", result.returncode == 0, result)
+    check("secret-tool reads what set stored", session.run(*lookup).stdout == b"from coffer")
+    result = session.run(*python, "get", "svc", "alice")
+    check("Python's keyring reads what set stored", result.stdout == b"from coffer\n")
     store = ["secret-tool", "store", "--label=alice", "service", "svc", "username", "alice"]
     session.run(*store, given=b"from secret-tool")
-    check("what secret-tool stores is read", session.run(*secret, "get", "alice").stdout == b"from secret-tool")
+    check("get reads what secret-tool stored", session.run(*secret, "get", "alice").stdout == b"from secret-tool")
     session.run(*python, "set", "svc", "alice", given=b"from python\n")
-    check("what Python stores is read", session.run(*secret, "get", "alice").stdout == b"from python")
+    check("get reads what Python's keyring stored", session.run(*secret, "get", "alice").stdout == b"from python")
     for turn in range(10):
         value = f"turn {turn}".encode()
         if turn % 3 == 0:
@@ -125,31 +137,34 @@ def sharing(tool, session):
             session.run(*store, given=value)
         else:
             session.run(*python, "set", "svc", "alice", given=value + b"\n")
-        check(f"update {turn} is read", session.run(*secret, "get", "alice").stdout == value)
+        result = session.run(*secret, "get", "alice")
+        check(f"get reads update {turn} of three alternating programs", result.stdout == value)
     session.run(*secret, "set", "alice", given=b"last")
     found = session.run("secret-tool", "search", "--all", "service", "svc", "username", "alice")
-    check("one item is left after ten updates", found.stdout.count(b"label =") == 1, found.stdout)
-    check("it is listed", session.run(*secret, "list").stdout == b"alice\n")
-    check("info", b"alice" in session.run(*secret, "info", "alice").stdout)
+    check("ten updates leave one item", found.stdout.count(b"label =") == 1, found.stdout)
+    check("list prints the name", session.run(*secret, "list").stdout == b"alice\n")
+    check("info prints the name", b"alice" in session.run(*secret, "info", "alice").stdout)
     ran = session.run(*secret, "run", "--set", "T=alice", "--", "sh", "-c", 'printf %s "$T"; exit 3')
-    check("run", (ran.stdout, ran.returncode) == (b"last", 3), ran)
-    check("remove", session.run(*secret, "remove", "alice").returncode == 0)
-    check("it is gone for secret-tool", session.run(*lookup).returncode == 1)
+    check("run passes the value and returns the exit status", (ran.stdout, ran.returncode) == (b"last", 3), ran)
+    check("remove succeeds", session.run(*secret, "remove", "alice").returncode == 0)
+    check("secret-tool no longer finds a removed secret", session.run(*lookup).returncode == 1)
     missing = session.run(*secret, "get", "alice")
-    check("missing is 1, with no output", (missing.returncode, missing.stdout) == (1, b""), missing)
+    is_missing = (missing.returncode, missing.stdout) == (1, b"")
+    check("get of a missing secret prints nothing and exits with 1", is_missing, missing)
     for name, value in (("newline", b"a\nb\n"), ("nul", b"\0\1\xff"), ("empty", b""), ("large", b"x" * 300_000)):
         session.run(*secret, "set", "--verbatim", name, given=value)
     session.stop()
     session.start("password")
     for name, value in (("newline", b"a\nb\n"), ("nul", b"\0\1\xff"), ("empty", b""), ("large", b"x" * 300_000)):
         got = session.run(*secret, "get", name)
-        check(f"{name} survives a restart", (got.stdout, got.returncode) == (value, 0), got.stdout[:80])
-    check("verify is for vaults: 69", session.run(*secret, "verify").returncode == 69)
+        is_same = (got.stdout, got.returncode) == (value, 0)
+        check(f"the value “{name}” survives a restart of the daemon", is_same, got.stdout[:80])
+    check("verify supports vaults only and exits with 69", session.run(*secret, "verify").returncode == 69)
     session.run(*secret, "set", "kept", given=b"kept")
 
 
 def copying(tool, session):
-    """What Python's keyring stores is taken into a vault, whole, and again where it was cut short."""
+    """Copies what Python's keyring stored into a vault, completely, and again after the copy was killed."""
     python = ["/usr/bin/python3", "-m", "keyring", "-b", "keyring.backends.SecretService.Keyring"]
     expected = {f"user {number}": f"password {number}".encode() for number in range(30)}
     for name, value in expected.items():
@@ -158,8 +173,9 @@ def copying(tool, session):
     vault = [tool, "--backend", "vault", "-s", "https://example.com"]
     copy = [tool, "copy", "-s", "https://example.com", "--from", "keyring", "--to", "vault"]
     result = session.run(*copy)
-    check("copy takes what Python's keyring stored", result.stderr.startswith(b"Copied and compared: 30,"), result)
-    check("each whole", all(session.run(*vault, "get", name).stdout == value for name, value in expected.items()))
+    check("copy copies 30 secrets of Python's keyring", result.stderr.startswith(b"Copied and compared: 30,"), result)
+    copied = {name: session.run(*vault, "get", name).stdout for name in expected}
+    check("each copied value is complete", copied == expected)
 
     session.run(*vault, "remove", *expected)
     duration, killed = result.seconds, 0
@@ -172,14 +188,14 @@ def copying(tool, session):
         killed += process.wait() == -signal.SIGKILL
         found = json.loads(session.run(*vault, "export").stdout or b'{"secrets": []}')["secrets"]
         whole = all(expected[entry["account"]] == entry["value"].encode() for entry in found)
-        check(f"killed, turn {turn}: each of {len(found)} is whole, and the vault", whole
+        check(f"copy killed, turn {turn}: the vault is valid and each of its {len(found)} values is complete", whole
               and session.run(tool, "--backend", "vault", "verify").returncode == 0)
         if turn % 5 == 4:
             result = session.run(*copy)
-            check("and a further copy completes it", result.returncode == 0
+            check("another copy completes the vault", result.returncode == 0
                   and session.run(*vault, "list").stdout.count(b"\n") == 30, result)
             session.run(*vault, "remove", *expected)
-    check("some were killed", killed > 0)
+    check("at least one copy was killed", killed > 0)
 
 
 def failures(tool, session):
@@ -187,44 +203,38 @@ def failures(tool, session):
     session.stop()
     session.start()
     result = session.run(*secret, "get", "kept")
-    check("locked: 77, at once and in words", result.returncode == 77 and result.stderr and result.seconds < 5, result)
-    print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
+    check_failure("a locked keyring", result, status=77, seconds=5)
     session.stop()
     session.start("password")
-    check("and nothing was deleted", session.run(*secret, "get", "kept").stdout == b"kept")
+    check("a locked keyring loses nothing", session.run(*secret, "get", "kept").stdout == b"kept")
 
     nowhere = dict(session.environment, DBUS_SESSION_BUS_ADDRESS=f"unix:path={session.directory}/nowhere")
     result = session.run(*secret, "get", "kept", environment=nowhere)
-    check("no bus: 69, at once and in words", result.returncode == 69 and result.stderr and result.seconds < 5, result)
-    print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
+    check_failure("no bus", result, status=69, seconds=5)
 
     session.stop()
     result = session.run(*secret, "get", "kept")
-    check("no service: 69, at once and in words", result.returncode == 69 and result.seconds < 5, result)
-    print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
+    check_failure("no service", result, status=69, seconds=5)
     session.start("password")
-    check("the next call works again", session.run(*secret, "get", "kept").stdout == b"kept")
+    check("the next call after a start of the daemon succeeds", session.run(*secret, "get", "kept").stdout == b"kept")
 
-    # A bus that takes the connection and says nothing.
+    # A bus that accepts the connection and never answers.
     silent = socket.socket(socket.AF_UNIX)
     silent.bind(f"{session.directory}/silent")
     silent.listen(8)
     environment = dict(session.environment, DBUS_SESSION_BUS_ADDRESS=f"unix:path={session.directory}/silent")
     result = session.run(*secret, "get", "kept", environment=environment)
-    check("a silent bus: 75 after the deadline", result.returncode == 75 and result.seconds < 20, result)
-    print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
+    check_failure("a bus that never answers", result, status=75, seconds=20)
 
     result = session.run(tool, "doctor", "--backend", "keyring", "--json")
-    check("doctor finds the keyring well", result.returncode == 0, result)
+    check("doctor reports a working keyring and exits with 0", result.returncode == 0, result)
     json.loads(result.stdout)
     result = session.run(tool, "doctor", "--backend", "keyring", environment=nowhere)
-    check("doctor finds it missing: 69", result.returncode == 69, result)
+    check("doctor without a bus exits with 69", result.returncode == 69, result)
 
 
 def watching(tool, session):
-    """What another process stores is seen where `watch` is there to see it."""
-    if b"watch" not in session.run(tool, "--help").stdout:
-        return
+    """`watch` prints a line when another process stores the secret."""
     process = subprocess.Popen(
         [tool, "--backend", "keyring", "-s", "svc", "watch", "seen"],
         env=session.environment,
@@ -240,7 +250,7 @@ def watching(tool, session):
     process.send_signal(signal.SIGTERM)
     process.wait()
     reader.join(timeout=20)
-    check("watch sees what secret-tool stores", seen and b"seen" in seen[0], seen)
+    check("watch prints a line for a store by secret-tool", seen and b"seen" in seen[0], seen)
 
 
 def ratio(tool, session):
@@ -250,7 +260,7 @@ def ratio(tool, session):
         ours.append(session.run(tool, "--backend", "keyring", "-s", "svc", "get", "timed").seconds)
         theirs.append(session.run("secret-tool", "lookup", "service", "svc", "username", "timed").seconds)
     ours, theirs = statistics.median(ours), statistics.median(theirs)
-    print(f"lookup, whole process: {ours * 1000:.2f} ms, secret-tool {theirs * 1000:.2f} ms, ratio {ours / theirs:.2f}")
+    print(f"get: {ours * 1000:.2f} ms, secret-tool lookup: {theirs * 1000:.2f} ms, ratio {ours / theirs:.2f}")
 
 
 def main():
@@ -270,7 +280,7 @@ def main():
                 ratio(tool, session)
         finally:
             session.end()
-    print(f"{len(FAILURES)} failed")
+    print(f"{len(FAILURES)} checks failed")
     sys.exit(1 if FAILURES else 0)
 
 
