@@ -1,22 +1,27 @@
-"""The mutations: small breakages of the vault, each with the tests that must notice it.
+"""The mutations: small breakages of the code, each with the tests that must notice it.
 
-`find` must be in the file exactly once. `tests` is a filter of `swift test`; one of the tests that it names has to
-fail. Or it is a command, as one would type it here, which must fail: SECRET is the tool, built from the broken
-sources, and STATIC the one that needs no library. `reason` says what the broken code would do to somebody.
+`find` must be in the file exactly once. `tests` is a filter of `swift test`, and one of the tests that it selects must
+fail; or it is a command as typed at the root of the repository, which must fail. In a command, SECRET stands for the
+tool built from the broken sources, and STATIC for the static one. `reason` is the harm that the broken code would do.
 """
 
-VAULT = "Sources/CofferVault/"
 FORMAT = "Sources/CofferVaultFormat/"
+VAULT = "Sources/CofferVault/"
+CHAIN = VAULT + "Keys/CredentialChain.swift"
 COMMIT = VAULT + "Store/Commit.swift"
+DERIVED_KEYS = VAULT + "Crypto/DerivedKeys.swift"
+FILE = VAULT + "Store/VaultFile.swift"
+GUARD = VAULT + "Store/RollbackGuard.swift"
+LOCK = VAULT + "Store/VaultLock.swift"
+PASSPHRASE = VAULT + "Keys/PassphraseScheme.swift"
+SEAL_CONTEXT = FORMAT + "SealContext.swift"
 SESSION = VAULT + "Store/VaultSession.swift"
-NEW_FILE = VAULT + "Store/VaultFileWriter.swift"
-LOCKED = VAULT + "Store/VaultFile.swift"
-OPEN = VAULT + "Store/UnlockedVault.swift"
-KEYS = VAULT + "Crypto/DerivedKeys.swift"
-SLOT_SECRET = VAULT + "Keys/SlotKey.swift"
-SODIUM = VAULT + "Crypto/Sodium.swift"
-BARRIER = "try uninterrupted { () throws(FileSystemError) in try file.synchronizeData() }"
-CRASHES = "CrashTests/nothingAcknowledged"
+STORAGE = VAULT + "Store/StorageFile.swift"
+UNLOCKED = VAULT + "Store/UnlockedVault.swift"
+WRITER = VAULT + "Store/VaultFileWriter.swift"
+
+BARRIER = "try storage.synchronizeData()"
+CRASHES = "CrashTests/acknowledgedChangesSurvive"
 VECTORS = "VectorTests/everyVector"
 
 
@@ -26,126 +31,139 @@ def mutation(name, file, find, replace, tests, reason):
 
 MUTATIONS = [
     # Durability
-    mutation("no first barrier", COMMIT, BARRIER + "\n      try file.writeFully(page", "try file.writeFully(page", CRASHES,
-             "a slot points at frames that never arrived"),
+    mutation("no first barrier", COMMIT, BARRIER + "\n      try storage.write(page", "try storage.write(page", CRASHES,
+             "a commit slot names frames that never reached the disk"),
     mutation("no second barrier", COMMIT, "slot * Layout.pageSize)\n      " + BARRIER, "slot * Layout.pageSize)", CRASHES,
              "an acknowledged change is lost"),
-    mutation("no barrier after a new file", NEW_FILE,
-             "try uninterrupted { () throws(FileSystemError) in try file.synchronize() }", "", CRASHES,
+    mutation("no barrier after a new file", WRITER, "    try file.synchronize()\n", "", CRASHES,
              "a file of zeros takes the vault's place"),
-    mutation("no directory barrier", NEW_FILE,
-             "try uninterrupted { () throws(FileSystemError) in try location.directory.synchronize() }",
-             "_ = try location.directory.status(of: location.name)", CRASHES, "the rename is lost, and what came after it"),
-    mutation("failed barrier acknowledged", COMMIT,
-             "isSuspect = true\n      throw .io(error, \"write\", path: vault.path)", "isSuspect = true",
-             "FaultTests/afterAFailedBarrier", "a change is acknowledged that a power loss takes back"),
-    mutation("current slot overwritten", COMMIT, "let slot = 1 - currentSlot", "let slot = currentSlot", CRASHES,
-             "a torn write leaves no slot"),
-    mutation("fixed nonce", SODIUM,
+    mutation("no directory barrier", WRITER, "{ try location.synchronize() }", "{ _ = try location.status() }", CRASHES,
+             "the rename is lost, and every change after it"),
+    mutation("failed barrier acknowledged", COMMIT, "didFailSync = true\n      throw error", "didFailSync = true",
+             "FaultTests/afterAFailedBarrier", "a change is acknowledged that a power loss undoes"),
+    mutation("current slot overwritten", COMMIT, "let slot = 1 - slots.current", "let slot = slots.current", CRASHES,
+             "a torn write leaves no valid slot"),
+    mutation("fixed nonce", VAULT + "Crypto/Sodium.swift",
              "randomness.fill(UnsafeMutableRawBufferPointer(rebasing: output[..<Layout.nonceLength]))",
              "UnsafeMutableRawBufferPointer(rebasing: output[..<Layout.nonceLength]).initializeMemory(as: UInt8.self, repeating: 0)",
-             "CrashTests/nothingAcknowledged|SharingTests/twoBackends", "two plaintexts under one key stream"),
+             CRASHES + "|SharingTests/twoBackends", "two plaintexts under one key stream"),
     mutation("transaction in part", COMMIT, "for change in transaction.changes {",
-             "for change in transaction.changes.prefix(1) {", CRASHES, "half a transaction is kept"),
+             "for change in transaction.changes.prefix(1) {", CRASHES, "half of a transaction is stored"),
     mutation("failed transaction kept", SESSION, "let result = try body(transaction)\n      if",
              "let result: R\n      do throws(SecretError) { result = try body(transaction) } catch {\n"
              "        try commit(transaction, to: vault)\n        throw error\n      }\n      if",
              "ConformanceTests", "a transaction that threw is committed"),
-    mutation("suspect file appended to", SESSION, "if isSuspect || (isDue && ", "if (isDue && ",
-             "FaultTests/afterAFailedBarrier", "pages that the system dropped are taken for written"),
-    mutation("unsettled rename forgotten", SESSION, "if settled?.isSameFile(as: vault.status) ?? false { return }",
-             "if vault.status.size >= 0 { return }", "CrashTests/whatIsAcknowledged", "changes go to a file that a power loss unnames"),
-    mutation("watermark before the directory's barrier", SESSION, "      try settle(vault.vault)\n    } catch { return }",
-             "    } catch { return }", "CrashTests/whatHasFailed", "a vault that has only lost power is called an old copy"),
-    mutation("torn watermark believed", VAULT + "Store/Watermark.swift",
+    mutation("appended after a failed barrier", SESSION, "guard condition.didFailSync || isDue else", "guard isDue else",
+             "FaultTests/afterAFailedBarrier", "pages that the system dropped count as written"),
+    mutation("name of the file not made durable", FILE, "if condition.isNameDurable { return }",
+             "if headerLength > 0 { return }", "CrashTests/changesAcknowledgedAfterAKill",
+             "changes go to a file that a power loss removes from the directory"),
+    mutation("watermark before the directory's barrier", GUARD, "      try opened.file.synchronizeName()\n", "",
+             "CrashTests/seedsThatFailed", "a vault that only lost power is reported as rolled back"),
+    mutation("torn watermark accepted", VAULT + "Store/Watermark.swift",
              "guard Self.withHash(hashed) == bytes else { return nil }", "", "RollbackTests/aTorn",
-             "a vault that has only lost power is called an old copy"),
-    mutation("temporary file left behind", NEW_FILE, "    } catch {\n      abandon()\n      throw", "    } catch {\n      throw",
-             "FaultTests/everyCallMayFail", "files pile up"),
-    mutation("interruption not retried", VAULT + "Store/FileIO.swift", "if error.number != EINTR { throw error }\n    }\n  }\n}\n\nex",
-             "throw error\n    }\n  }\n}\n\nex", "FaultTests/interruptions", "a signal makes a store fail"),
+             "a vault that only lost power is reported as rolled back"),
+    mutation("temporary file left behind", WRITER, "    } catch {\n      abandon()\n      throw", "    } catch {\n      throw",
+             "FaultTests/everyCallCanFailOnce", "files pile up"),
+    mutation("interruption not retried", STORAGE, "if error.number != EINTR { throw error }", "throw error",
+             "FaultTests/interruptions", "a signal makes a change fail"),
+    mutation("short write taken for a whole one", STORAGE, "        return count\n", "        return bytes.count\n",
+             "FaultTests/interruptions", "the end of a frame is missing"),
     # Sharing
-    mutation("lock not taken", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
+    mutation("lock not taken", LOCK, "try acquireLock(of: file.storage, exclusive: exclusive)", "",
              CRASHES, "two writers overwrite each other's frames"),
-    mutation("truncated before the lock is taken", SESSION, "      return vault.vault\n",
-             "      do throws(FileSystemError) { try vault.vault.file.truncate(to: vault.state.end) } catch {}\n"
-             "      return vault.vault\n",
-             CRASHES, "another writer's frames are cut off under it"),
-    mutation("path not compared with the open file", SESSION, "if try vault.isCurrent() {",
-             "if try vault.isCurrent() || true {", "LockTests/theLockOf|LockTests/aReader",
-             "the lock of a file that is gone lets two writers in"),
-    mutation("rollback not remembered", SESSION, "throw .rolledBack(path: path, seen: newest, found: state.checkpoint)",
-             "return self.newest = state.checkpoint", "SharingTests", "an old copy is taken for the vault"),
-    mutation("leftovers not cut off", COMMIT, "if try file.status().size > state.end {", "if try file.status().size < 0 {",
-             "SharingTests/whatAnInterrupted", "what was never acknowledged stays in the file"),
-    mutation("leftovers trusted", OPEN, "      to: state.end,", "      to: (try? vault.file.status().size) ?? state.end,",
-             "SharingTests/whatAnInterrupted|TamperingTests/whatFollows", "what was never acknowledged counts"),
+    mutation("truncated before the lock is taken", SESSION, "      return vault.file\n",
+             "      try vault.file.storage.truncate(to: vault.state.end)\n      return vault.file\n",
+             CRASHES + "|LockTests", "another writer's frames are cut off"),
+    mutation("path not compared with the open file", LOCK, "if try file.isCurrent() {",
+             "if try file.isCurrent() || true {", "LockTests/theLockOf|LockTests/aReader",
+             "the lock of a replaced file admits a second writer"),
+    mutation("rollback not detected", GUARD, "throw .rolledBack(path: opened.file.path, seen: newest, found: found)",
+             "return self.newest = found", "SharingTests", "an old copy is accepted"),
+    mutation("watermark not raised by a change", GUARD, "    watermark?.store(checkpoint, keys)\n", "",
+             "RollbackTests", "a later run accepts an old copy"),
+    mutation("remains not cut off", COMMIT, "if try storage.size() > state.end {", "if try storage.size() < 0 {",
+             "SharingTests/theRemains", "bytes that were never acknowledged stay in the file"),
+    mutation("remains accepted", UNLOCKED, "from: offset, to: state.end,",
+             "from: offset, to: (try? file.storage.size()) ?? state.end,",
+             "SharingTests/theRemains|TamperingTests/bytesAfterTheEnd", "bytes that were never acknowledged count"),
     # Authentication
-    mutation("key slot commitment unchecked", SLOT_SECRET,
-             "guard Sodium.isEqual(derived.commitment, slot.commitment) else { return nil }", "", "OpeningTests/noKey|VectorTests/everyVector",
-             "one wrapped key opens under two credentials"),
-    mutation("master key commitment unchecked", KEYS, "guard isCommitted(to: header),\n      Sodium", "guard Sodium", VECTORS,
-             "one file opens under two master keys"),
-    mutation("header MAC unchecked", KEYS, """      Sodium.isEqual(
-        Sodium.keyedHash(header.authenticatedBytes, key: headerMAC, count: 32),
-        header.mac
-      )
-""", "      header.mac.count == 32\n", VECTORS, "key slots are changed by who has no key"),
+    mutation("key slot commitment unchecked", VAULT + "Crypto/SlotKey.swift",
+             "guard Sodium.isEqual(derived.commitment, slot.commitment) else { return nil }", "",
+             "OpeningTests/aMissingKey|VectorTests/everyVector", "one wrapped key opens under two credentials"),
+    mutation("master key commitment unchecked", DERIVED_KEYS, "guard isCommitted(to: header), Sodium", "guard Sodium",
+             VECTORS, "one file opens under two master keys"),
+    mutation("header MAC unchecked", DERIVED_KEYS, "Sodium.isEqual(mac(of: header), header.mac)", "header.mac.count == 32",
+             VECTORS, "key slots are changed without a key"),
     mutation("header padding unchecked", FORMAT + "Header.swift", "    try reader.zeros(bytes.count - length)\n", "", VECTORS,
              "a header has two spellings"),
-    mutation("no chain in associated data", KEYS, "    previousTag.append(to: &data)\n", "", VECTORS, "frames can be reordered"),
-    mutation("no offset in a frame's associated data", KEYS,
-             "    file.append(to: &data)\n    data.append(little: UInt64(offset))\n    data += header.bytes",
-             "    file.append(to: &data)\n    data += header.bytes", VECTORS, "frames can be moved"),
-    mutation("value tag unchecked", KEYS, "guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {",
-             "guard sealed.count > Layout.sealOverhead else {", "VectorTests/everyVector|TamperingTests/aValue",
-             "a value from another history is taken for this one's"),
-    mutation("commit slot not bound to the header", KEYS, 'Array("coffer-commit".utf8) + [UInt8(slot)] + headerHash',
-             'Array("coffer-commit".utf8) + [UInt8(slot)]', "TamperingTests/parts|VectorTests/everyVector", "slots of another time fit"),
+    mutation("no chain in associated data", SEAL_CONTEXT, "encode(file, offset, header, previousTag)",
+             "encode(file, offset, header)", VECTORS, "frames can be reordered"),
+    mutation("no offset in a frame's associated data", SEAL_CONTEXT, "encode(file, offset, header, previousTag)",
+             "encode(file, header, previousTag)", VECTORS, "frames can be moved"),
+    mutation("value tag unchecked", DERIVED_KEYS,
+             "guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {",
+             "guard sealed.count > Layout.sealOverhead else {", "VectorTests/everyVector|TamperingTests/everyExchanged",
+             "a value of another history is accepted"),
+    mutation("commit slot not bound to the header", SEAL_CONTEXT, 'encode("coffer-commit", UInt8(index), headerHash)',
+             'encode("coffer-commit", UInt8(index))', "TamperingTests/parts|VectorTests/everyVector",
+             "commit slots of an older file fit"),
     mutation("end beyond the file accepted", VAULT + "Store/CommitSlots.swift",
              'guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }', "_ = size",
              "VectorTests/everyVector|TamperingTests/everyTruncation", "a truncated file is read in part"),
     mutation("frame sequence unchecked", VAULT + "Store/TailReader.swift", "header.sequence == sequence + 1, ", "", VECTORS,
-             "frames can be numbered at will"),
-    mutation("lookup id unchecked", VAULT + "VaultReport.swift",
-             "      guard keys.lookupID(identifier) == item.record.id else {\n        throw .tampered(\"a record has the lookup id of another name\")\n      }\n",
-             "", VECTORS, "a secret is given out under another's name"),
-    mutation("number of secrets unchecked", OPEN,
-             'guard items.count == state.itemCount else { throw .tampered("the number of secrets does not agree") }', "",
-             "HostileWriterTests", "secrets that are missing are not missed"),
-    mutation("room before bounds", FORMAT + "BaseIndex.swift", "block.itemCount <= block.length / BlockEntry.minimumLength,",
-             "", "HostileWriterTests", "a number in the file takes all memory"),
-    mutation("padding unchecked", SODIUM, "sodium_unpad(&count, bytes.start, bytes.count, Layout.paddingUnit) == 0,",
-             "bytes.count > 0, { count = bytes.lastIndex(of: 0x80) ?? 0; return true }(),", VECTORS, "a value has two spellings"),
+             "frames can have any number"),
+    mutation("lookup id unchecked", VAULT + "VaultReport.swift", "guard keys.lookupID(identifier) == id else {",
+             "guard keys.lookupID(identifier) == id || true else {", VECTORS, "a secret is returned under another name"),
+    mutation("number of secrets unchecked", UNLOCKED,
+             'guard items.count == state.itemCount else { throw .tampered("the number of secrets is wrong") }', "",
+             "HostileWriterTests", "missing secrets are not noticed"),
+    mutation("memory reserved before bounds are checked", FORMAT + "BaseIndex.swift",
+             "block.itemCount <= block.length / BlockEntry.minimumLength,", "", "HostileWriterTests",
+             "a number in the file takes all memory"),
+    mutation("padding length unchecked", FORMAT + "Padding.swift", "bytes[count] == mark,\n      Layout.padded(count) == bytes.count\n",
+             "bytes[count] == mark\n", VECTORS, "a value has two spellings"),
+    mutation("padding mark unchecked", FORMAT + "Padding.swift", "bytes[count] == mark,\n      Layout", "Layout",
+             VECTORS, "a value has two spellings"),
     mutation("reserved bytes unchecked", FORMAT + "ByteReader.swift",
              "guard bytes[try range(count)].allSatisfy({ $0 == 0 }) else {", "guard try range(count).count == count else {", VECTORS,
-             "what a later version means is ignored"),
-    # Limits and permissions
-    mutation("cost limits unchecked", SLOT_SECRET,
-             "guard bytes <= limits.maximumPassphraseMemory, passes <= limits.maximumPassphrasePasses else {",
-             "guard bytes <= limits.maximumPassphraseMemory || passes > 0 else {", "OpeningTests/aLimitThat",
-             "a hostile header costs all memory"),
-    mutation("permissions unchecked", LOCKED, "guard status.mode & 0o077 == 0 else {", "guard status.mode != 0xFFFF else {",
-             "OpeningTests/aVaultThatIsOpen", "others may have changed the file"),
-    mutation("others let in meanwhile", LOCKED, "try Self.requirePrivate(now, to: status.owner, path: path)", "",
-             "OpeningTests/aVaultThatIsOpenedTo", "others may have changed the file that is open"),
-    mutation("memory left unasked", SLOT_SECRET, "guard bytes <= left ?? .max,\n       ", "guard", "ControlGroupsTests",
-             "a container's limit kills the process without a word"),
-    mutation("owner unchecked", LOCKED, "guard status.owner == user else {", "guard status.owner != 0xFFFF_FFFF else {",
-             "OpeningTests/aVaultOfAnother", "another user's file is taken for one's own"),
-    mutation("a key's text in another spelling", VAULT + "Crypto/VaultKey.swift", "agrees, isCanonical else", "agrees else",
-             "KeySlotTests/keyText", "a mistyped key is taken"),
+             "the meaning that a later version gives to them is ignored"),
+    # Keys, limits and permissions
+    mutation("cost limits unchecked", PASSPHRASE,
+             "guard bytes <= options.maximumPassphraseMemory, passes <= options.maximumPassphrasePasses else {",
+             "guard bytes <= options.maximumPassphraseMemory || passes > 0 else {", "OpeningTests/aLoweredCostLimit",
+             "a hostile header takes all memory"),
+    mutation("slot above the cost limit ends the search", CHAIN, "guard error.code == .costLimitExceeded else { throw error }",
+             "throw error", "KeySlotTests/aSlotAbove", "a costly slot cannot be removed"),
+    mutation("every passphrase slot tried", CHAIN, "costlySlots <= Self.maximumCostlySlots", "costlySlots <= 16",
+             "KeySlotTests/unlockingTries", "a hostile header costs sixteen derivations"),
+    mutation("obsolete master key accepted", CHAIN, "guard candidate.isCommitted(to: file.header) else { return true }", "",
+             "KeySlotTests/aKeptMasterKey", "a key kept from before a rekey looks like damage"),
+    mutation("memory limit unchecked", PASSPHRASE, "guard bytes <= left ?? .max,\n      let", "guard let", "ControlGroupsTests",
+             "the kernel kills the process in a container"),
+    mutation("permissions unchecked", FILE, "guard status.mode & 0o077 == 0 else {", "guard status.mode != 0xFFFF else {",
+             "OpeningTests/aVaultWithPermissions", "others may have changed the file"),
+    mutation("permissions of an open file unchecked", FILE,
+             "try Self.requirePrivate(now, to: condition.status.owner, path: path)", "",
+             "OpeningTests/anOpenVault", "others may have changed the open file"),
+    mutation("owner unchecked", FILE, "guard status.owner == user else {", "guard status.owner != 0xFFFF_FFFF else {",
+             "OpeningTests/aVaultOfAnother", "another user's file is accepted"),
+    mutation("another spelling of a key accepted", VAULT + "Crypto/VaultKey.swift",
+             "guard given.isEqual(to: Self.text(of: key)) else {",
+             "let found = checksum(of: key)\n    guard given.count > 0, found.indices.allSatisfy({ index in\n"
+             "      both.withBytes { $0[length + index] } == found[index]\n    }) else {",
+             "KeySlotTests/keyText", "a mistyped key is accepted"),
     # Memory
     mutation("no wipe on release", "Sources/CofferCore/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
              "    switch", "MemoryTests", "secrets stay in memory after their use"),
-    # What is tried on the built tool
-    mutation("lock not taken by processes", SESSION, "try acquireLock(of: vault.file, exclusive: exclusive)", "",
+    # With the built tool
+    mutation("lock not taken by processes", LOCK, "try acquireLock(of: file.storage, exclusive: exclusive)", "",
              "Tests/System/stress/many_processes.py SECRET 300", "two writers overwrite each other's frames"),
     mutation("signal of a file size limit", "Sources/CofferTool/App/ProcessHardening.swift", "[SIGPIPE, SIGXFSZ]", "[SIGPIPE]",
-             "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a word"),
+             "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a message"),
     mutation("header padding unchecked by a parser that is fuzzed", FORMAT + "Header.swift",
              "    try reader.zeros(bytes.count - length)\n", "", "Fuzz/fuzz.sh 20 header", "a header has two spellings"),
-    mutation("a byte beyond its block read", "Sources/CEarlyInit/CEarlyInit.c", "  count = argc;\n",
+    mutation("read past the end of a block", "Sources/CEarlyInit/CEarlyInit.c", "  count = argc;\n",
              "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/System/valgrind/memcheck.sh SECRET",
-             "what is not there is read"),
+             "memory that was not allocated is read"),
 ]
