@@ -5,35 +5,36 @@ import CofferSimulation
 import CofferVault
 import Foundation
 
-/// A vault made of what the fuzzer says, sealed with the right keys: what it says gets past authentication.
+/// A vault made of the fuzzer's input and sealed with the right keys, so that the input passes
+/// authentication.
 ///
-/// The input is a list of parts: kind `u8`, length `u16`, that many bytes. What a part leaves out is made as
-/// a writer makes it; so that the fuzzer changes one thing and the rest fits.
+/// The input is a list of parts: kind `u8`, length `u16`, and that many bytes. Everything that a part does
+/// not give is made as a writer makes it, so that the fuzzer can change one part and the rest fits.
 struct SealedVault {
   private enum Part: UInt8 {
-    /// Value length `u8`, value, metadata. Lookup id, sequence and tag in the metadata are put right.
+    /// Value length `u8`, value, metadata. Lookup id, sequence and tag in the metadata are corrected.
     case put
-    /// The same, with nothing put right.
+    /// The same without a correction.
     case rawPut
-    /// Metadata, whose lookup id is put right.
+    /// Metadata. The lookup id is corrected.
     case remove
     case rawRemove
-    /// As `put`, for the base.
+    /// Like `put`, for the base.
     case item
     case rawItem
     /// Ends a block.
     case endOfBlock
-    /// Place `u8`, then bytes that are put there, in the commit state that counts.
+    /// Offset `u8`, then bytes that replace those at the offset of the commit state.
     case commitEdit
-    /// Place `u16`, then bytes, in the root, the next block, or the last frame's header.
+    /// Offset `u16`, then bytes, for the root, the next block or the next frame's header.
     case rootEdit
     case blockEdit
     case frameEdit
     /// Minor version `u16`, read-only-compatible and compatible bits `u32`.
     case headerFields
-    /// The padded plaintext of the next value, as it is.
+    /// The plaintext of the next value with its padding.
     case paddedValue
-    /// The padded metadata of the next frame, as it is.
+    /// The metadata of the next frame with its padding.
     case paddedMetadata
   }
 
@@ -97,10 +98,10 @@ struct SealedVault {
     self.bytes = bytes + base.bytes + root + tail.bytes
   }
 
-  // MARK: What must hold
+  // MARK: Checking
 
-  /// The vault is refused as tampered, or it can be read as a whole; and what can be read, every rewrite
-  /// keeps.
+  /// Requires that the vault is refused as tampered, or that it can be read as a whole and that every rewrite
+  /// keeps its content.
   func check() {
     let disk = SimulatedDisk()
     do { _ = try disk.locate("vault").directory.create("vault") } catch { fatalError("\(error)") }
@@ -115,23 +116,23 @@ struct SealedVault {
       let count: Int
       do throws(SecretError) { count = try vault.verify().secretCount } catch {
         require(error.code == .tampered, "verifying fails with \(error)")
-        // What does not verify may be read in part, or not at all; nothing but that.
+        // A vault that does not verify may be readable in part. No other error is allowed.
         do throws(SecretError) {
           for item in try vault.items(inService: nil) { _ = try vault.lookUp(item.identifier) }
         } catch { require(error.code == .tampered, "reading fails with \(error)") }
         return
       }
       let before = try Self.contents(vault)
-      require(before.count == count, "there are as many secrets as were verified")
+      require(before.count == count, "the number of secrets is the verified one")
       if header.readOnlyCompatible != 0 { return }
       try vault.compact()
       require(try Self.contents(vault) == before, "compaction keeps everything")
       try vault.rekey()
       require(try Self.contents(vault) == before, "a new master key keeps everything")
-      require(try vault.verify().secretCount == count, "what was rewritten verifies")
+      require(try vault.verify().secretCount == count, "a rewritten vault verifies")
       let name = try SecretIdentifier(service: "fuzz", account: "one more")
       try vault.store(SecretBytes(copying: [1]), for: name, metadata: nil)
-      require(try vault.lookUp(name)?.count == 1, "it can be stored to")
+      require(try vault.lookUp(name)?.count == 1, "a secret can be stored")
     } catch { fatalError("a vault that verifies fails with \(error)") }
   }
 
@@ -144,13 +145,13 @@ struct SealedVault {
     var contents: [Content] = []
     for item in try vault.items(inService: nil) {
       let value = try vault.lookUp(item.identifier)?.withBytes { $0.withUnsafeBytes { Array($0) } }
-      require(value != nil, "what is listed is there")
+      require(value != nil, "a listed secret has a value")
       contents.append(Content(item: item, value: value))
     }
     return contents
   }
 
-  // MARK: Making it
+  // MARK: Making the file
 
   private static func parts(_ input: [UInt8]) -> [(Part, ArraySlice<UInt8>.SubSequence)] {
     var parts: [(Part, [UInt8])] = []
@@ -177,12 +178,12 @@ struct SealedVault {
     }
   }
 
-  /// A value as the fuzzer wants it padded, sealed for a record of `id` and `sequence`.
+  /// Seals a value with the fuzzer's padding for a record of `id` and `sequence`.
   private static func sealValue(_ padded: [UInt8], id: Bytes16, sequence: Int) -> [UInt8] {
     keys.seal(padded, .value(vault: vaultID, lookupID: id, sequence: sequence))
   }
 
-  /// A record with its value, its first 40 bytes put right where they can be.
+  /// A record with its value. The first 40 bytes of the record are corrected if it has a name.
   private struct Stored {
     var record: [UInt8]
     let sealedValue: [UInt8]
@@ -203,7 +204,7 @@ struct SealedVault {
       }
     }
 
-    /// The names in a record whose service begins at `offset`.
+    /// Returns the name in a record whose service begins at `offset`.
     static func identifier(ofRecord record: [UInt8], from offset: Int) -> SecretIdentifier? {
       do throws(SecretError) {
         guard offset < record.count else { return nil }
@@ -251,7 +252,7 @@ struct SealedVault {
 
     mutating func close() {
       guard !stored.isEmpty else { return }
-      // In order, unless something is to be wrong on purpose.
+      // In the order of the format, unless the fuzzer gives an item as it is.
       if !isRaw { stored.sort { $0.id < $1.id } }
       var items: [UInt8] = []
       for item in stored {
@@ -338,7 +339,7 @@ private struct Given: VaultCredentialSource {
   }
 }
 
-/// Bytes that differ from call to call and are the same in each run.
+/// Bytes that differ between calls and are the same in each run.
 private final class CountingRandomness: Randomness, @unchecked Sendable {  // the fuzzer has one thread
   private var count: UInt64 = 0
   func fill(_ bytes: UnsafeMutableRawBufferPointer) {

@@ -1,7 +1,7 @@
 import CofferVault
 import Synchronization
 
-/// Random numbers that can be had again: SplitMix64, for tests alone.
+/// Repeatable random numbers for tests: SplitMix64.
 package struct SeededRandom: RandomNumberGenerator {
   private var state: UInt64
   package init(seed: UInt64) { state = seed }
@@ -15,10 +15,10 @@ package struct SeededRandom: RandomNumberGenerator {
   }
 }
 
-/// The vault's randomness, made repeatable.
+/// Repeatable randomness for a vault. Thread-safe.
 package final class SeededRandomness: Randomness {
   private let random: Mutex<SeededRandom>
-  /// Gives the same nonce each time, to see that it is noticed.
+  /// Returns the same nonce each time, so that a test can check that this is detected.
   private let hasFixedNonces: Bool
 
   package init(seed: UInt64, hasFixedNonces: Bool = false) {

@@ -1,26 +1,27 @@
 package import CofferSystem
 import Foundation
 
-/// A disk in memory that knows what has reached the platter and what only the system's cache has.
+/// A disk in memory that distinguishes what has reached the platter from what is only in the system's cache.
 ///
-/// Every call is counted. At a chosen one the power fails: that call and all later ones throw, and
-/// ``afterPowerLoss(_:)`` gives a disk with what may be left. Between barriers each 512-byte sector of each
-/// write is kept, lost or torn by itself, and so is each change of a size and of a directory entry.
-/// Thread-safe.
+/// Every call is counted. The power fails at a chosen call: that call and all later ones throw, and
+/// ``afterPowerLoss(_:)`` returns a disk with content that may be left. After the last barrier, each 512-byte
+/// sector of each write, each change of a size and each change of a directory entry is kept, lost or torn
+/// independently. Thread-safe.
 package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the state is used only under the lock
-  /// A barrier that the disk swallows, to see that its absence is noticed.
+  /// A barrier that the disk ignores, so that a test can check that its absence is detected.
   package enum Omission: Sendable {
     case none
-    /// The one after frames were written.
+    /// The barrier after frames.
     case frameBarrier
-    /// The one after a whole new file was written.
+    /// The barrier after a whole new file.
     case fileBarrier
-    /// The one after a commit slot was written.
+    /// The barrier after a commit slot.
     case slotBarrier
     case directoryBarrier
-    /// The one after a commit slot was written counts only from the next locking on: a change is acknowledged before.
+    /// The barrier after a commit slot takes effect when the file is locked next, after the change is
+    /// acknowledged.
     case promptSlotBarrier
-    /// A lock keeps nobody out.
+    /// A lock excludes no other process.
     case exclusion
   }
 
@@ -28,16 +29,16 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     let number: UInt64
     var durable: [UInt8] = []
     var current: [UInt8] = []
-    /// What happened to the content since the last barrier, in order.
+    /// The changes to the content since the last barrier, in order.
     var pending: [Change] = []
     var lockHolders: Set<ObjectIdentifier> = []
     var isExclusive = false
-    /// A barrier was asked for, and is still to come.
+    /// A barrier was requested and has not taken effect.
     var isDue = false
     init(_ number: UInt64) { self.number = number }
 
-    /// What is pending reaches the platter.
-    func settle() {
+    /// Applies the pending changes to the platter.
+    func applyPending() {
       isDue = false
       for change in pending {
         switch change {
@@ -57,7 +58,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   fileprivate enum EntryChange {
     case add(String, Inode)
     case remove(String)
-    /// By inode: what an entry leads to does not depend on which entries before it were kept.
+    /// With the inode, because the target of the entry does not depend on which changes before it were kept.
     case rename(String, to: String, Inode)
   }
 
@@ -70,34 +71,34 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     /// The call at which the power fails.
     var failsAt: Int?
     var isDead = false
-    /// One call that fails by itself, and how; whether it had any effect first.
+    /// The call that fails with the power on.
     var fault: Fault?
-    /// What every rename fails with, if anything: a file that is mounted by itself gives `EBUSY`.
+    /// The `errno` of every rename, if renames fail: `EBUSY` for a file that is a mount point.
     var renameError: Int32?
-    /// What went wrong: the operations that the fault met.
+    /// The operations that the fault affected.
     var faulted: [Operation] = []
     var omission = Omission.none
-    /// What happens in the midst of a call.
+    /// The body that runs just before a call.
     var interruption: (call: Int, body: () -> Void)?
   }
 
-  /// What a call does, as far as faults tell them apart.
+  /// The calls that faults distinguish.
   package enum Operation: Sendable {
     case open, create, status, rename, remove, read, write, truncate, synchronize, synchronizeDirectory, lock,
       unlock
   }
 
-  /// What goes wrong with one call, after which everything goes on.
+  /// A failure of one call. Later calls work.
   package struct Fault: Sendable {
     package enum Kind: Hashable, Sendable {
-      /// It fails with this `errno`, and has no effect.
+      /// The call fails with this `errno` and has no effect.
       case failure(Int32)
-      /// A read or a write does only so many bytes; other calls are as always.
+      /// A read or a write transfers at most this many bytes. Other calls work.
       case short(Int)
     }
     package var call: Int
     package var kind: Kind
-    /// How many further calls go wrong in the same way.
+    /// The number of further calls that fail in the same way.
     package var repeats: Int
 
     package init(call: Int, kind: Kind, repeats: Int = 0) {
@@ -122,20 +123,20 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   package var names: [String] { withState { $0.entries.keys.sorted() } }
   package func failPower(atCall call: Int?) { withState { $0.failsAt = call } }
   package var isDead: Bool { withState { $0.isDead } }
-  /// Has something done on the same disk when a call is about to be made, as another process may do it.
+  /// Runs `body` on the same disk just before a call, as another process could.
   package func interrupt(atCall call: Int?, with body: @escaping () -> Void = {}) {
     withState { state in state.interruption = call.map { ($0, body) } }
   }
   package func inject(_ fault: Fault?) {
     withState { ($0.fault, $0.faulted) = (fault, []) }
   }
-  /// The operations that the injected fault has met.
+  /// The operations that the injected fault affected.
   package var faulted: [Operation] { withState { $0.faulted } }
   package func refuseRename(_ number: Int32?) { withState { $0.renameError = number } }
-  /// Which file bears a name.
+  /// The inode number of the file with a name.
   package func inode(of name: String) -> UInt64? { withState { $0.entries[name]?.number } }
 
-  /// The same disk once more, with no file open.
+  /// A copy of the disk on which no file is open.
   package func duplicate() -> SimulatedDisk {
     withState { state in
       var copies: [ObjectIdentifier: Inode] = [:]
@@ -163,7 +164,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   /// The bytes of a file, as a program would read them.
   package func content(of name: String) -> [UInt8]? { withState { $0.entries[name]?.current } }
 
-  /// Puts other bytes in a file's place, durably.
+  /// Replaces the content of a file durably.
   package func overwrite(_ name: String, with bytes: [UInt8]) {
     withState { state in
       guard let inode = state.entries[name] else { return }
@@ -171,14 +172,14 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     }
   }
 
-  // MARK: The calls
+  // MARK: Calls
 
   package func locate(_ path: String) throws(FileSystemError) -> Location {
     Location(directory: SimulatedDirectory(disk: self), name: path, path: path)
   }
 
-  /// Counts a call and runs it, unless the power is off or the call is to fail. `body` is told the most bytes
-  /// that it may read or write.
+  /// Counts a call and runs it, unless the power is off or the call fails. `body` receives the largest number
+  /// of bytes that it may transfer.
   fileprivate func call<R>(
     _ operation: Operation, _ body: (inout State, _ most: Int) -> Result<R, FileSystemError>
   ) throws(FileSystemError) -> R {
@@ -208,7 +209,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     return try result.get()
   }
 
-  /// The process is gone, and the system is not: what it had written stays, and its locks go.
+  /// Simulates the end of the process: what it has written stays in the cache, and its locks are released.
   package func killProcess() {
     withState { state in
       (state.isDead, state.failsAt) = (false, nil)
@@ -218,7 +219,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
 
   // MARK: Power loss
 
-  /// What the platter may hold now, by chance.
+  /// Returns a disk with random content that the platter may hold after a power loss.
   package func afterPowerLoss(_ random: inout some RandomNumberGenerator) -> SimulatedDisk {
     withState { state in
       var next = State()
@@ -239,7 +240,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
         case .add(let name, let inode): entries[name] = inode
         case .remove(let name): entries[name] = nil
         case .rename(let name, let newName, let inode):
-          // The old name may stay behind: not every file system renames in one step.
+          // The old name may remain, because not every file system renames atomically.
           if Int.random(in: 0..<8, using: &random) > 0 { entries[name] = nil }
           entries[newName] = inode
         }
@@ -256,20 +257,20 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     of inode: Inode, _ random: inout some RandomNumberGenerator
   ) -> [UInt8] {
     var content = inode.durable
-    // Now and then everything arrived, or nothing did: the two commonest outcomes.
-    let mood = Int.random(in: 0..<4, using: &random)
-    if mood == 0 { return inode.current }
-    if mood == 1 { return content }
+    // In half of the cases everything or nothing arrived, the two most common outcomes.
+    let outcome = Int.random(in: 0..<4, using: &random)
+    if outcome == 0 { return inode.current }
+    if outcome == 1 { return content }
     for change in inode.pending {
       switch change {
       case .truncate(let size):
         if Bool.random(using: &random) { resize(&content, to: size) }
       case .write(let offset, let bytes):
-        // The size and the sectors are separate: either may arrive without the other.
+        // The size and the sectors are independent.
         if Bool.random(using: &random), content.count < offset + bytes.count {
           resize(&content, to: offset + bytes.count)
         }
-        // A write may arrive whole, not at all, or sector by sector, whatever became of earlier ones.
+        // A write arrives whole, not at all, or sector by sector, independently of earlier writes.
         let fate = Int.random(in: 0..<3, using: &random)
         if fate == 0 { put(bytes, at: offset, in: &content) }
         if fate < 2 { continue }
@@ -280,10 +281,11 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
           switch Int.random(in: 0..<8, using: &random) {
           case 0...3: put(sector, at: start, in: &content)
           case 4:
-            // Torn: the beginning is new, the rest is what was there or noise.
+            // Torn: the beginning is new, and the rest is old.
             let kept = Int.random(in: 0...sector.count, using: &random)
             put(Array(sector[..<kept]), at: start, in: &content)
           case 5:
+            // Noise.
             put(sector.map { _ in UInt8.random(in: .min ... .max, using: &random) }, at: start, in: &content)
           default: break
           }
@@ -382,7 +384,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
   deinit {
     let inode = inode
     let holder = ObjectIdentifier(self)
-    disk.letGo { inode.lockHolders.remove(holder) }
+    disk.withoutCall { inode.lockHolders.remove(holder) }
   }
 
   func status() throws(FileSystemError) -> FileStatus {
@@ -420,7 +422,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
   }
 
   func synchronizeData() throws(FileSystemError) {
-    // A commit slot is one page within the first three, and is written alone.
+    // A commit slot is one of the first three pages and is written by itself.
     try synchronize { inode in
       if case .write(let offset, let bytes)? = inode.pending.last, offset < 12_288, bytes.count == 4096 {
         return .slotBarrier
@@ -440,14 +442,14 @@ private final class SimulatedFile: File, @unchecked Sendable {
         if state.omission == .promptSlotBarrier, kind == .slotBarrier {
           inode.isDue = true
         } else if state.omission != kind {
-          inode.settle()
+          inode.applyPending()
         }
         return .success(())
       }
     } catch {
-      // The system calls the pages clean that it could not write: no later barrier writes them. Where the process
-      // or the power has gone, nothing was tried.
-      if error.number != EINTR { disk.whileAlive { inode.pending = [] } }
+      // The system marks pages clean that it could not write, so no later barrier writes them. After the end
+      // of the process or a power loss nothing was attempted.
+      if error.number != EINTR { disk.ifAlive { inode.pending = [] } }
       throw error
     }
   }
@@ -455,7 +457,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
   func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool {
     let holder = ObjectIdentifier(self)
     return try disk.call(.lock) { state, _ -> Result<Bool, FileSystemError> in
-      if inode.isDue { inode.settle() }
+      if inode.isDue { inode.applyPending() }
       let others = state.omission == .exclusion ? [] : inode.lockHolders.subtracting([holder])
       guard others.isEmpty || (!exclusive && !inode.isExclusive) else { return .success(false) }
       inode.lockHolders.insert(holder)
@@ -474,11 +476,11 @@ private final class SimulatedFile: File, @unchecked Sendable {
 }
 
 extension SimulatedDisk {
-  /// For what happens without a call, and so cannot fail.
-  fileprivate func letGo(_ body: () -> Void) { withState { _ in body() } }
+  /// Changes the state without a call, which cannot fail.
+  fileprivate func withoutCall(_ body: () -> Void) { withState { _ in body() } }
 
-  /// The same, unless the process or the power has gone.
-  fileprivate func whileAlive(_ body: () -> Void) { withState { if !$0.isDead { body() } } }
+  /// The same, unless the process has ended or the power has failed.
+  fileprivate func ifAlive(_ body: () -> Void) { withState { if !$0.isDead { body() } } }
 }
 
 extension FileStatus {

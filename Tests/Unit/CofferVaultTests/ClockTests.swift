@@ -5,7 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// The clock decides nothing but what is shown: it may stand anywhere, and go back.
+/// The clock sets only the times in metadata. It may have any value and may go back.
 @Suite struct ClockTests {
   @Test func changesKeepTheirOrderWhateverTheClockSays() throws {
     let now = Mutex(0.0)
@@ -33,7 +33,7 @@ import Testing
     #expect(try vault.open().get("a") == [UInt8(times.count - 1), 7])
   }
 
-  /// The wait for a lock is measured by the clock that nobody sets.
+  /// The wait for a lock is measured by the monotonic clock.
   @Test func aLeapOfTheMonotonicClockEndsTheWaitForALock() throws {
     let vault = try TestVault()
     let uptime = Mutex(Duration.zero)
@@ -44,7 +44,7 @@ import Testing
     try holder.transaction { transaction throws(SecretError) in
       do throws(SecretError) {
         try waiter.store(SecretBytes(copying: [1]), for: SecretIdentifier(service: "s", account: "a"))
-        Issue.record("two writers were let in")
+        Issue.record("two writers had the lock")
       } catch {
         #expect(error.code == .timedOut)
       }

@@ -5,7 +5,8 @@ import CofferVault
 import Foundation
 import Testing
 
-/// A passphrase is not stretched where the kernel would kill the process for the memory it takes.
+/// Memory limits of control groups. A passphrase is not stretched if the kernel would kill the process for
+/// it.
 @Suite struct ControlGroupsTests {
   private let directory: TemporaryDirectory
 
@@ -49,7 +50,7 @@ import Testing
     #expect(left() == nil)
     try write("60\n", "groups/memory/x/memory.limit_in_bytes")
     #expect(left() == 17)
-    // In a container that sees only its own group, as the root.
+    // A container sees its own group as the root.
     try write("5:memory:/docker/0123\n", "proc/self/cgroup")
     try write("90\n", "groups/memory/memory.limit_in_bytes")
     try write("100\n", "groups/memory/memory.usage_in_bytes")

@@ -5,7 +5,7 @@ import CofferSimulation
 import CofferVault
 import Testing
 
-/// What somebody who has the key can write: every seal is right, and what is sealed is not.
+/// Files that a holder of the key can write: every seal is authentic, and the sealed content is wrong.
 @Suite struct HostileWriterTests {
   private let disk = SimulatedDisk()
   private let environment: VaultEnvironment
@@ -24,7 +24,7 @@ import Testing
       path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
   }
 
-  /// Seals both commit slots again with `change`d states, and the root with a changed index.
+  /// Seals the root again with a changed index, and both commit slots with changed states.
   private func forge(
     state change: (inout CommitState) -> Void = { _ in },
     root changeRoot: (inout BaseIndex) -> Void = { _ in }
@@ -68,7 +68,7 @@ import Testing
     try forge(state: { $0.itemCount = count })
     expectTampered { _ = try open().verify() }
     expectTampered { _ = try open().items(inService: nil) }
-    // And is not put right in silence.
+    // A rewrite does not correct it silently.
     expectTampered { try open().compact() }
     expectTampered { try open().rekey() }
   }

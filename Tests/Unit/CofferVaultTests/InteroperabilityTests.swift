@@ -4,7 +4,8 @@ import CofferVault
 import Foundation
 import Testing
 
-/// Each implementation reads what the other wrote. The Python one was written from the specification alone.
+/// Each implementation reads the files of the other. The Python implementation was written from the
+/// specification alone.
 @Suite(.needs("python3", "/usr/lib/python3/dist-packages/nacl")) struct InteroperabilityTests {
   private let directory: TemporaryDirectory
   private let path: String
@@ -43,7 +44,7 @@ import Testing
       expected["\(count)"] = value.map { String(format: "%02x", $0) }.joined()
     }
     #expect(try values(dump()) == expected)
-    // The same from a base, with a tail on top.
+    // The same with a base and a tail.
     try swift.compact()
     try swift.set("0", [1])
     try swift.remove(identifier("33"))

@@ -50,7 +50,7 @@ import Testing
     #expect(try opens(vault, .key))
     #expect(try !opens(vault, Self.first))
     #expect(try vault.open().verify().secretCount == 1)
-    // Nothing sealed under the old master key is left: no 32 bytes of the base or tail are the same.
+    // No seal under the old master key is left: no 32 bytes of base and tail are the same.
     let after = try vault.bytes
     let old = Set(stride(from: 4096, to: before.count - 32, by: 1).map { Array(before[$0..<$0 + 32]) })
     #expect(
@@ -71,7 +71,7 @@ import Testing
     #expect(try !opens(vault, Self.first))
   }
 
-  /// The options of a reader that does not accept what ``costly`` makes.
+  /// The options of a reader that does not accept slots made with ``costly``.
   private static var limited: VaultOptions {
     var options = VaultOptions.cheap
     options.maximumPassphraseMemory = options.passphraseMemory
@@ -124,7 +124,7 @@ import Testing
     try vault.open().rekey()
     let error = #expect(throws: SecretError.self) { try open().unlock() }
     #expect(error?.code == .locked)
-    // It is passed over, and the next source is asked.
+    // The next source is asked.
     #expect(
       try VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key]).get("name") == [1, 2, 3])
   }
@@ -167,7 +167,7 @@ import Testing
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try vault.open(Self.first).verify().secretCount == 301)
     #expect(try vault.open().get("299") == Array("value 299".utf8))
-    // A backend that was open all along finds the new key by itself.
+    // A backend that was open before the rekey uses the new key.
     #expect(try backend.get("17") == Array("value 17".utf8))
   }
 
@@ -195,7 +195,7 @@ import Testing
     #expect(error?.code == .invalidMetadata)
   }
 
-  /// A random key, and two whose text is all `_` and all `-`.
+  /// A random key, a key whose text is all `_`, and one whose text is all `-`.
   @Test(arguments: [VaultKey.generate().array(), [UInt8](repeating: 0xFF, count: 32), Self.dashes])
   func keyTextRoundTripsAndDetectsTypos(_ keyBytes: [UInt8]) throws {
     let key = SecretBytes(copying: keyBytes)
@@ -204,14 +204,14 @@ import Testing
     let bytes = text.array()
     #expect(bytes.count == 62)
     #expect(try VaultKey.parse(SecretBytes(copying: bytes + [0x0A])).isEqual(to: key))
-    // Every other byte in every place, those that are no character among them.
+    // Every other byte at every position, including bytes that are not ASCII.
     for index in bytes.indices {
       for byte in UInt8.min ... .max where byte != bytes[index] {
         var changed = bytes
         changed[index] = byte
         do {
           _ = try VaultKey.parse(SecretBytes(copying: changed))
-          Issue.record("byte \(byte) is taken at \(index)")
+          Issue.record("byte \(byte) is accepted at \(index)")
         } catch { #expect(error.code == .invalidKey) }
       }
     }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// What stands at a vault's path may be anything. Each gives its own error, at once, and is left as it was.
+/// Anything can be at a vault's path. Each case has its own error, without a wait, and nothing is changed.
 @Suite struct OpeningTests {
   private func code(_ body: () throws -> Void) -> SecretError.Code? {
     do {
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  /// What is open already is no different.
+  /// The permissions are checked again before each use.
   @Test func anOpenVaultIsRefusedOnceOthersGetPermissions() throws {
     let vault = try TestVault()
     let backend = vault.open()
@@ -123,7 +123,7 @@ import Testing
   @Test func aHeaderWithAnExcessiveCostIsRefused() throws {
     let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
     var bytes = try vault.bytes
-    // The first slot begins at 64; its passes follow type, version, length, id, time and an empty label.
+    // The first slot begins at 64. Its passes follow type, version, length, id, time and an empty label.
     let passes = 64 + 1 + 1 + 2 + 16 + 8 + 1
     for (offset, value) in [(passes, UInt32.max), (passes + 4, UInt32.max)] {
       var changed = bytes
@@ -133,7 +133,7 @@ import Testing
       #expect(
         code { try vault.open(FixedCredential(kind: .passphrase("pass"))).unlock() } == .costLimitExceeded
       )
-      // A key needs no stretching, so the limit does not concern it.
+      // A key is not stretched, so the limit does not apply to it.
       #expect(code { try vault.open(.key).unlock() } == .wrongKey)
     }
     bytes[passes..<passes + 4] = [0, 0, 0, 0]
@@ -192,7 +192,7 @@ import Testing
   }
 }
 
-/// The real disk, as on a read-only mount.
+/// The real disk behind a read-only mount.
 private struct ReadOnlyFileSystem: FileSystem {
   func locate(_ path: String) throws(FileSystemError) -> Location {
     let location = try LinuxFileSystem().locate(path)

@@ -5,7 +5,8 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// An old copy of a vault is authentic. The watermark, a checkpoint and a process's memory tell it from the new.
+/// An old copy of a vault is authentic. The watermark, a checkpoint and the memory of a process distinguish
+/// it from the newest state.
 @Suite struct RollbackTests {
   private let vault: TestVault
   private let states: TemporaryDirectory
@@ -15,7 +16,7 @@ import Testing
     states = try TemporaryDirectory()
   }
 
-  /// A backend as a new process would have it.
+  /// Opens the vault like a new process.
   private func fresh(withWatermark: Bool = true) -> VaultBackend {
     var options = VaultOptions.cheap
     if withWatermark { options.watermarkDirectory = states.path }
@@ -42,7 +43,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
     #expect(code { try fresh().set("b", [1]) } == .rolledBack)
     #expect(code { _ = try fresh().verify() } == .rolledBack)
-    // Who keeps no watermark cannot know.
+    // A process without a watermark cannot detect it.
     #expect(try fresh(withWatermark: false).get("a") == [1])
   }
 
@@ -103,10 +104,10 @@ import Testing
 
   @Test func aVaultWorksWithoutAUsableWatermark() throws {
     var options = VaultOptions.cheap
-    options.watermarkDirectory = states.file("not there")
+    options.watermarkDirectory = states.file("missing")
     try vault.open(options: options).set("a", [1])
     #expect(try vault.open(options: options).get("a") == [1])
-    // And one that is no watermark is none.
+    // A file that is not a watermark is ignored.
     #expect(try fresh().get("a") == [1])
     let names = try FileManager.default.contentsOfDirectory(atPath: states.path)
     #expect(names.count == 1)
@@ -114,13 +115,13 @@ import Testing
     #expect(try fresh().get("a") == [1])
   }
 
-  /// A power loss may leave a watermark with the beginning of one state and the end of another.
+  /// A power loss can leave a watermark with the beginning of one state and the end of another.
   @Test func aTornWatermarkIsIgnored() throws {
     try fresh().set("a", [1])
     let name = try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first)
     let file = URL(filePath: states.file(name))
     var bytes = try Data(contentsOf: file)
-    // The sequence begins behind 8 bytes of "COFFERW1".
+    // The sequence follows the 8 bytes "COFFERW1".
     bytes[8 + 2] = 7
     try bytes.write(to: file)
     #expect(try fresh().get("a") == [1])
@@ -148,7 +149,7 @@ import Testing
     let second = try fresh().verify()
     try second.requireAtLeast(first.checkpoint)
     #expect(code { try first.requireAtLeast(second.checkpoint) } == .rolledBack)
-    // The same number of changes, and others.
+    // The same number of changes with another last change.
     try restore(old)
     try fresh(withWatermark: false).set("a", [3])
     let forked = try fresh(withWatermark: false).verify()

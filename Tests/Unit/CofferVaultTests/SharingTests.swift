@@ -67,7 +67,7 @@ import Testing
     let missing = #expect(throws: SecretError.self) { try backend.get("a") }
     #expect(missing?.code == .vaultNotFound)
     try VaultBackend.create(at: vault.path, credential: FixedCredential.key.credential)
-    // Another vault, with a history of its own.
+    // It is another vault with its own history.
     #expect(try backend.get("a") == nil)
     try backend.set("a", [2])
     #expect(try vault.open().get("a") == [2])
@@ -87,7 +87,7 @@ import Testing
       let writing = #expect(throws: SecretError.self) { try backend.set("b", [1]) }
       #expect(writing?.code == .rolledBack)
     }
-    // Who never saw the newer one cannot know.
+    // A process that never read the newer state cannot detect it.
     #expect(try vault.open().get("a") == [1])
   }
 
@@ -113,7 +113,7 @@ import Testing
     try Data(common).write(to: URL(filePath: vault.path))
     #expect(chmod(vault.path, 0o600) == 0)
     try vault.open().set("a", [3])
-    // The same number of changes, and another last one.
+    // The same number of changes with another last change.
     let error = #expect(throws: SecretError.self) { try backend.get("a") }
     #expect(error?.code == .rolledBack)
   }
@@ -179,7 +179,7 @@ import Testing
   }
 }
 
-/// A thread that may be blocked; the test's own must not wait on the cooperative pool for it.
+/// Runs `body` on a thread outside the cooperative pool, because `body` blocks.
 func detachThread(_ body: @escaping @Sendable () -> Void) {
   Dispatch.DispatchQueue(label: "test").async(execute: body)
 }

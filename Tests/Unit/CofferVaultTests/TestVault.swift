@@ -3,7 +3,7 @@ import CofferTestSupport
 import CofferVault
 import FoundationEssentials
 
-/// A source that gives what it was made with.
+/// A source that always returns the same credential.
 struct FixedCredential: VaultCredentialSource {
   enum Kind: Sendable {
     case key([UInt8])
@@ -29,7 +29,7 @@ extension FixedCredential {
   static let otherKey = FixedCredential(kind: .key([UInt8](repeating: 8, count: 32)))
 }
 
-/// A vault in a directory of its own, opened with a fixed key.
+/// A vault in its own temporary directory, opened with a fixed key.
 struct TestVault {
   let directory: TemporaryDirectory
   let path: String
@@ -65,7 +65,7 @@ struct TestVault {
 }
 
 extension VaultOptions {
-  /// Passphrases that cost nothing to stretch, and waits that end soon.
+  /// Options with a negligible cost for passphrases.
   static var cheap: VaultOptions {
     var options = VaultOptions()
     options.passphraseMemory = 64 << 10

@@ -5,7 +5,7 @@ import CofferVault
 import Foundation
 import Testing
 
-/// Every vector of `Tests/Vectors`: a vault, perhaps one damage to it, and what a reader must make of it.
+/// The vectors of `Tests/Vectors`: vaults, most of them damaged, and the outcome that each reader must have.
 @Suite struct VectorTests {
   struct Vector: Decodable {
     struct Edit: Decodable {
@@ -68,7 +68,7 @@ import Testing
     print("vectors: \(vectors.count)")
   }
 
-  /// What a release wrote is read for ever, and written to.
+  /// The vaults of a release stay readable and writable in every later version.
   @Test(arguments: ["format-1"])
   func vaultsOfAReleaseStayReadableAndWritable(_ folder: String) throws {
     let folder = Self.directory.appending(path: folder)
@@ -97,7 +97,7 @@ import Testing
   private static func vectors(in folder: URL) throws -> [Vector] {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .custom { path in
-      // snake_case, but for the attributes' own names.
+      // snake_case, except for the names of attributes.
       let name = path[path.count - 1].stringValue
       return CodingName(
         path.count > 1 && path[path.count - 2].stringValue == "attributes" ? name : camelCase(name))
@@ -105,7 +105,7 @@ import Testing
     return try decoder.decode([Vector].self, from: Data(contentsOf: folder.appending(path: "vectors.json")))
   }
 
-  /// Tries a vector on a copy of its vault, and gives what has opened the copy.
+  /// Checks a vector on a copy of its vault. Returns the backend of the copy.
   @discardableResult
   private func run(
     _ vector: Vector, from folder: URL = directory, in scratch: TemporaryDirectory
@@ -131,7 +131,7 @@ import Testing
       guard Self.outcomes[error.code] == vector.expect.outcome else {
         throw Mismatch(description: "expected \(vector.expect.outcome), and got \(error.code): \(error)")
       }
-      // What fails as a whole may still be read in part, but never gives another item than one stored.
+      // The vault may still be readable in part.
       return backend
     }
     let outcome = report.isRecovered ? "recovered" : "ok"
@@ -160,7 +160,7 @@ import Testing
   private func compare(
     _ item: SecretItem, _ expected: Vector.Item, value: [UInt8]?, namesCollide: Bool
   ) throws {
-    // A `Date` has 53 bits: times far from now are compared as it can hold them.
+    // A `Date` has 53 bits of precision, so times far from now are rounded before they are compared.
     func date(_ milliseconds: Int64?) -> Date? { milliseconds.map(Timestamp.date) }
     let metadata = item.metadata
     guard item.identifier == (try SecretIdentifier(service: expected.service, account: expected.account)),
@@ -168,7 +168,7 @@ import Testing
       metadata.created == date(expected.created), metadata.modified == date(expected.modified),
       metadata.expires == date(expected.expires),
       Set(metadata.attributes.keys) == Set(expected.attributes.keys),
-      // Two spellings of one text are one key to a Swift dictionary, which keeps the last.
+      // A Swift dictionary treats two spellings of one text as one key and keeps the last.
       metadata.attributes == expected.attributes || namesCollide
     else { throw Mismatch(description: "\(item) is not \(expected)") }
     try compare(value: value, expected)

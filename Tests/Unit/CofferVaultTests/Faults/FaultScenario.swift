@@ -5,11 +5,11 @@ import CofferVault
 import FoundationEssentials
 import Glibc
 
-/// A vault with a base, a tail and two key slots, one operation on it, and one fault in its way.
+/// A vault with a base, a tail and two key slots, one operation on it, and one fault during the operation.
 struct FaultScenario: CustomStringConvertible {
   enum Operation: String, CaseIterable, Sendable {
     case create, store, overwrite, remove, transaction
-    /// A store that writes the file anew because the tail is long.
+    /// A store that rewrites the file because the tail is long.
     case storeWithRewrite
     case compact, addKeySlot, replaceKeySlot, removeKeySlot, rekey
     case verify, lookup, items
@@ -26,9 +26,9 @@ struct FaultScenario: CustomStringConvertible {
   let disk: SimulatedDisk
   let vault: VaultBackend
   private(set) var fault = SimulatedDisk.Fault(call: 0, kind: .failure(0))
-  /// What the operation threw.
+  /// The error of the operation.
   private(set) var error: SecretError?
-  /// The operations that the fault met.
+  /// The calls that the fault affected.
   private(set) var faulted: [SimulatedDisk.Operation] = []
   private(set) var inodeAfterNextChange: UInt64?
   private let environment: VaultEnvironment
@@ -39,7 +39,7 @@ struct FaultScenario: CustomStringConvertible {
     let description: String
   }
 
-  /// A disk with the vault that the operation is for.
+  /// Returns a disk with the vault for the operation.
   static func start(for operation: Operation) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     if operation == .create { return disk }
@@ -55,7 +55,7 @@ struct FaultScenario: CustomStringConvertible {
     return disk
   }
 
-  /// How many calls the operation makes when nothing goes wrong.
+  /// Returns the number of calls that the operation makes without a fault.
   static func callCount(of operation: Operation, from start: SimulatedDisk, isWarm: Bool) throws -> Int {
     let scenario = FaultScenario(operation, from: start, isWarm: isWarm)
     let before = scenario.disk.calls
@@ -88,7 +88,7 @@ struct FaultScenario: CustomStringConvertible {
       environment: environment)
   }
 
-  /// The vault as another process has it.
+  /// Opens the vault like another process.
   func open() -> VaultBackend { Self.open(environment) }
 
   // MARK: Running
@@ -118,7 +118,7 @@ struct FaultScenario: CustomStringConvertible {
     case .store, .storeWithRewrite: try vault.set("new", [7, 7])
     case .overwrite: try vault.set("changed", [8, 8])
     case .remove:
-      guard try vault.remove(identifier("changed")) else { throw Failure(description: "nothing removed") }
+      guard try vault.remove(identifier("changed")) else { throw Failure(description: "nothing was removed") }
     case .transaction:
       try vault.transaction { transaction throws(SecretError) in
         func name(_ account: String) throws(SecretError) -> SecretIdentifier {
@@ -136,13 +136,13 @@ struct FaultScenario: CustomStringConvertible {
     case .rekey: try vault.rekey()
     case .verify:
       guard try vault.verify().secretCount == Self.startContent.count else {
-        throw Failure(description: "verify counts wrong")
+        throw Failure(description: "verify reports a wrong number")
       }
     case .lookup:
       for (name, value) in Self.startContent where try vault.get(name) != value {
         throw Failure(description: "\(name) is wrong or missing")
       }
-      guard try vault.get("gone") == nil else { throw Failure(description: "what is gone is back") }
+      guard try vault.get("gone") == nil else { throw Failure(description: "a removed secret is back") }
     case .items:
       guard try vault.items(inService: nil).map(\.identifier.account) == Self.startContent.keys.sorted()
       else { throw Failure(description: "the list is wrong") }
@@ -153,7 +153,7 @@ struct FaultScenario: CustomStringConvertible {
     try VaultFile(path: Self.path, environment: environment).description.keySlots
   }
 
-  /// Runs the operation with the fault at its `fault.call`th call, and then looks at everything.
+  /// Runs the operation with the fault at its call number `fault.call`, and then checks the vault.
   mutating func run(with fault: SimulatedDisk.Fault) throws {
     self.fault = fault
     var shifted = fault
@@ -165,7 +165,7 @@ struct FaultScenario: CustomStringConvertible {
     do { try checkWhatIsLeft() } catch { throw Failure(description: "\(self): \(error)") }
   }
 
-  /// What the error may be, by what the fault was.
+  /// The codes that the error may have.
   var allowedCodes: [SecretError.Code] {
     guard case .failure(let number) = fault.kind else { return [] }
     switch number {
@@ -177,12 +177,12 @@ struct FaultScenario: CustomStringConvertible {
 
   private mutating func checkWhatIsLeft() throws {
     if operation == .create { return try checkCreation() }
-    // Another process sees all or nothing of the change, and may go on: no lock was left behind.
+    // Another process sees all or nothing of the change and can continue, because no lock was left behind.
     var content = try Self.content(of: open())
     guard content == after || (error != nil && content == Self.startContent) else {
       throw Failure(description: "it holds \(content)")
     }
-    // So does this one. What it acknowledges stays, even if the power fails now.
+    // The same process can continue too. Its next change survives a power loss.
     try vault.set("next", [1])
     inodeAfterNextChange = disk.inode(of: Self.path)
     content["next"] = [1]
@@ -191,7 +191,7 @@ struct FaultScenario: CustomStringConvertible {
     try open().set("another", [2])
     content["another"] = [2]
     try expect(content, vault, "the same backend, after another's change")
-    // Nothing stays that the next rewrite does not take away.
+    // The next rewrite removes every remaining file.
     try open().compact()
     guard disk.names == [Self.path] else { throw Failure(description: "left behind: \(disk.names)") }
     try expect(content, open(), "a compacted vault")
@@ -201,7 +201,7 @@ struct FaultScenario: CustomStringConvertible {
     if error == nil || disk.names.contains(Self.path) {
       try expect([:], open(), "the new vault")
     } else {
-      // Nothing was made, and making it again works.
+      // Nothing was created, and creating it again works.
       try VaultBackend.create(
         at: Self.path, credential: FixedCredential.key.credential, label: "", options: .cheap,
         environment: environment)

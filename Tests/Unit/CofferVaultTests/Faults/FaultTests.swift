@@ -5,8 +5,8 @@ import CofferSimulation
 import Glibc
 import Testing
 
-/// Every call of every operation goes wrong once, in every way: the operation succeeds or says why it did not,
-/// nothing acknowledged is lost, and the vault goes on. With `COFFER_EXHAUSTIVE=1` in more ways yet.
+/// Every call of every operation fails in every way: the operation succeeds or reports the failure, no
+/// acknowledged change is lost, and the vault stays usable. `COFFER_EXHAUSTIVE=1` adds more ways to fail.
 @Suite(.long) struct FaultTests {
   typealias Fault = SimulatedDisk.Fault
 
@@ -15,19 +15,18 @@ import Testing
     var numbers = [ENOSPC, EIO, EACCES, EBUSY]
     if isExhaustive { numbers += [EDQUOT, EROFS, ENOMEM, EMFILE, EXDEV, EFBIG, EPERM] }
     try run(operation, isWarm: isWarm, numbers.map { .failure($0) }, repeats: [0]) { scenario in
-      // A fault that was met and not survived is reported as what it is. Where the operation had another way,
-      // it took it.
+      // An operation may succeed in another way. If it fails, it reports the fault.
       guard let error = scenario.error else { return }
       #expect(scenario.allowedCodes.contains(error.code), "\(scenario): \(error.code): \(error)")
       #expect(!error.reason.isEmpty && error.advice != nil, "\(scenario): \(error)")
     }
   }
 
-  /// The disk goes wrong at a call and stays so until the operation has ended.
+  /// The disk fails at a call and keeps failing until the operation has ended.
   @Test(arguments: FaultScenario.Operation.allCases)
   func everyCallCanFailFromThenOn(_ operation: FaultScenario.Operation) throws {
     try run(operation, isWarm: true, [.failure(EIO), .failure(ENOSPC)], repeats: [.max]) { scenario in
-      // Only letting go of the lock may fail without anyone noticing.
+      // Only failures to release the lock or to remove a file are not reported.
       if scenario.faulted.contains(where: { $0 != .unlock && $0 != .remove }) {
         #expect(scenario.error != nil, "\(scenario): it succeeded")
       }
@@ -43,7 +42,7 @@ import Testing
       [.failure(EINTR), .short(100)] + (isExhaustive ? [.short(1), .short(4095)] : []),
       repeats: isExhaustive ? [0, 3] : [3]
     ) { scenario in
-      // These are not documented to be interrupted.
+      // These calls are not documented to fail with `EINTR`.
       if case .failure = scenario.fault.kind,
         scenario.faulted.contains(where: { [.status, .rename, .remove].contains($0) })
       {
@@ -61,7 +60,7 @@ import Testing
     let calls = try FaultScenario.callCount(of: operation, from: start, isWarm: isWarm)
     #expect(calls > 2)
     if !isWarm, operation != .create, !isExhaustive {
-      // Opening is the same for every operation; one of each kind shows it.
+      // Opening is the same for every operation, so one of each kind is enough.
       guard [.store, .verify, .lookup, .rekey].contains(operation) else { return }
     }
     for call in 1...calls {
@@ -77,8 +76,7 @@ import Testing
 
   // MARK: After a failed barrier
 
-  /// The system may have thrown away what it could not write, and call it clean. A change after that goes to a
-  /// new file.
+  /// The system may have dropped the pages that it could not write and marked them clean.
   @Test func afterAFailedBarrierTheNextChangeGoesToANewFile() throws {
     let start = try FaultScenario.start(for: .store)
     let calls = try FaultScenario.callCount(of: .store, from: start, isWarm: true)
@@ -95,7 +93,7 @@ import Testing
     #expect(barriers == 2)
   }
 
-  // MARK: A file that is mounted by itself
+  // MARK: A file that is a mount point
 
   @Test func aMountedFileIsAppendedToForEver() throws {
     let start = try FaultScenario.start(for: .store)
@@ -124,13 +122,13 @@ import Testing
       #expect(try fresh.get("name \(index % 5)") == [UInt8](repeating: UInt8(index), count: index))
     }
     #expect(try fresh.verify().secretCount == FaultScenario.startContent.count + 5)
-    // And as soon as it can be replaced, it is.
+    // Once the file can be replaced, a rewrite replaces it.
     disk.refuseRename(nil)
     try fresh.compact()
     #expect(disk.inode(of: FaultScenario.path) != inode)
   }
 
-  /// A rename that fails for another reason is no reason to give up a store either.
+  /// A store succeeds although the rewrite before it fails.
   @Test(arguments: [EXDEV, EACCES, ENOSPC, EIO, EROFS])
   func aFailedRewriteFallsBackToAppending(_ number: Int32) throws {
     let start = try FaultScenario.start(for: .store)

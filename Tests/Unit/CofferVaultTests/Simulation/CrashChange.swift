@@ -3,7 +3,8 @@ import CofferTestSupport
 import CofferSimulation
 import CofferVault
 
-/// What a vault holds, as the model has it: its secrets, and which credentials open it beside the first.
+/// The model of a vault's content: its secrets, and the credentials that open it in addition to the first
+/// one.
 struct CrashContent: Equatable, CustomStringConvertible {
   var secrets: [String: [UInt8]] = [:]
   var extraSlots: Set<ExtraSlot> = []
@@ -31,19 +32,19 @@ struct CrashContent: Equatable, CustomStringConvertible {
   }
 }
 
-/// One call of a vault, by chance, and what it means to the model.
+/// One random call of a vault, and its effect on the model.
 struct CrashChange {
   let name: String
   var applied: (CrashContent) -> CrashContent = { $0 }
-  /// Whether it writes, if this is what the vault holds.
+  /// Whether the call writes to a vault with this content.
   var commits: (CrashContent) -> Bool = { _ in true }
-  /// `false`: it read what is not in any of these.
+  /// Whether the call read a value that one of these contents has.
   var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
   let run: (VaultBackend) throws -> Void
 
   private static let names = (0..<6).map { "name \($0)" }
 
-  /// A change of secrets, a compaction, or a read.
+  /// Makes a change of secrets, a compaction or a read.
   static func ofSecrets(_ random: inout SeededRandom) -> CrashChange {
     func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
     let key = names[pick(0..<names.count)]
@@ -84,21 +85,21 @@ struct CrashChange {
     }
   }
 
-  /// A change of the key slots, or of the master key.
+  /// Makes a change of the key slots or of the master key.
   static func ofSlots(
     _ content: CrashContent, _ random: inout SeededRandom, slots: @escaping () throws -> [VaultKeySlot]
   ) -> CrashChange {
     let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<2, using: &random)]
     if !content.extraSlots.contains(slot) {
       return CrashChange(
-        name: "add a slot", applied: { $0.setting(slot, isThere: true) },
+        name: "add a slot", applied: { $0.setting(slot, isPresent: true) },
         run: { try $0.addKeySlot(slot.credential.credential) })
     }
     if Bool.random(using: &random) { return CrashChange(name: "rekey", run: { try $0.rekey() }) }
     return CrashChange(
-      name: "remove a slot", applied: { $0.setting(slot, isThere: false) },
+      name: "remove a slot", applied: { $0.setting(slot, isPresent: false) },
       run: { vault in
-        // The first slot is the one of the first key.
+        // The first slot is the first key's.
         guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
           throw SecretError(.io, "The slot is not there.")
         }
@@ -106,7 +107,7 @@ struct CrashChange {
       })
   }
 
-  /// What a read has found.
+  /// The result of a read.
   private final class Found {
     var isKnown = false
     var value: [UInt8]?
@@ -120,9 +121,9 @@ extension CrashContent {
     return after
   }
 
-  fileprivate func setting(_ slot: ExtraSlot, isThere: Bool) -> CrashContent {
+  fileprivate func setting(_ slot: ExtraSlot, isPresent: Bool) -> CrashContent {
     var after = self
-    after.extraSlots = isThere ? extraSlots.union([slot]) : extraSlots.subtracting([slot])
+    after.extraSlots = isPresent ? extraSlots.union([slot]) : extraSlots.subtracting([slot])
     return after
   }
 }

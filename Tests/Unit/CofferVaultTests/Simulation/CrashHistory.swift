@@ -5,11 +5,11 @@ import CofferVault
 import FoundationEssentials
 import Glibc
 
-/// One random life of a vault on a simulated disk, with power losses in it, held against a model.
+/// One random history of a vault on a simulated disk with power losses, compared with a model.
 ///
-/// After each power loss the vault must open without a false alarm, verify, and hold exactly what was
-/// acknowledged; of the change that was under way, all or nothing. In the midst of some changes another writer
-/// makes one of its own, or is told that the vault is busy.
+/// After each power loss the vault must open without a false alarm, verify, and have exactly the acknowledged
+/// content. The change that was interrupted is there as a whole or absent. During some changes another writer
+/// makes a change, or fails because the vault is busy.
 struct CrashHistory {
   struct Failure: Error, CustomStringConvertible {
     let seed: UInt64
@@ -18,7 +18,7 @@ struct CrashHistory {
     var description: String { "seed \(seed), after \(step): \(what)" }
   }
 
-  /// Time goes on whenever somebody asks for it, so that every wait ends.
+  /// A clock that advances on each call, so that every wait ends.
   private final class Clock: @unchecked Sendable {  // each history has one thread
     private var uptime = Duration.zero
     func next() -> Duration {
@@ -33,9 +33,10 @@ struct CrashHistory {
   private var disk: SimulatedDisk
   private var environment: VaultEnvironment
   private var writers: [VaultBackend] = []
-  /// `nil`: there is no vault yet.
+  /// `nil` before the vault is created.
   private var content: Content?
-  /// What a power loss may bring back, beside the content: a change that was seen but never acknowledged.
+  /// Contents that a power loss may restore in addition to ``content``: a change was read and never
+  /// acknowledged.
   private var alternatives: [Content?] = []
 
   private static let path = "vault"
@@ -49,14 +50,14 @@ struct CrashHistory {
       fileSystem: disk, randomness: SeededRandomness(seed: seed ^ 0xA5A5, hasFixedNonces: hasFixedNonces),
       now: { Date(timeIntervalSince1970: 1_000_000_000) }, user: 0, uptime: { clock.next() },
       sleep: { _ in })
-    // A few changes are enough for the next to write the file anew.
+    // A few changes are enough to make a rewrite due.
     environment.compactionThreshold = 1000
   }
 
   private mutating func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
 
   private var sources: [any VaultCredentialSource] {
-    // Each further slot may or may not have been there when the power failed.
+    // Each further slot may exist or not after a power loss.
     [FixedCredential.key] + Content.ExtraSlot.allCases.map(\.credential)
   }
 
@@ -69,12 +70,13 @@ struct CrashHistory {
 
   private func open() -> VaultBackend {
     var options = Self.options
-    // Half of the histories have a watermark, which must never call a vault old that has only lost power.
+    // Half of the histories have a watermark, which must never report a rollback after a power loss alone.
     if seed % 2 == 0 { options.watermarkDirectory = "state" }
     return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
   }
 
-  /// Lives through `steps` changes, about a third of which meet a power loss. Gives how many losses there were.
+  /// Makes `steps` changes, about a third of which are interrupted by a power loss. Returns the number of
+  /// power losses.
   mutating func run(steps: Int) throws -> Int {
     var losses = 0
     for _ in 0..<steps {
@@ -88,7 +90,7 @@ struct CrashHistory {
         if let error = step.error {
           throw Failure(seed: seed, step: step.name, what: "it failed with the power on: \(error)")
         }
-        // Which of two writers came first, only the vault can tell.
+        // Only the vault shows which of two writers came first.
         if let first = step.possible.first, step.possible.contains(where: { $0 != first }) {
           content = try read(oneOf: step.possible, step.name)
         }
@@ -105,8 +107,8 @@ struct CrashHistory {
     return losses
   }
 
-  /// The process is killed, and the system is not. The next one sees what is in the system's cache; until it
-  /// has made a change of its own, a power loss may still undo what was not acknowledged.
+  /// Simulates a kill of the process. The next process sees the system's cache. Until it has made a change, a
+  /// power loss may undo what was not acknowledged.
   private mutating func goOnAfterKill(possible: [Content?], _ step: String) throws {
     disk.killProcess()
     writers = []
@@ -116,7 +118,7 @@ struct CrashHistory {
 
   private struct Step {
     let name: String
-    /// What the vault may hold if the power fails from now on.
+    /// The contents that the vault may have if the power fails from now on.
     let possible: [Content?]
     let error: (any Error)?
   }
@@ -142,44 +144,44 @@ struct CrashHistory {
       pick(0..<16) > 0
       ? CrashChange.ofSecrets(&random)
       : CrashChange.ofSlots(before, &random) { try VaultBackend.slots(Self.path, environment) }
-    let meanwhile = pick(0..<3) == 0 ? interruption(of: writer) : nil
+    let concurrent = pick(0..<3) == 0 ? interruption(of: writer) : nil
     let error = attempt { try change.run(writer) }
     disk.interrupt(atCall: nil)
     let hasSucceeded = error == nil
-    let name = meanwhile.map { "\(change.name), with \($0.change.name) meanwhile" } ?? change.name
+    let name = concurrent.map { "\(change.name), with \($0.change.name) at the same time" } ?? change.name
     let other: Interruption.Answer
-    do { other = try meanwhile?.counts(isPowerOn: !disk.isDead) ?? .no } catch {
+    do { other = try concurrent?.counts(isPowerOn: !disk.isDead) ?? .no } catch {
       throw Failure(seed: seed, step: name, what: "the other writer failed with the power on: \(error)")
     }
-    // The other writer's change came before this one or after it.
+    // The other writer's change may come before or after this one.
     var possible: [Content] = []
     var isOn = [before]
     if other != .yes {
       possible += hasSucceeded ? [change.applied(before)] : [before, change.applied(before)]
     }
-    if other != .no, let interrupting = meanwhile?.change {
+    if other != .no, let interrupting = concurrent?.change {
       let first = interrupting.applied(before)
       let isInterruptionOn = [before, change.applied(before)]
       possible += [change.applied(first), interrupting.applied(change.applied(before))]
       if !hasSucceeded { possible.append(first) }
       isOn.append(first)
       guard interrupting.isRight(isInterruptionOn) else {
-        throw Failure(seed: seed, step: name, what: "the other writer read what was not there")
+        throw Failure(seed: seed, step: name, what: "the other writer read a value that was not there")
       }
       if other == .yes, isInterruptionOn.allSatisfy(interrupting.commits) { alternatives = [] }
     }
     guard change.isRight(isOn) else {
-      throw Failure(seed: seed, step: name, what: "it read what was not there")
+      throw Failure(seed: seed, step: name, what: "it read a value that was not there")
     }
     if hasSucceeded {
       content = possible[0]
-      // Acknowledged is acknowledged, with all that it was made upon.
+      // An acknowledged change is durable, with every change before it.
       if isOn.allSatisfy(change.commits) { alternatives = [] }
     }
     return Step(name: name, possible: possible, error: error)
   }
 
-  /// Has another writer make a change in the midst of the next one.
+  /// Makes another writer change the vault during the next change.
   private mutating func interruption(of writer: VaultBackend) -> Interruption {
     let others = writers.filter { $0 !== writer }
     let other = pick(0..<4) == 0 ? open() : others.first ?? open()
@@ -201,7 +203,7 @@ struct CrashHistory {
 
     func run() { outcome = Result { try change.run(vault) } }
 
-    /// Whether what it did is there: it may have come too late, and it may have been refused.
+    /// Whether the change is in the vault. It may have come too late, and it may have been refused.
     func counts(isPowerOn: Bool) throws -> Answer {
       do {
         guard let outcome else { return .no }
@@ -216,7 +218,7 @@ struct CrashHistory {
     }
   }
 
-  /// What went wrong, if anything did: with the power on, nothing may.
+  /// Returns the error of `body`, if any. There must be none with the power on.
   private func attempt(_ body: () throws -> Void) -> (any Error)? {
     do {
       try body()
@@ -226,7 +228,7 @@ struct CrashHistory {
     }
   }
 
-  /// What the vault holds now, which must be one of these.
+  /// Returns the content of the vault, which must be one of `possible`.
   private func read(oneOf possible: [Content?], _ step: String) throws -> Content? {
     let found: Content?
     do { found = try read() } catch {
@@ -240,9 +242,9 @@ struct CrashHistory {
     return found
   }
 
-  /// Ends the world, looks at what is left, and goes on with it.
+  /// Simulates a power loss, checks the vault, and continues with it.
   private mutating func check(possible: [Content?], _ step: String) throws {
-    // Up to two further losses, while the first look itself is under way.
+    // Up to two further losses, some of them during the first read.
     for _ in 0..<(1 + pick(0..<2)) {
       disk = disk.afterPowerLoss(&random)
       environment.fileSystem = disk

@@ -4,8 +4,8 @@ import CofferVault
 import FoundationEssentials
 import Testing
 
-/// Power losses at every point of a vault's life. `COFFER_CRASH_HISTORIES` sets how many histories are
-/// tried, and `COFFER_CRASH_SEED` where they begin; both are printed.
+/// Power losses at random points of random histories. `COFFER_CRASH_HISTORIES` is the number of histories,
+/// and `COFFER_CRASH_SEED` the first seed. Both are printed.
 @Suite(.long) struct CrashTests {
   static let histories = environmentNumber("COFFER_CRASH_HISTORIES") ?? 600
   static let seed = environmentNumber("COFFER_CRASH_SEED") ?? 1
@@ -26,8 +26,7 @@ import Testing
     #expect(try history.run(steps: 12) > 0)
   }
 
-  /// Wherever a writer is killed while it puts a new file in place, what the next one acknowledges outlives a power
-  /// loss.
+  /// A writer is killed at each call while it replaces the file. The changes of the next writer are durable.
   @Test func changesAcknowledgedAfterAKillSurviveAPowerLoss() throws {
     func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
       VaultEnvironment(
@@ -60,7 +59,7 @@ import Testing
     #expect(kills > 10)
   }
 
-  /// The simulation must notice what it is there to notice.
+  /// The simulation detects the failures that it is made for.
   @Test(arguments: [
     SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier, .promptSlotBarrier,
     .exclusion,
@@ -85,10 +84,10 @@ import Testing
   }
 }
 
-/// Whether everything is to be tried that there is time for only now and then.
+/// Whether tests try everything instead of a sample.
 let isExhaustive = environmentNumber("COFFER_EXHAUSTIVE") == 1
 
-/// A number given from outside to make a test longer.
+/// The number in an environment variable, or `nil`.
 func environmentNumber(_ name: String) -> Int? {
   ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
 }

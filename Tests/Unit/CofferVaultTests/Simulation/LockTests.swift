@@ -7,11 +7,11 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// What one writer may do while another is at work, step by step on a simulated disk.
+/// Two writers on a simulated disk, step by step.
 @Suite struct LockTests {
   private let disk = SimulatedDisk()
 
-  /// `sleep` is called with the time a waiting writer has slept so far.
+  /// `sleep` is called while a writer waits for the lock.
   private func environment(sleep: @escaping @Sendable () -> Void = {}) -> VaultEnvironment {
     let clock = Clock()
     return VaultEnvironment(
@@ -26,7 +26,7 @@ import Testing
     var uptime = Duration.zero
   }
 
-  /// What a test keeps open, to keep a file locked.
+  /// Keeps a file open and locked.
   private final class Held: @unchecked Sendable {  // each test has one thread
     var file: (any File)?
   }
@@ -53,7 +53,7 @@ import Testing
     try open(environment()).set("a", [1])
   }
 
-  /// What stands beyond the end may be a writer's that is not done yet.
+  /// Bytes after the end may belong to a commit in progress.
   @Test func aWaitingWriterChangesNothing() throws {
     let writer = try locked(writing: [UInt8](repeating: 0xAA, count: 500))
     let before = disk.content(of: "vault")
@@ -65,7 +65,7 @@ import Testing
     #expect(try open(environment()).verify().unacknowledgedBytes == 0)
   }
 
-  /// A file that took the vault's place while a writer waited is another file, with a lock of its own.
+  /// A file that replaced the vault while a writer waited has its own lock.
   @Test func theLockOfAReplacedFileDoesNotCount() throws {
     let (first, second) = (Held(), Held())
     first.file = try locked()
@@ -78,7 +78,7 @@ import Testing
         do {
           try file.unlock()
           try other.compact()
-          // A third writer is at work in the new file.
+          // A third writer locks the new file.
           second.file = try disk.locate("vault").directory.open("vault", writable: true)
           guard try second.file?.tryLock(exclusive: true) == true else { throw FileSystemError(EBUSY) }
         } catch { Issue.record(error) }
@@ -92,8 +92,7 @@ import Testing
     #expect(try open(environment()).get("a") == [3])
   }
 
-  /// A reader that waits for a file, and finds another in its place, reads that: the one it waited for is older, and
-  /// older than what is remembered of the vault by then.
+  /// The file that the reader waited for was replaced, so its state is older than the newest one.
   @Test func aReaderThatWaitedReadsTheCurrentFile() throws {
     let first = Held()
     first.file = try locked()
@@ -113,7 +112,7 @@ import Testing
     #expect(try found.checkpoint == open(environment()).verify().checkpoint)
   }
 
-  /// Nobody else may write from before the slots are read until the change is durable.
+  /// No other process can write from the first read of the commit slots until the change is durable.
   @Test func theLockIsHeldDuringAWholeTransaction() throws {
     let vault = open(environment())
     try vault.transaction { transaction throws(SecretError) in

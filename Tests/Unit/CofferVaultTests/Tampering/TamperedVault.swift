@@ -6,11 +6,11 @@ import CofferSimulation
 import CofferVault
 import FoundationEssentials
 
-/// A vault's whole life as a list of files, and the judge of anything made of them.
+/// The files of a vault after each of its changes, and the check of any file made from them.
 struct TamperedVault: Sendable {
   typealias Content = [String: [UInt8]]
 
-  /// The file after one change, and what it holds.
+  /// The file after one change, and its content.
   struct Generation: Sendable {
     let bytes: [UInt8]
     let checkpoint: String
@@ -19,14 +19,14 @@ struct TamperedVault: Sendable {
 
   enum Shape: CaseIterable, Sendable {
     case tailOnly, baseOnly, baseAndTail
-    /// Written anew twice, with changes in between.
+    /// Rewritten twice with changes in between.
     case twoGenerations
-    /// Some 30 secrets with long labels: three blocks.
+    /// 30 secrets with long labels, in three blocks.
     case manyBlocks
   }
 
   enum Outcome: Equatable, CustomStringConvertible {
-    /// It verifies as the state of this checkpoint, with exactly that state's secrets.
+    /// The file verifies as the state of this checkpoint and has exactly the secrets of that state.
     case state(String, isRecovered: Bool)
     case refused(SecretError.Code)
 
@@ -44,7 +44,7 @@ struct TamperedVault: Sendable {
   var current: Generation { generations[generations.count - 1] }
   var previous: Generation { generations[generations.count - 2] }
 
-  /// The outcomes that the specification has for a file that is not what it should be.
+  /// The outcomes that the specification allows for a changed file.
   static let refusals: Set<SecretError.Code> = [
     .tampered, .notAVault, .unsupportedVersion, .wrongKey, .costLimitExceeded,
   ]
@@ -143,9 +143,9 @@ struct TamperedVault: Sendable {
 
   // MARK: Judging
 
-  /// What a reader makes of `bytes`. Throws where it is an outcome that the specification does not have, or
-  /// where anything read from it is not what the state that it verifies as holds. What does not verify may be
-  /// read in part, as the current state or, where so much was changed that its slot may be gone, the one before.
+  /// Returns a reader's outcome for `bytes`. Throws if the specification does not allow the outcome, or if
+  /// anything that is read differs from the state that the file verifies as. A file that does not verify may
+  /// be readable in part, as the current state or, if its commit slot may be damaged, as the one before.
   func outcome(of bytes: [UInt8], mayBeRecovered: Bool = false) throws -> Outcome {
     let environment = Self.environment(try Self.disk(bytes))
     let vault = Self.open(environment)
@@ -159,7 +159,7 @@ struct TamperedVault: Sendable {
       return .refused(error.code)
     }
     guard let state = generations.first(where: { $0.checkpoint == report.checkpoint }) else {
-      throw Wrong(description: "it verifies as a state that never was: \(report.checkpoint)")
+      throw Wrong(description: "it verifies as a state that never existed: \(report.checkpoint)")
     }
     let items = try vault.items(inService: nil).map(\.identifier.account)
     guard Set(items) == Set(state.content.keys), items.count == report.secretCount else {
@@ -171,7 +171,7 @@ struct TamperedVault: Sendable {
     return .state(report.checkpoint, isRecovered: report.isRecovered)
   }
 
-  /// What does not verify may still be read in part: each read says what is wrong, or is right.
+  /// A file that does not verify may be readable in part: each read throws or is right.
   private func checkPartialReads(_ vault: VaultBackend, as state: Generation) throws {
     for name in Set(generations.flatMap(\.content.keys)) {
       do {
@@ -191,7 +191,7 @@ struct TamperedVault: Sendable {
     }
   }
 
-  /// What somebody who has the current state in memory makes of `bytes` in its place.
+  /// Returns the error of a process that has read the current state, if `bytes` then replace the file.
   func outcomeForWhoSawTheCurrentState(_ bytes: [UInt8]) throws -> SecretError.Code? {
     let disk = try Self.disk(current.bytes)
     let vault = Self.open(Self.environment(disk))
@@ -207,11 +207,11 @@ struct TamperedVault: Sendable {
   }
 }
 
-/// Where the parts of a vault's file are.
+/// The ranges of the parts of a vault's file.
 struct VaultAnatomy {
   let headerLength: Int
   let slots: [Range<Int>]
-  /// Which commit slot counts.
+  /// The index of the current commit slot.
   let currentSlot: Int
   private(set) var values: [Range<Int>] = []
   private(set) var blocks: [Range<Int>] = []
@@ -253,7 +253,7 @@ struct VaultAnatomy {
     }
   }
 
-  /// `bytes` with two of its parts in each other's place.
+  /// Returns `bytes` with two parts exchanged.
   static func exchange(_ one: Range<Int>, _ other: Range<Int>, in bytes: [UInt8]) -> [UInt8] {
     let (first, second) = one.lowerBound < other.lowerBound ? (one, other) : (other, one)
     return Array(bytes[..<first.lowerBound]) + bytes[second]

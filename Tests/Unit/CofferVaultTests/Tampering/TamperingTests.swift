@@ -3,13 +3,13 @@ import CofferVaultFormat
 import CofferTestSupport
 import Testing
 
-/// A vault's file, changed in every way that is easy to think of: each is refused, or read as a state that
-/// was once acknowledged and reported as what it is. `COFFER_EXHAUSTIVE=1` leaves nothing out.
+/// A vault's file with every simple kind of change: each is refused, or read as a state that was acknowledged
+/// and is reported as what it is. `COFFER_EXHAUSTIVE=1` tries every case instead of a sample.
 @Suite(.long) struct TamperingTests {
   private static let small: [TamperedVault.Shape] = [.tailOnly, .baseOnly, .baseAndTail, .twoGenerations]
 
-  /// One change to a valid file leaves the current state, or what a damaged commit slot leaves: the state one
-  /// commit earlier, and it is said.
+  /// Expects that `bytes` are refused, have the current state, or have the state one commit earlier and are
+  /// reported as recovered.
   private func judge(_ vault: TamperedVault, _ bytes: [UInt8], _ what: @autoclosure () -> String) {
     do {
       switch try vault.outcome(of: bytes) {
@@ -30,7 +30,7 @@ import Testing
     var count = 0
     for offset in whole.indices {
       let bits = isExhaustive ? Array(0..<8) : [offset % 8]
-      // Padding and the inside of a seal are alike everywhere: the ordinary run takes a sample of some.
+      // All bytes of padding and of a seal are alike, so a sample is enough.
       let isLikeOthers = offset > 512 && offset < anatomy.slots[1].upperBound
       if !isExhaustive,
         shape == .baseAndTail ? isLikeOthers && offset % 5 != 0 : isLikeOthers || offset % 7 != 0
@@ -48,7 +48,7 @@ import Testing
         }
         let expected: TamperedVault.Outcome?
         if anatomy.slots[anatomy.currentSlot].contains(offset), vault.current.bytes != vault.previous.bytes {
-          // Both slots of a new file say the same.
+          // Both slots of a new file hold the same state.
           let isNew = anatomy.frames.isEmpty
           expected = .state(
             isNew ? vault.current.checkpoint : vault.previous.checkpoint, isRecovered: true)
@@ -105,7 +105,7 @@ import Testing
     let current = TamperedVault.Outcome.state(vault.current.checkpoint, isRecovered: false)
     #expect(try vault.outcome(of: whole + [0]) == current)
     #expect(try vault.outcome(of: whole + whole) == current)
-    // Not even frames that were authentic once.
+    // Frames that were authentic once are ignored too.
     for frame in anatomy.frames { #expect(try vault.outcome(of: whole + whole[frame]) == current) }
   }
 
@@ -127,7 +127,7 @@ import Testing
           count += 1
           let exchanged = VaultAnatomy.exchange(one, other, in: whole)
           #expect(try vault.outcome(of: exchanged) == .refused(.tampered), "\(kind) \(one) and \(other)")
-          // And one in the place of both.
+          // One part in the place of both.
           guard one.count == other.count else { continue }
           var copied = whole
           copied.replaceSubrange(other, with: whole[one])
@@ -142,7 +142,7 @@ import Testing
     #expect(count > 0)
   }
 
-  /// Frames left out or repeated, from every place.
+  /// Every frame is left out once and repeated once.
   @Test(arguments: [TamperedVault.Shape.tailOnly, .baseAndTail])
   func missingAndRepeatedFramesAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
@@ -151,7 +151,7 @@ import Testing
       var bytes = whole
       bytes.removeSubrange(frame)
       #expect(try vault.outcome(of: bytes) == .refused(.tampered))
-      // Of the same length as before, so that the end is where it was.
+      // Padded to the same length, so that the end is the same.
       #expect(
         try vault.outcome(of: bytes + [UInt8](repeating: 0, count: frame.count)) == .refused(.tampered))
       bytes = whole
@@ -160,9 +160,9 @@ import Testing
     }
   }
 
-  // MARK: Parts of other times and other vaults
+  // MARK: Parts of older files and of other vaults
 
-  /// Header, slots, base and tail of each generation in the current file, alone and together.
+  /// Header, slots, base and tail of each older file in the current one, separately and together.
   @Test(arguments: Self.small) func partsOfOlderFilesAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     for (number, generation) in vault.generations.dropLast().enumerated() {
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  /// The same key and the same passphrase slots, and yet another vault.
+  /// Another vault with the same key.
   @Test(arguments: Self.small) func partsOfAnotherVaultAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let other = try TamperedVault(shape)
@@ -188,11 +188,11 @@ import Testing
       ("header", 0..<page), ("slot 0", page..<2 * page), ("slot 1", 2 * page..<3 * page),
       ("body", 3 * page..<min(donor.count, whole.count)),
     ]
-    // Each choice of parts but none and all: all is an older file as a whole.
+    // Every choice of parts except none and all.
     for choice in 1..<15 {
       var bytes = whole
       var names: [String] = []
-      // Header, body and a slot are all that another vault needs to be a vault.
+      // Header, body and one slot of another vault are a whole vault.
       let isWholeOther = isOther && choice & 0b0001 != 0 && choice & 0b0110 != 0
       if isWholeOther, choice & 0b1000 != 0 || donor.count < 3 * page + 1024 { continue }
       for (index, (name, range)) in parts.enumerated() where choice & 1 << index != 0 {
@@ -202,10 +202,10 @@ import Testing
       do {
         let outcome = try vault.outcome(of: bytes, mayBeRecovered: true)
         guard case .state(let checkpoint, let isRecovered) = outcome else { continue }
-        // Both commit slots of an earlier moment of the same file: an older state, whole and authentic. Who
-        // saw a later one says so; nobody else can.
+        // Both older commit slots of the same file are an older authentic state. Only a process that read a
+        // later one detects it.
         let isOlder = choice & 0b0110 == 0b0110
-        // One slot that does not fit: the other counts.
+        // If one slot does not fit, the other one counts.
         #expect(
           checkpoint == vault.current.checkpoint || isOlder || isRecovered
             || bytes == vault.previous.bytes
@@ -213,7 +213,7 @@ import Testing
           "\(what), \(names): \(outcome)")
         if checkpoint != vault.current.checkpoint {
           let code = try vault.outcomeForWhoSawTheCurrentState(bytes)
-          // It says so, or goes on to read the state it knows, if what that takes is still there.
+          // It detects the change, or it still reads the state that it knows.
           #expect(code == .rolledBack || code == nil, "\(what), \(names): \(outcome)")
         }
       } catch { Issue.record("\(what), \(names): \(error)") }
