@@ -22,12 +22,8 @@ enum BusAddress {
     }
     guard status.st_uid == geteuid() else {
       throw .error(
-        SecretError(
-          .denied,
-          "The session bus at \(path) belongs to another user.",
-          advice: "Set XDG_RUNTIME_DIR to a directory of this user."
-        )
-      )
+        .denied, "The session bus at \(path) belongs to another user.",
+        advice: "Set XDG_RUNTIME_DIR to a directory of this user.")
     }
     return BusConnection.address(ofSocket: path)
   }
@@ -41,24 +37,16 @@ enum BusAddress {
     let address = addresses.joined(separator: ";")
     guard !address.utf8.contains(0), BusConnection.supports(address) else {
       throw .error(
-        SecretError(
-          .configuration,
-          "DBUS_SESSION_BUS_ADDRESS is not a valid D-Bus address.",
-          advice: "Correct the variable, or unset it."
-        )
-      )
+        .configuration, "DBUS_SESSION_BUS_ADDRESS is not a valid D-Bus address.",
+        advice: "Correct the variable, or unset it.")
     }
     return address
   }
 
   private static func missing(_ reason: String) -> ServiceFailure {
     .error(
-      SecretError(
-        .unavailable,
-        "There is no session bus: \(reason).",
-        advice: "Log in to a desktop session, or use a vault."
-      )
-    )
+      .unavailable, "There is no session bus: \(reason).",
+      advice: "Log in to a desktop session, or use a vault.")
   }
 }
 #endif

@@ -52,10 +52,8 @@ enum ItemAttributes {
       guard let date else { continue }
       if date.timeIntervalSince1970 < -62_135_596_800 || date.timeIntervalSince1970 >= 253_402_300_800 {
         throw SecretError(
-          .invalidMetadata,
-          "A date in the metadata is before the year 1 or after the year 9999.",
-          advice: "Correct the date."
-        )
+          .invalidMetadata, "A date in the metadata is before the year 1 or after the year 9999.",
+          advice: "Correct the date.")
       }
     }
   }
@@ -63,9 +61,7 @@ enum ItemAttributes {
   /// Returns the attributes of an item with `metadata`. The schema and the creation time in `existing` are
   /// kept.
   static func attributes(
-    _ identifier: SecretIdentifier,
-    _ metadata: SecretMetadata?,
-    over existing: [String: String]?
+    _ identifier: SecretIdentifier, _ metadata: SecretMetadata?, over existing: [String: String]?
   ) -> [String: String] {
     var result = query(identifier)
     result[schema] = existing.map { $0[schema] } ?? genericSchema
@@ -98,10 +94,7 @@ enum ItemAttributes {
   /// Returns the metadata in an item's attributes and properties. `created` and `modified` are in whole
   /// seconds since 1970, and 0 means that the time is not known.
   static func metadata(
-    _ identifier: SecretIdentifier,
-    _ attributes: [String: String],
-    label: String?,
-    created: UInt64?,
+    _ identifier: SecretIdentifier, _ attributes: [String: String], label: String?, created: UInt64?,
     modified: UInt64?
   ) -> SecretMetadata {
     var metadata = SecretMetadata()

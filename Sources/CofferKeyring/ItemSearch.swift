@@ -67,12 +67,8 @@ struct ItemSearch {
       else { return }
       let modified = properties["Modified"]?.unsigned
       let metadata = ItemAttributes.metadata(
-        identifier,
-        attributes,
-        label: properties["Label"]?.string,
-        created: properties["Created"]?.unsigned,
-        modified: modified
-      )
+        identifier, attributes, label: properties["Label"]?.string,
+        created: properties["Created"]?.unsigned, modified: modified)
       candidates.append((identifier, Candidate(path: item, modified: modified ?? 0, metadata: metadata)))
     }
     return Dictionary(candidates, uniquingKeysWith: max)
@@ -163,22 +159,16 @@ struct ItemSearch {
       if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }
     }
     throw .error(
-      SecretError(
-        .configuration,
-        "The keyring has no collection with the alias or label “\(name)”.",
-        advice: "Name an existing collection, or none to use the default collection."
-      )
-    )
+      .configuration, "The keyring has no collection with the alias or label “\(name)”.",
+      advice: "Name an existing collection, or none to use the default collection.")
   }
 
   private func createDefaultCollection() throws(ServiceFailure) -> String {
     let created = try service.createCollection(label: "Default keyring", alias: "default")
-    let refusal = SecretError(
-      .locked,
-      "There is no default keyring, and prompts for a new keyring's password are not allowed.",
-      advice: "Create a keyring in the desktop session, or use a vault."
-    )
-    let result = try prompter.complete(created.prompt, of: service, refusal: .error(refusal))
+    let refusal = ServiceFailure.error(
+      .locked, "There is no default keyring, and prompts for a new keyring's password are not allowed.",
+      advice: "Create a keyring in the desktop session, or use a vault.")
+    let result = try prompter.complete(created.prompt, of: service, refusal: refusal)
     guard let path = result?.string ?? created.collection, path != "/" else { throw .malformed }
     return path
   }

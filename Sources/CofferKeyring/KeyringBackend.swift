@@ -147,22 +147,15 @@ public final class KeyringBackend: ObservableSecretBackend {
       do throws(ServiceFailure) { return try body() } catch  where error.isNoSuchObject || error.isLocked {}
     }
     throw .error(
-      SecretError(
-        .conflict,
-        "Other programs changed the secret during each of four attempts.",
-        advice: "Try again."
-      )
-    )
+      .conflict, "Other programs changed the secret during each of four attempts.",
+      advice: "Try again.")
   }
 
   // MARK: Items
 
   private func update(
-    _ item: String,
-    _ value: borrowing SecretBytes,
-    _ identifier: SecretIdentifier,
-    _ metadata: SecretMetadata?,
-    _ search: ItemSearch
+    _ item: String, _ value: borrowing SecretBytes, _ identifier: SecretIdentifier,
+    _ metadata: SecretMetadata?, _ search: ItemSearch
   ) throws(ServiceFailure) {
     // The value is set last: if an earlier call fails, the item still has the old value.
     if let metadata {
@@ -188,9 +181,7 @@ public final class KeyringBackend: ObservableSecretBackend {
   }
 
   private func create(
-    _ value: borrowing SecretBytes,
-    _ identifier: SecretIdentifier,
-    _ metadata: SecretMetadata?,
+    _ value: borrowing SecretBytes, _ identifier: SecretIdentifier, _ metadata: SecretMetadata?,
     _ search: ItemSearch
   ) throws(ServiceFailure) {
     let collection = try search.collectionForStoring()
@@ -201,11 +192,8 @@ public final class KeyringBackend: ObservableSecretBackend {
         return try update(item, value, identifier, metadata, search)
       }
       let prompt = try search.session.createItem(
-        in: collection,
-        label: ItemAttributes.label(identifier, metadata),
-        attributes: ItemAttributes.attributes(identifier, metadata, over: nil),
-        value
-      )
+        in: collection, label: ItemAttributes.label(identifier, metadata),
+        attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value)
       try prompter.complete(prompt, of: search.service)
     }
   }

@@ -36,10 +36,7 @@ extension KeyringBackend {
   /// Returns the status of the session bus that `environment` names, and of its Secret Service.
   ///
   /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.
-  public static func probe(
-    environment: [String: String],
-    timeout: Duration = .seconds(5)
-  ) -> KeyringStatus {
+  public static func probe(environment: [String: String], timeout: Duration = .seconds(5)) -> KeyringStatus {
     var status = KeyringStatus()
     status.mayPrompt = KeyringOptions(environment: environment).mayPrompt
     do throws(ServiceFailure) {
@@ -51,9 +48,7 @@ extension KeyringBackend {
   }
 
   private static func probe(
-    _ environment: [String: String],
-    _ deadline: Deadline,
-    _ status: inout KeyringStatus
+    _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
     let address = try BusAddress.find(in: environment)
     status.busAddress = address

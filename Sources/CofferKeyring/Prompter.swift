@@ -23,9 +23,7 @@ final class Prompter: Sendable {
   /// prompts are not allowed.
   @discardableResult
   func complete(
-    _ prompt: String?,
-    of service: SecretServiceProxy,
-    refusal: ServiceFailure = .locked
+    _ prompt: String?, of service: SecretServiceProxy, refusal: ServiceFailure = .locked
   ) throws(ServiceFailure) -> Variant? {
     guard let prompt else { return nil }
     guard mayPrompt else {
@@ -44,18 +42,13 @@ final class Prompter: Sendable {
   }
 
   private func result(
-    of prompt: String,
-    of service: SecretServiceProxy,
-    on context: EventContext
+    of prompt: String, of service: SecretServiceProxy, on context: EventContext
   ) throws(ServiceFailure) -> Variant {
     let outcome = Outcome()
     let cancellation = cancellations.load(ordering: .relaxed)
     let completion = SignalSubscription(
-      service.bus,
-      sender: service.name,
-      interface: SecretServiceProxy.Interface.prompt.rawValue,
-      member: "Completed",
-      path: prompt
+      service.bus, sender: service.name, interface: SecretServiceProxy.Interface.prompt.rawValue,
+      member: "Completed", path: prompt
     ) { signal in
       guard let isDismissed = signal.arguments[0]?.boolean, let result = signal.arguments[1]?.unboxed else {
         return
@@ -89,25 +82,17 @@ final class Prompter: Sendable {
   }
 
   private static let dismissed = ServiceFailure.error(
-    SecretError(
-      .promptDismissed,
-      "The keyring's prompt was dismissed.",
-      advice: "Try again, and enter the keyring's password."
-    )
-  )
+    .promptDismissed, "The keyring's prompt was dismissed.",
+    advice: "Try again, and enter the keyring's password.")
 
   private static let serviceGone = ServiceFailure.error(
-    SecretError(.unavailable, "The keyring stopped while it showed a prompt.", advice: "Try again.")
-  )
+    .unavailable, "The keyring stopped while it showed a prompt.",
+    advice: "Try again.")
 
   private static func unanswered(_ timeout: Duration) -> ServiceFailure {
     .error(
-      SecretError(
-        .timedOut,
-        "The keyring's prompt was not answered within \(timeout).",
-        advice: "Unlock the keyring, then try again."
-      )
-    )
+      .timedOut, "The keyring's prompt was not answered within \(timeout).",
+      advice: "Unlock the keyring, then try again.")
   }
 }
 #endif

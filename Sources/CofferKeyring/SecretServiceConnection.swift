@@ -79,12 +79,8 @@ final class SecretServiceConnection: Sendable {
       throw .timedOut(timeout)
     } catch {
       throw .error(
-        SecretError(
-          .unavailable,
-          "No Secret Service runs on the session bus, and the bus could not start one.",
-          advice: "Install and start gnome-keyring, or use a vault."
-        )
-      )
+        .unavailable, "No Secret Service runs on the session bus, and the bus could not start one.",
+        advice: "Install and start gnome-keyring, or use a vault.")
     }
     guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped while it started") }
     return owner

@@ -25,10 +25,7 @@ struct SecretServiceProxy: Sendable {
   let timeout: Duration
 
   func call(
-    _ path: String,
-    _ interface: Interface,
-    _ method: String,
-    _ arguments: [Variant] = []
+    _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant] = []
   ) throws(ServiceFailure) -> Variant {
     try bus.call(name, path: path, interface.rawValue, method, arguments, timeout: timeout)
   }
@@ -91,8 +88,7 @@ struct SecretServiceProxy: Sendable {
 
   /// Creates a collection. Returns its path, or the prompt that creates it.
   func createCollection(
-    label: String,
-    alias: String
+    label: String, alias: String
   ) throws(ServiceFailure) -> (collection: String?, prompt: String?) {
     let properties = Variant.properties([("\(Interface.collection.rawValue).Label", .string(label))])
     let answer = try call(Self.path, .service, "CreateCollection", [properties, .string(alias)])

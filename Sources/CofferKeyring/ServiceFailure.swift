@@ -19,12 +19,12 @@ enum ServiceFailure: Error {
   case error(SecretError)
 
   static let locked = error(
-    SecretError(
-      .locked,
-      "The keyring is locked, and prompts are not allowed.",
-      advice: "Unlock the keyring in the desktop session, or allow prompts."
-    )
-  )
+    .locked, "The keyring is locked, and prompts are not allowed.",
+    advice: "Unlock the keyring in the desktop session, or allow prompts.")
+
+  static func error(_ code: SecretError.Code, _ reason: String, advice: String) -> ServiceFailure {
+    .error(SecretError(code, reason, advice: advice))
+  }
 
   /// Whether the object does not exist, for example because another program removed the item.
   var isNoSuchObject: Bool {
@@ -47,48 +47,34 @@ enum ServiceFailure: Error {
     case .error(let error): error
     case .lost(let reason):
       SecretError(
-        .unavailable,
-        "The keyring cannot be reached: \(reason).",
-        advice: "Log in to the desktop session again, or start gnome-keyring-daemon."
-      )
+        .unavailable, "The keyring cannot be reached: \(reason).",
+        advice: "Log in to the desktop session again, or start gnome-keyring-daemon.")
     case .timedOut(let timeout):
       SecretError(
-        .timedOut,
-        "The keyring did not answer within \(timeout).",
-        advice: "Try again, or restart the keyring's daemon."
-      )
+        .timedOut, "The keyring did not answer within \(timeout).",
+        advice: "Try again, or restart the keyring's daemon.")
     case .malformed:
       SecretError(
-        .io,
-        "The keyring's answer does not follow the Secret Service protocol.",
-        advice: "Check which program provides org.freedesktop.secrets on the session bus."
-      )
+        .io, "The keyring's answer does not follow the Secret Service protocol.",
+        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
     case .failed(let reason):
       SecretError(
-        .unavailable,
-        "The keyring cannot be reached: \(reason).",
-        advice: "Check DBUS_SESSION_BUS_ADDRESS, and that the session bus is running."
-      )
+        .unavailable, "The keyring cannot be reached: \(reason).",
+        advice: "Check DBUS_SESSION_BUS_ADDRESS, and that the session bus is running.")
     case .remote("org.freedesktop.Secret.Error.IsLocked"):
       SecretError(.locked, "The keyring is locked.", advice: "Unlock it, then try again.")
     case .remote("org.freedesktop.DBus.Error.AccessDenied"):
       SecretError(
-        .denied,
-        "The session bus does not let this program use the keyring.",
-        advice: "Check the policy of the bus, or the permissions of the sandbox."
-      )
+        .denied, "The session bus does not let this program use the keyring.",
+        advice: "Check the policy of the bus, or the permissions of the sandbox.")
     case .remote("org.freedesktop.DBus.Error.LimitsExceeded"):
       SecretError(
-        .tooLarge,
-        "The message exceeds the session bus's size limit.",
-        advice: "Store the data in an encrypted file, and only the file's key in the keyring."
-      )
+        .tooLarge, "The message exceeds the session bus's size limit.",
+        advice: "Store the data in an encrypted file, and only the file's key in the keyring.")
     case .remote(let name):
       SecretError(
-        .io,
-        "The keyring returned the error \(name).",
-        advice: "Check the log of the keyring's daemon, and whether the disk is full."
-      )
+        .io, "The keyring returned the error \(name).",
+        advice: "Check the log of the keyring's daemon, and whether the disk is full.")
     }
   }
 }

@@ -32,8 +32,7 @@ final class WatchThread: Sendable {
     var thread = pthread_t()
     let argument = Unmanaged.passRetained(self)
     let result = pthread_create(
-      &thread,
-      nil,
+      &thread, nil,
       { argument in
         guard let argument else { return nil }
         Unmanaged<WatchThread>.fromOpaque(argument).takeRetainedValue().run()

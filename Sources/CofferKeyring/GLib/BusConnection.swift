@@ -52,18 +52,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     let milliseconds = gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))
     let answer = withExtendedLifetime(parameters) {
       g_dbus_connection_call_sync(
-        raw,
-        destination,
-        path,
-        interface,
-        method,
-        parameters.raw,
-        nil,
-        G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        milliseconds,
-        nil,
-        &error
-      )
+        raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
+        milliseconds, nil, &error)
     }
     guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
     return Variant(owning: answer)

@@ -12,35 +12,28 @@ enum SecretServiceObject {
     var parent = GTypeQuery()
     g_type_query(secret_service_get_type(), &parent)
     return g_type_register_static_simple(
-      parent.type,
-      "CofferSecretService",
-      guint(parent.class_size),
+      parent.type, "CofferSecretService", guint(parent.class_size),
       { derived, _ in
         derived?.assumingMemoryBound(to: GObjectClass.self).pointee.constructor = construct
       },
-      guint(parent.instance_size),
-      nil,
-      GTypeFlags(rawValue: 0)
-    )
+      guint(parent.instance_size), nil, GTypeFlags(rawValue: 0))
   }()
 
-  private static let construct:
-    @convention(c) (GType, guint, UnsafeMutablePointer<GObjectConstructParam>?) -> UnsafeMutablePointer<
-      GObject
-    >? =
-      { type, count, properties in
-        let parent = g_type_class_peek(secret_service_get_type())?.assumingMemoryBound(
-          to: GObjectClass.self
-        )
-        guard let object = parent?.pointee.constructor?(type, count, properties) else { return nil }
-        for property in UnsafeBufferPointer(start: properties, count: Int(count)) {
-          guard let name = property.pspec.pointee.name, let value = property.value else { continue }
-          if ["g-name", "g-flags", "g-bus-type"].contains(String(cString: name)) {
-            g_object_set_property(object, name, value)
-          }
-        }
-        return object
+  private typealias Constructor =
+    @convention(c) (GType, guint, UnsafeMutablePointer<GObjectConstructParam>?)
+    -> UnsafeMutablePointer<GObject>?
+
+  private static let construct: Constructor = { type, count, properties in
+    let parent = g_type_class_peek(secret_service_get_type())?.assumingMemoryBound(to: GObjectClass.self)
+    guard let object = parent?.pointee.constructor?(type, count, properties) else { return nil }
+    for property in UnsafeBufferPointer(start: properties, count: Int(count)) {
+      guard let name = property.pspec.pointee.name, let value = property.value else { continue }
+      if ["g-name", "g-flags", "g-bus-type"].contains(String(cString: name)) {
+        g_object_set_property(object, name, value)
       }
+    }
+    return object
+  }
 
   /// Returns an object that is not initialised yet, or `nil` if its class could not be registered.
   static func make(_ connection: BusConnection, owner: String) -> UnsafeMutablePointer<SecretService>? {

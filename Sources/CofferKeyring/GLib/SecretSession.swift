@@ -49,10 +49,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   /// Creates an item, or overwrites an item that has all of `attributes`. Returns the prompt that must be
   /// completed first, or `nil`.
   func createItem(
-    in collection: String,
-    label: String,
-    attributes: [String: String],
-    _ secret: borrowing SecretBytes
+    in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes
   ) throws(ServiceFailure) -> String? {
     let item = SecretServiceProxy.Interface.item.rawValue
     let properties = Variant.properties([
@@ -69,10 +66,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
       bytes.withUnsafeBytes { bytes in
         // libsecret copies the bytes into locked memory, and wipes them when the value is released.
         let value = secret_value_new(
-          bytes.baseAddress?.assumingMemoryBound(to: gchar.self),
-          gssize(bytes.count),
-          "text/plain"
-        )
+          bytes.baseAddress?.assumingMemoryBound(to: gchar.self), gssize(bytes.count), "text/plain")
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
         return Variant(sinking: secret_service_encode_dbus_secret(raw, value))
       }

@@ -23,42 +23,27 @@ final class SignalSubscription {
 
   /// `nil` matches anything.
   init(
-    _ connection: BusConnection,
-    sender: String,
-    interface: String,
-    member: String? = nil,
-    path: String? = nil,
-    firstArgument: String? = nil,
-    _ body: @escaping (BusSignal) -> Void
+    _ connection: BusConnection, sender: String, interface: String, member: String? = nil,
+    path: String? = nil, firstArgument: String? = nil, _ body: @escaping (BusSignal) -> Void
   ) {
     self.connection = connection
     receiver = Receiver(body)
     // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating
     // thread.
     key = g_dbus_connection_signal_subscribe(
-      connection.raw,
-      sender,
-      interface,
-      member,
-      path,
-      firstArgument,
-      G_DBUS_SIGNAL_FLAGS_NONE,
+      connection.raw, sender, interface, member, path, firstArgument, G_DBUS_SIGNAL_FLAGS_NONE,
       { _, _, _, _, member, arguments, receiver in
         guard let member, let arguments, let receiver else { return }
         Unmanaged<Receiver>.fromOpaque(receiver).takeUnretainedValue().body(
           BusSignal(member: String(cString: member), arguments: Variant(sinking: arguments))
         )
       },
-      Unmanaged.passUnretained(receiver).toOpaque(),
-      nil
-    )
+      Unmanaged.passUnretained(receiver).toOpaque(), nil)
   }
 
   /// Subscribes to the signals that the bus sends when `name` gets an owner, loses it, or gets another one.
   convenience init(
-    ownersOf name: String,
-    on connection: BusConnection,
-    _ body: @escaping (BusSignal) -> Void
+    ownersOf name: String, on connection: BusConnection, _ body: @escaping (BusSignal) -> Void
   ) {
     let bus = "org.freedesktop.DBus"
     self.init(
@@ -83,16 +68,13 @@ final class CloseSubscription {
       Unmanaged<EventContext>.fromOpaque(context).takeUnretainedValue().wake()
     }
     key = g_signal_connect_data(
-      UnsafeMutableRawPointer(connection.raw),
-      "closed",
-      unsafeBitCast(callback, to: GCallback.self),
+      UnsafeMutableRawPointer(connection.raw), "closed", unsafeBitCast(callback, to: GCallback.self),
       Unmanaged.passRetained(context).toOpaque(),
       { context, _ in
         guard let context else { return }
         Unmanaged<EventContext>.fromOpaque(context).release()
       },
-      GConnectFlags(rawValue: 0)
-    )
+      GConnectFlags(rawValue: 0))
   }
 
   deinit { g_signal_handler_disconnect(UnsafeMutableRawPointer(connection.raw), key) }

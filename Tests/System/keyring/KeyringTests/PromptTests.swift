@@ -48,7 +48,7 @@ import Testing
     let service = try await ScriptedService(keyring, "never")
     defer { service.kill() }
     let backend = keyring.backend { $0.mayPrompt = true }
-    let code = Task { [identifier] in await lookUpCode(backend, identifier) }
+    let code = Task { [identifier] in await errorCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     backend.cancelPrompts()
     #expect(await code.value == .promptDismissed)
@@ -62,21 +62,21 @@ import Testing
       $0.mayPrompt = true
       $0.promptTimeout = .milliseconds(300)
     }
-    #expect(await lookUpCode(backend, identifier) == .timedOut)
+    #expect(await errorCode(backend, identifier) == .timedOut)
     #expect(try service.calls().contains("Dismiss"))
   }
 
   @Test func aServiceThatStopsDuringAPromptIsUnavailable() async throws {
     let service = try await ScriptedService(keyring, "never")
     let backend = keyring.backend { $0.mayPrompt = true }
-    let code = Task { [identifier] in await lookUpCode(backend, identifier) }
+    let code = Task { [identifier] in await errorCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     service.kill()
     #expect(await code.value == .unavailable)
   }
 }
 
-private func lookUpCode(_ backend: KeyringBackend, _ identifier: SecretIdentifier) async -> SecretError.Code? {
+private func errorCode(_ backend: KeyringBackend, _ identifier: SecretIdentifier) async -> SecretError.Code? {
   do throws(SecretError) {
     _ = try await backend.lookUp(identifier)
     return nil
