@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what each fuzzer begins with: the parts of every vault in Tests/Vectors, decrypted.
+"""Writes the seeds of the fuzz targets: hand-written inputs, and the decrypted parts of every vault in Tests/Vectors.
 
-    seeds.py DIRECTORY      one directory in it for each target
+usage: seeds.py DIRECTORY     writes the seeds of each target to DIRECTORY/TARGET
 """
 
 import hashlib
@@ -17,10 +17,10 @@ sys.path.insert(0, str(VECTORS))
 import vault_format as f  # noqa: E402
 import vault_reader as r  # noqa: E402
 
-# A seed above this costs the fuzzer more than it finds.
+# In bytes. A larger seed slows the fuzzer down more than it helps.
 LARGEST = 4096
-# Seeds for each target.
-MOST = 60
+# For each target.
+MOST_SEEDS = 60
 
 (PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, FRAME_EDIT,
  HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA) = range(14)
@@ -31,7 +31,7 @@ def part(kind, body=b""):
 
 
 def parts_of(file, credential):
-    """The plaintext of each seal of a vault, with what it is, in the order in which a reader meets them."""
+    """The vault, and the name and plaintext of each of its seals in the order in which a reader opens them."""
     found = []
     original = f.open_seal
 
@@ -49,7 +49,7 @@ def parts_of(file, credential):
 
 
 def seeds():
-    """Pairs of a target and an input."""
+    """Yields pairs of a target and an input."""
     yield from written_by_hand()
     yield from written_for_programs()
     yield from taken_from_vectors()
@@ -173,7 +173,7 @@ def taken_from_vectors():
 
 
 def block(plaintext):
-    """What the target takes: the number of items, where the block ends its values, and its bytes."""
+    """The input of the target `block`: the number of items, the offset of the block after its values, and its bytes."""
     cursor = f.Cursor(plaintext, "a block")
     count, first = 0, None
     size = 0
@@ -188,7 +188,7 @@ def block(plaintext):
         rebuilt += record + f.VALUE_PLACE.pack(12288 + size, 72)
         size += 72
         count += 1
-    # The block's place is given in units of 32 bytes: it fits where the number of items is a multiple of 4.
+    # The offset is in units of 32 bytes, so it is exact if the number of items is a multiple of 4.
     return bytes([count, size // 32]) + rebuilt
 
 
@@ -213,18 +213,22 @@ def looks_like_put(data):
 
 
 def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 64
     directory = Path(sys.argv[1])
     written = {}
     for target, data in seeds():
         folder = directory / target
         folder.mkdir(parents=True, exist_ok=True)
-        if len(data) <= LARGEST and written.get(target, 0) < MOST:
+        if len(data) <= LARGEST and written.get(target, 0) < MOST_SEEDS:
             path = folder / hashlib.blake2b(data, digest_size=10).hexdigest()
             if not path.exists():
                 path.write_bytes(data)
                 written[target] = written.get(target, 0) + 1
     print(", ".join(f"{target}: {count}" for target, count in sorted(written.items())))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

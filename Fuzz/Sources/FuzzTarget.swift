@@ -1,7 +1,6 @@
 import Foundation
 
-/// What can be fuzzed. Each is given bytes, and stops the process where a parser does, or where what it
-/// gives breaks a rule.
+/// The fuzz targets. Each takes bytes and stops the process if a parser traps or if its result breaks a rule.
 enum FuzzTarget: String, CaseIterable {
   case header
   case keySlot = "key-slot"
@@ -13,7 +12,7 @@ enum FuzzTarget: String, CaseIterable {
   case root
   case keyText = "key-text"
   case configuration
-  /// Structures that are sealed with the right keys and opened as a vault.
+  /// Parts of a vault, which are sealed with the right keys and opened.
   case sealedVault = "sealed-vault"
   case dotenv
   case exchangeJSON = "exchange-json"
@@ -23,7 +22,7 @@ enum FuzzTarget: String, CaseIterable {
   case recoveryKey = "recovery-key"
   case redaction
 
-  /// The one that `COFFER_FUZZ_TARGET` names.
+  /// The target that `COFFER_FUZZ_TARGET` names.
   static let chosen: FuzzTarget = {
     let name = ProcessInfo.processInfo.environment["COFFER_FUZZ_TARGET"] ?? ""
     guard let target = FuzzTarget(rawValue: name) else {
@@ -57,7 +56,7 @@ enum FuzzTarget: String, CaseIterable {
   }
 }
 
-/// Stops the process, which libFuzzer reports with the input.
+/// Stops the process if the condition does not hold. libFuzzer then saves the input.
 func require(_ condition: Bool, _ rule: @autoclosure () -> String) {
   if !condition { fatalError("broken rule: \(rule())") }
 }

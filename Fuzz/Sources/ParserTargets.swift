@@ -2,20 +2,21 @@
 import CofferVaultFormat
 import CofferCore
 import CofferVault
+import CofferTestSupport
 import Foundation
 
 @testable import Coffer
 
-/// The parsers alone. A strict parser knows every byte it accepts: what is parsed encodes to the same bytes.
+/// Targets for the parsers. The parsers are strict: a parsed value encodes to the same bytes.
 enum ParserTargets {
-  /// Runs `body`, which may throw nothing but `.tampered` and the codes given.
+  /// Runs `body`, which may only throw `.tampered` and the `allowed` codes.
   private static func parse(
     _ allowed: [SecretError.Code] = [],
     _ body: () throws(SecretError) -> Void
   ) {
     do throws(SecretError) { try body() } catch {
       require(error.code == .tampered || allowed.contains(error.code), "an error of code \(error.code)")
-      require(!error.description.isEmpty, "an error says what happened")
+      require(!error.description.isEmpty, "an error has a description")
     }
   }
 
@@ -23,7 +24,7 @@ enum ParserTargets {
     parse([.notAVault, .unsupportedVersion]) { () throws(SecretError) in
       let length = try Header.length(ofHeaderBeginning: input)
       require(Header.paddedLength(length) <= Layout.maximumHeaderLength, "the length is bounded")
-      // The padding is added, so that the fuzzer need not find it.
+      // The padding is added, so that the fuzzer does not have to find it.
       let padding = Header.paddedLength(length) - input.count
       let bytes = input + (0..<max(0, padding)).map { _ in 0 as UInt8 }
       let header = try Header(parsing: bytes)
@@ -62,7 +63,7 @@ enum ParserTargets {
     }
   }
 
-  /// An absurd record may hold dates that a `Date` rounds, and names that a dictionary takes for one.
+  /// A record may contain times that `Date` rounds, and attribute names that are equal as strings but not as bytes.
   static func checkEncoding(of record: ItemRecord) {
     parse { () throws(SecretError) in
       let item = try record.item()
@@ -74,9 +75,9 @@ enum ParserTargets {
       let again = try ItemRecord(parsing: &reader)
       try reader.expectEnd()
       let itemAgain = try again.item()
-      require(itemAgain.identifier == item.identifier, "a name comes back")
-      require(itemAgain.metadata.label == item.metadata.label, "a label comes back")
-      require(itemAgain.metadata.attributes == item.metadata.attributes, "attributes come back")
+      require(itemAgain.identifier == item.identifier, "the name is the same")
+      require(itemAgain.metadata.label == item.metadata.label, "the label is the same")
+      require(itemAgain.metadata.attributes == item.metadata.attributes, "the attributes are the same")
     }
   }
 
@@ -104,8 +105,8 @@ enum ParserTargets {
 
   static func block(_ input: [UInt8]) {
     parse { () throws(SecretError) in
-      // Where the block stands, how many items the root says and which comes first: taken from the input,
-      // so that the fuzzer gets past them.
+      // The offset of the block, its number of items and its first id come from the input, so that the fuzzer can
+      // make them agree.
       guard input.count > 24 else { return }
       let place = BaseIndex.Block(
         firstID: input.withUnsafeBytes { Bytes16($0, at: 2) },
@@ -124,7 +125,7 @@ enum ParserTargets {
   static func root(_ input: [UInt8]) {
     parse { () throws(SecretError) in
       guard input.count > 4 else { return }
-      // Where the root stands: after its last block, if it has any.
+      // The offset of the root, which follows its last block.
       let bytes = Array(input[4...])
       let place = input.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
       let index = try BaseIndex(parsing: bytes, start: 12_288, rootOffset: Int(place))
@@ -138,9 +139,9 @@ enum ParserTargets {
   static func keyText(_ input: [UInt8]) {
     parse([.invalidKey]) { () throws(SecretError) in
       let key = try VaultKey.parse(SecretBytes(copying: input))
-      require(key.count == VaultKey.length, "a key has its length")
-      let text = VaultKey.text(of: key).withBytes { $0.withUnsafeBytes { Array($0) } }
-      require(input == text || input == text + [0x0A], "a key is written as it was read")
+      require(key.count == VaultKey.length, "a key has 32 bytes")
+      let text = VaultKey.text(of: key).array()
+      require(input == text || input == text + [0x0A], "the text of the key is the same")
     }
   }
 
@@ -149,11 +150,12 @@ enum ParserTargets {
     parse([.configuration]) { () throws(SecretError) in
       var file = try ConfigurationFile(parsing: text, path: "/config")
       let again = try ConfigurationFile(parsing: file.text, path: "/config")
-      require(again.backend == file.backend && again.keyFiles == file.keyFiles, "the text says the same")
+      require(
+        again.backend == file.backend && again.keyFiles == file.keyFiles, "the text has the same content")
       file.set("backend", "vault")
       let changed = try ConfigurationFile(parsing: file.text, path: "/config")
-      require(changed.backend == .vault, "what is set is read back")
-      require(changed.keyFiles == file.keyFiles, "nothing else is changed")
+      require(changed.backend == .vault, "the changed line is read back")
+      require(changed.keyFiles == file.keyFiles, "no other line changes")
     }
   }
 }

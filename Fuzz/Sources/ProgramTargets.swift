@@ -1,16 +1,17 @@
 import CofferCore
 import CofferVault
+import CofferTestSupport
 import Foundation
 
 @testable import CofferTool
 
-/// What the `secret` tool reads of files and of other programs.
+/// Targets for the input of the `secret` tool from files and from other programs.
 enum ProgramTargets {
-  /// Runs `body`, which may refuse its input in a sentence, and not as an internal error.
+  /// Runs `body`, which may refuse its input with a message, but not with an internal error.
   private static func parse(_ body: () throws -> Void) {
     do { try body() } catch let failure as Failure {
       require(failure.status == .usage || failure.status == .damaged, "a failure of status \(failure.status)")
-      require(!failure.message.isEmpty, "a failure says what happened")
+      require(!failure.message.isEmpty, "a failure has a message")
     } catch let error as SecretError {
       let refusals: [SecretError.Code] = [
         .invalidIdentifier, .tooLarge, .decodingFailed, .invalidKey, .invalidMetadata,
@@ -18,33 +19,30 @@ enum ProgramTargets {
       require(refusals.contains(error.code), "an error of code \(error.code)")
     } catch is DockerCredentialCommand.Refusal {
     } catch {
-      require(false, "an error that is no sentence: \(error)")
+      require(false, "an error without a message: \(error)")
     }
   }
 
-  private static func bytes(_ secret: borrowing SecretBytes) -> [UInt8] {
-    secret.withBytes { $0.withUnsafeBytes { Array($0) } }
-  }
-
-  /// What is read, written in the form that `export` writes, reads back as the same.
+  /// The entries are the same after they are written in the form of `export` and read again.
   static func dotenv(_ input: [UInt8]) {
     parse {
       let entries = try Dotenv.entries(in: SecretBytes(copying: input), of: "file")
       var text: [UInt8] = []
       for entry in entries {
-        require(EnvironmentAssignment.isVariableName(entry.name), "a name is a variable's")
-        require(entry.line >= 1, "lines count from 1")
+        require(EnvironmentAssignment.isVariableName(entry.name), "a name is a variable name")
+        require(entry.line >= 1, "lines are counted from 1")
         guard let quoted = Dotenv.quoted(entry.value.bytes) else {
-          require(bytes(entry.value.bytes).contains(0), "only a NUL cannot be written")
-          require(false, "a value that was read has no NUL")
+          require(entry.value.bytes.array().contains(0), "only a value with a NUL cannot be written")
+          require(false, "a value from a file has no NUL")
           return
         }
-        text += Array(entry.name.utf8) + Array("=".utf8) + bytes(quoted) + Array("\n".utf8)
+        text += Array(entry.name.utf8) + Array("=".utf8) + quoted.array() + Array("\n".utf8)
       }
       let again = try Dotenv.entries(in: SecretBytes(copying: text), of: "file")
-      require(again.map(\.name) == entries.map(\.name), "the names read back")
+      require(again.map(\.name) == entries.map(\.name), "the names are the same after writing")
       require(
-        again.map { bytes($0.value.bytes) } == entries.map { bytes($0.value.bytes) }, "the values read back")
+        again.map { $0.value.bytes.array() } == entries.map { $0.value.bytes.array() },
+        "the values are the same after writing")
     }
   }
 
@@ -53,12 +51,14 @@ enum ProgramTargets {
       let secrets = try ExchangeFile.secrets(in: SecretBytes(copying: input), of: "file", service: "s")
       let text = try ExchangeFile(secrets).text()
       let again = try ExchangeFile.secrets(in: text, of: "file", service: "t")
-      require(again.map(\.identifier) == secrets.map(\.identifier), "the names read back")
+      require(again.map(\.identifier) == secrets.map(\.identifier), "the names are the same after writing")
       require(
-        again.map { bytes($0.value.bytes) } == secrets.map { bytes($0.value.bytes) }, "the values read back")
+        again.map { $0.value.bytes.array() } == secrets.map { $0.value.bytes.array() },
+        "the values are the same after writing")
       for (one, other) in zip(secrets, again) {
-        require(one.metadata?.label == other.metadata?.label, "the labels read back")
-        require(one.metadata?.attributes == other.metadata?.attributes, "the attributes read back")
+        require(one.metadata?.label == other.metadata?.label, "the labels are the same after writing")
+        require(
+          one.metadata?.attributes == other.metadata?.attributes, "the attributes are the same after writing")
       }
     }
   }
@@ -67,18 +67,18 @@ enum ProgramTargets {
     parse {
       let lines = try GitCredentialLines(SecretBytes(copying: input), secretKeys: ["password", "credential"])
       for key in ["password", "credential"] {
-        require(lines.text(key) == nil, "a secret is no text")
+        require(lines.text(key) == nil, "a secret is not available as text")
         if let value = lines.secret(key) {
-          require(!bytes(value.bytes).contains(0x0A), "a value ends with its line")
+          require(!value.bytes.array().contains(0x0A), "a value ends at the end of its line")
         }
       }
       let credential = GitCredential(lines)
-      require(credential.matches(credential), "a description describes itself")
+      require(credential.matches(credential), "a description matches itself")
       guard let identifier = try credential.identifier() else { return }
       guard let stored = GitCredential(identifier) else {
-        return require(false, "what is stored for git is found for git")
+        return require(false, "an identifier of a git credential is parsed")
       }
-      require(credential.matches(stored), "what was stored is found again")
+      require(credential.matches(stored), "a stored credential matches its description")
     }
   }
 
@@ -88,7 +88,7 @@ enum ProgramTargets {
       require(!url.isEmpty, "an address is not empty")
       require(
         try DockerCredentialCommand.url(in: SecretBytes(copying: " \n\(url)\r\n")) == url,
-        "blanks around it mean nothing")
+        "whitespace around an address is ignored")
     }
     parse {
       let login = try ProgramJSON.decode(
@@ -96,40 +96,42 @@ enum ProgramTargets {
       let text = try JSONEncoder().encode(login)
       let again = try ProgramJSON.decode(
         SecretBytes(copying: Array(text)), as: DockerCredentialCommand.Login.self, expected: "a login")
-      require(again.secret.map { Array($0.utf8) } == login.secret.map { Array($0.utf8) }, "it reads back")
+      require(
+        again.secret.map { Array($0.utf8) } == login.secret.map { Array($0.utf8) },
+        "the secret is the same after encoding")
     }
   }
 
-  /// A template is its text with values in it, and without references it is its text.
+  /// Filling a template replaces its references and keeps all other bytes.
   static func template(_ input: [UInt8]) {
     parse {
       let template = try Template(SecretBytes(copying: input))
       let store = MemoryBackend()
       for identifier in template.identifiers {
         let text = SecretReference.text(of: identifier)
-        require(try SecretReference(text)?.identifier == identifier, "a reference reads back")
+        require(try SecretReference(text)?.identifier == identifier, "a reference is the same after writing")
         try store.store(SecretBytes(copying: "{{\(text)}}"), for: identifier, metadata: nil)
       }
-      let filled = bytes(try template.filled(from: store))
-      if template.identifiers.isEmpty { require(filled == input, "everything else is kept byte for byte") }
-      // Each reference was filled with itself, in its other form: once more changes nothing.
-      let again = bytes(try Template(SecretBytes(copying: filled)).filled(from: store))
-      require(again == filled, "references are found where they are")
+      let filled = try template.filled(from: store).array()
+      if template.identifiers.isEmpty { require(filled == input, "a text without references is unchanged") }
+      // Each reference was replaced by itself in the other form, so filling again changes nothing.
+      let again = try Template(SecretBytes(copying: filled)).filled(from: store).array()
+      require(again == filled, "the same references are found again")
     }
   }
 
   static func recoveryKey(_ input: [UInt8]) {
     parse {
       let key = try RecoveryKey.parse(SecretBytes(copying: input))
-      require(key.count == VaultKey.length, "a key has its length")
+      require(key.count == VaultKey.length, "a key has 32 bytes")
       let packed = input.filter { $0 != 0x20 && !(0x09...0x0D).contains($0) }
-      let text = bytes(VaultKey.text(of: key))
+      let text = VaultKey.text(of: key).array()
       require(
-        packed == text || Array("coffer-key-v1:".utf8) + packed == text, "a key is what was written down")
+        packed == text || Array("coffer-key-v1:".utf8) + packed == text, "the text of the key is the same")
     }
   }
 
-  /// The first byte says how long the value is, the second how long the reads are.
+  /// The first byte is the length of the value, the second is the length of each read.
   static func redaction(_ input: [UInt8]) {
     guard input.count > 2 else { return }
     let value = Array(input[2...].prefix(Int(input[0] % 32)))
@@ -144,12 +146,12 @@ enum ProgramTargets {
       return shown + output.finish()
     }
     let shown = masked(by: Int(input[1] % 16) + 1)
-    require(shown == masked(by: max(1, text.count)), "how it was read makes no difference")
-    if patterns.isEmpty { require(shown == text, "without a value everything is shown") }
-    // A mask may complete what is beside it.
+    require(shown == masked(by: max(1, text.count)), "the result does not depend on the length of reads")
+    if patterns.isEmpty { require(shown == text, "without a value all output is shown") }
+    // The characters of a mask may complete a value beside it.
     guard !value.contains(where: { "[]A".utf8.contains($0) }) else { return }
     for pattern in patterns {
-      require(Data(shown).range(of: Data(bytes(pattern.bytes))) == nil, "no value is shown")
+      require(Data(shown).range(of: Data(pattern.bytes.array())) == nil, "no value is in the shown output")
     }
   }
 }

@@ -6,8 +6,8 @@
     coffer_vault.py append VAULT CHANGES.json (--key-text-file F | --passphrase-file F)
     coffer_vault.py key-text F
 
-Each prints one JSON object. README.md has what goes in and what comes out. A file named `-` is the standard
-input. Exit status: 0 done, 1 refused (`{"error": "<outcome>", "reason": "…"}`), 2 wrong use.
+Each command prints one JSON object. README.md describes input and output. A file named `-` is the standard input.
+Exit status: 0 done, 1 refused (`{"error": "<outcome>", "reason": "…"}`), 2 wrong usage.
 """
 
 import argparse
@@ -28,14 +28,14 @@ def read_file(path):
 
 
 def credential_of(arguments):
-    """The key that a key file holds; or a passphrase, of which one LF at the end is dropped."""
+    """Returns the key in a key file, or the passphrase in a passphrase file without one final LF."""
     if arguments.key_text_file:
         return r.Key(f.parse_key_text(read_file(arguments.key_text_file)))
     return r.Passphrase(read_file(arguments.passphrase_file).removesuffix(b"\n"))
 
 
 def described(item, value):
-    """An item as JSON has it: what is not there is null."""
+    """An item in its JSON form. A missing field is null."""
     return {
         "service": item.service,
         "account": item.account,
@@ -49,7 +49,7 @@ def described(item, value):
 
 
 def contents(vault):
-    """What `dump` prints of a vault."""
+    """The output of `dump`."""
     order = sorted(
         vault.secrets.values(), key=lambda one: (one.item.service.encode("utf-8"), one.item.account.encode("utf-8"))
     )

@@ -1,4 +1,4 @@
-"""Makes real commits on real files, in a directory of its own, and reads them back. Part of `generate.py --check`."""
+"""Commits to files in a private directory and reads them back. Part of `generate.py --check`."""
 
 import copy
 import os
@@ -20,12 +20,12 @@ def read(path, credential=KEY):
 
 
 def items(vault):
-    """The items as `replayed` has them, with whole values."""
+    """The items of a vault in the form of `replayed`, with whole values."""
     return coffer_vault.contents(vault)["items"]
 
 
 def whole(description):
-    """What is to be found, with whole values."""
+    """The expected items, with whole values."""
     found = replayed(description, len(description["tail"]))
     for item in found:
         changes = [one.get("put") for transaction in description["tail"] for one in transaction]
@@ -41,7 +41,7 @@ def whole(description):
 
 
 def failures():
-    """A line for each thing that is not as it should be."""
+    """Yields a line for each failure."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("small", "values", "identifiers", "metadata", "tail-only", "emptied"):
             yield from commits(os.path.join(folder, name), BASES[name][0], name)
@@ -50,7 +50,7 @@ def failures():
 
 
 def commits(path, description, name):
-    """Each transaction of a description, committed to the vault without a tail."""
+    """Commits each transaction of a description to a vault without a tail."""
     w.write_new_file(path, w.NewFile(copy.deepcopy(description) | {"tail": []}).file)
     for number, transaction in enumerate(description["tail"], start=1):
         checkpoint = w.commit(path, KEY, transaction)
@@ -64,14 +64,14 @@ def commits(path, description, name):
 
 
 def after_crash(path):
-    """A commit on a file with a torn slot and bytes after the end: it heals the one and cuts off the other."""
+    """A commit to a file with a torn slot and bytes after the end replaces the slot and truncates the file."""
     description = BASES["small"][0]
     made = w.NewFile(copy.deepcopy(description))
     file = bytearray(made.file) + bytes(1000)
     file[made.parts["commit slot 1"][0]] ^= 1
     w.write_new_file(path, bytes(file))
     if not read(path).recovered:
-        yield "a torn slot is not noticed"
+        yield "a torn slot is not reported"
     w.commit(path, r.Passphrase(PASSPHRASE.encode()), [put("after", "the crash")])
     vault = read(path)
     if vault.recovered or vault.current != 1 or vault.state.sequence != made.sequence:
@@ -83,7 +83,7 @@ def after_crash(path):
 
 
 def read_only(path):
-    """A vault that may only be read is left as it is."""
+    """A vault that may only be read is not changed."""
     description = copy.deepcopy(BASES["created"][0]) | {"read_only_compatible": 4}
     file = w.NewFile(description).file
     w.write_new_file(path, file)
@@ -93,4 +93,4 @@ def read_only(path):
     except f.Refused as refused:
         with open(path, "rb") as stream:
             if refused.outcome != "read-only" or stream.read() != file:
-                yield "a vault with an unknown read-only-compatible bit is not refused as it should be"
+                yield "a vault with an unknown read-only-compatible bit is not refused, or is changed"

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the test vectors, byte for byte the same each time.
+"""Writes the test vectors. The files are the same, byte for byte, each time.
 
-generate.py             writes them, having verified that the Python reader gives what each expects
-generate.py --check     writes nothing, and verifies that the files are current, too, and that commits work
-generate.py --verbose   the same, and prints what the reader says to each
+usage: generate.py [--check] [--verbose]
+
+Checks that the Python reader returns the expected outcome of each vector, and then writes the files. With --check it
+writes nothing, and also checks that the files are current and that commits work. With --verbose it prints the reader's
+outcome for each vector.
+
+Exit status: 0 every check passed, 1 a check failed.
 """
 
 import json
@@ -32,7 +36,7 @@ def read_file(path):
 
 
 def outcome_of(file, entry):
-    """What the reader makes of an entry, in the shape of its `expect`."""
+    """Returns the reader's outcome for an entry, in the form of its `expect`."""
     try:
         if "key_text" in entry["credential"]:
             credential = r.Key(f.parse_key_text(entry["credential"]["key_text"].encode()))
@@ -54,7 +58,7 @@ def key_outcome(entry):
 
 
 def generated():
-    """Every file by name, and the suite."""
+    """Returns every file by name, and the suite."""
     suite = Suite()
     for cases in (
         vector_cases_contents,
@@ -72,7 +76,7 @@ def generated():
 
 
 def failures(files, verbose=False):
-    """A line for each entry on which the reader differs."""
+    """Yields a line for each entry whose expectation differs from the reader's outcome."""
     for entry in json.loads(files["vectors.json"]):
         got, reason = outcome_of(edited(files[entry["vault"]], entry), entry)
         if verbose:

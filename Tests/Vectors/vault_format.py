@@ -1,6 +1,6 @@
-"""The vault file, format 1: the primitives, and bytes to values and back.
+"""The vault file, format 1: the primitives, and the conversion of bytes to values and back.
 
-Written from VaultFormat.md alone. Nothing here reads or writes a file, draws a random number or asks the time.
+Written from VaultFormat.md alone. This module reads and writes no file, and uses no random number and no clock.
 """
 
 import base64
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nacl import bindings, exceptions
 
-# Every u64 is below this.
+# Every u64 is below this limit.
 U64_LIMIT = 1 << 62
 
 MAGIC = b"\x89COF\r\n\x1a\n"
@@ -29,7 +29,7 @@ KEY_TEXT_PREFIX = b"coffer-key-v1:"
 # The numbers of the subkeys.
 HEADER, COMMITS, METADATA, VALUES, BASE, LOOKUP_IDS, WATERMARK = range(1, 8)
 
-# The outcomes that the specification names; OK, RECOVERED and INVALID_KEY are this implementation's words.
+# The outcomes of the specification. OK, RECOVERED and INVALID_KEY are names of this implementation.
 OK = "ok"
 RECOVERED = "recovered"
 NOT_A_VAULT = "not-a-vault"
@@ -41,7 +41,7 @@ INVALID_KEY = "invalid-key"
 
 
 class Refused(Exception):
-    """The file, or the key, is not accepted. `outcome` says how; `reason` is a sentence for people."""
+    """The file or the key is refused. `outcome` is the kind of refusal, and `reason` explains it."""
 
     def __init__(self, outcome, reason):
         super().__init__(reason)
@@ -104,7 +104,7 @@ def argon2id(passphrase, salt, passes, memory_kib):
 
 
 def equal(left, right):
-    """Whether both are the same, in constant time."""
+    """Whether both are equal, compared in constant time."""
     return len(left) == len(right) and bindings.sodium_memcmp(left, right)
 
 
@@ -116,7 +116,7 @@ def key_text(key):
 
 
 def parse_key_text(text):
-    """The 32 bytes that `text` stands for; one LF may follow it."""
+    """Returns the 32 bytes of the key in `text`. One LF may follow the key."""
     text = text.removesuffix(b"\n")
     require(text.startswith(KEY_TEXT_PREFIX), "the key does not begin with coffer-key-v1:", INVALID_KEY)
     body = text[len(KEY_TEXT_PREFIX) :]
@@ -133,7 +133,7 @@ def parse_key_text(text):
 
 
 class Cursor:
-    """Reads fields one after the other. What is cut short or left over is refused."""
+    """Reads fields in sequence. Refuses missing and left-over bytes."""
 
     def __init__(self, data, what):
         self.data, self.position, self.what = data, 0, what
@@ -192,7 +192,7 @@ def encode_text(text):
 
 @dataclass(frozen=True)
 class KeySlot:
-    """One of the header's key slots. Only what `known` slots have is set for them alone."""
+    """A key slot of the header. The fields after `known` are only set if the slot is known."""
 
     raw: bytes
     type: int
@@ -249,7 +249,7 @@ def parse_key_slot(cursor):
 
 
 def parse_header(file):
-    """The header of `file`, none of it authenticated yet."""
+    """Parses the header of `file`, without authenticating it."""
     require(file[:8] == MAGIC, "the magic is not there", NOT_A_VAULT)
     cursor = Cursor(file[:MAXIMUM_HEADER], "the header")
     cursor.take(8)
@@ -284,7 +284,7 @@ def parse_header(file):
 
 
 def slot_keys(secret, vault_id, slot_header):
-    """KEK and commitment of a key slot."""
+    """Returns the key-encryption key and the commitment of a key slot."""
     both = blake2b(512, b"coffer-key-slot" + vault_id + slot_header, secret)
     return both[:32], both[32:]
 
@@ -356,7 +356,7 @@ HAS_LABEL, HAS_EXPIRY = 1, 2
 
 @dataclass(frozen=True)
 class Item:
-    """What the metadata of a put says."""
+    """The metadata of a put."""
 
     service: str
     account: str

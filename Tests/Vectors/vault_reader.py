@@ -1,4 +1,4 @@
-"""Reads a vault whole: every byte up to `end` is authenticated, every value opened, also those replaced since."""
+"""Reads a whole vault. Authenticates every byte up to `end` and opens every value, including replaced values."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,21 @@ from vault_format import Refused, require
 
 @dataclass(frozen=True)
 class Key:
-    """The 32 bytes of a key, for key slots."""
+    """The 32 bytes of a key, which opens a key slot."""
 
     secret: bytes
 
 
 @dataclass(frozen=True)
 class Passphrase:
-    """The bytes of a passphrase, for passphrase slots."""
+    """The bytes of a passphrase, which opens a passphrase slot."""
 
     secret: bytes
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a passphrase slot may cost, and how many are tried."""
+    """The highest cost of a passphrase slot, and the number of passphrase slots that are tried."""
 
     memory_kib: int = 1 << 20
     passes: int = 16
@@ -40,7 +40,7 @@ class Secret:
 class Vault:
     header: f.Header
     master: bytes
-    states: tuple  # of both commit slots; None where one is invalid
+    states: tuple  # of both commit slots, None for an invalid slot
     current: int  # the index of the current commit slot
     secrets: dict  # lookup id: Secret
 
@@ -58,7 +58,7 @@ class Vault:
 
 
 def read_vault(file, credential, limits=Limits()):
-    """The vault that the bytes of `file` are, opened with a `Key` or a `Passphrase`; or `Refused`."""
+    """Opens the vault in the bytes `file` with a `Key` or a `Passphrase`. Raises `Refused`."""
     header = f.parse_header(file)
     master = unlock(header, credential, limits)
     require(len(file) >= len(header.raw) + 2 * f.PAGE, "the file ends before its base begins")
@@ -76,7 +76,7 @@ def read_vault(file, credential, limits=Limits()):
 
 
 def unlock(header, credential, limits):
-    """The master key, with which the header has been authenticated."""
+    """Returns the master key after authenticating the header with it."""
     wanted = f.PASSPHRASE_SLOT if isinstance(credential, Passphrase) else f.KEY_SLOT
     slots = [slot for slot in header.slots if slot.known and slot.type == wanted]
     if wanted == f.PASSPHRASE_SLOT:
@@ -139,7 +139,7 @@ def read_commit_slots(file, header, master):
 
 
 def choose(states):
-    """The index of the current commit slot."""
+    """Returns the index of the current commit slot."""
     first, second = states
     require(first or second, "neither commit slot opens")
     if first is None or second is None:
@@ -161,7 +161,7 @@ class PartsReader:
         self.root_sequence = 0
 
     def base(self):
-        """The secrets of the base, by lookup id."""
+        """Returns the secrets of the base by lookup id."""
         state, file_id = self.state, self.header.file_id
         sealed = self.file[state.root_offset : state.base_end]
         require(f.tag(sealed) == state.root_tag, "the root's tag is not the commit slot's")
@@ -183,7 +183,7 @@ class PartsReader:
         return secrets
 
     def block(self, index, position, first_id, offset, length, count, block_tag):
-        """The secrets of one block, whose values begin at `position`."""
+        """Returns the secrets of a block whose values begin at `position`."""
         require(count >= 1, "a block has no items")
         require(length <= f.MAXIMUM_BLOCK + f.SEAL_OVERHEAD, "a block is too long")
         require(position <= offset and offset + length <= self.state.root_offset, "a block is out of place")

@@ -1,8 +1,7 @@
-"""Writes vaults: a whole new file from a description, or a commit on an existing one.
+"""Writes a new vault from a description, or commits to an existing vault.
 
-Every choice that the format leaves to chance is asked of `random(length, purpose)`, so that a file can be
-reproduced; every encoded part passes through `tamper(part, value)` before it is sealed, so that the test
-vectors can be wrong in one place and right, with valid seals, in all others.
+`random(length, purpose)` returns all random bytes, so that a file can be reproduced. `tamper(part, value)` is called for
+each encoded part before it is sealed, so that a test vector can have one fault under valid seals.
 """
 
 import fcntl
@@ -24,7 +23,7 @@ def system_random(length, purpose):
 
 
 def seeded_random(seed):
-    """Bytes that depend on the seed and the purpose alone. For test vectors: a real nonce is never derived."""
+    """Returns a source of bytes that depend only on the seed and the purpose. It is for test vectors: nonces must be random."""
 
     def random(length, purpose):
         key = hashlib.blake2b(seed.encode("utf-8"), digest_size=32).digest()
@@ -37,18 +36,18 @@ def untouched(part, value):
     return value
 
 
-# Descriptions: what `write` and `append` take as JSON
+# Descriptions: the JSON input of `write` and `append`
 
 
 def described_bytes(description, name):
-    """The bytes under `name` in hexadecimal, or under `name`_text in UTF-8."""
+    """Returns the bytes of the field `name`, in hexadecimal, or of the field `name`_text, in UTF-8."""
     if name + "_text" in description:
         return description[name + "_text"].encode("utf-8")
     return bytes.fromhex(description[name])
 
 
 def described_item(description, sequence):
-    """The item as described; its lookup id and tag are filled in when it is sealed."""
+    """Returns the described item. Its lookup id and tag are set when it is sealed."""
     attributes = sorted(description.get("attributes", {}).items(), key=lambda pair: pair[0].encode("utf-8"))
     created = description.get("created", 0)
     return f.Item(
@@ -66,7 +65,7 @@ def described_item(description, sequence):
 
 
 def check_item(item, value):
-    """Refuses what no reader would accept."""
+    """Raises `ValueError` for an item that no reader accepts."""
     bounds = [("service", item.service, 1, 1024), ("account", item.account, 1, 1024)]
     bounds += [("label", item.label, 0, 1024)] if item.label is not None else []
     for name, text in item.attributes:
@@ -82,7 +81,7 @@ def check_item(item, value):
 
 
 class Sealer:
-    """Seals the parts that a rewrite and a commit have in common."""
+    """Seals the parts that rewrites and commits share."""
 
     def __init__(self, master, vault_id, file_id, random, tamper=untouched):
         self.vault_id, self.file_id, self.random, self.tamper = vault_id, file_id, random, tamper
@@ -96,14 +95,14 @@ class Sealer:
         return self.tamper(part + " sealed value", sealed)
 
     def put(self, part, item, value):
-        """The item with its lookup id and its value's tag, and the sealed value."""
+        """Returns the item with its lookup id and the tag of its value, and the sealed value."""
         identifier = f.lookup_id(self.keys[f.LOOKUP_IDS], item.service, item.account)
         item = replace(item, lookup_id=self.tamper(part + " lookup id", identifier))
         sealed = self.sealed_value(part, item, value)
         return replace(item, value_tag=f.tag(sealed)), sealed
 
     def frame(self, part, offset, kind, sequence, metadata, sealed_value, previous_tag):
-        """A frame, and its tag."""
+        """Returns a frame and its tag."""
         padded = self.tamper(part + " padded metadata", f.pad(self.tamper(part + " metadata", metadata)))
         length = f.FRAME.size + f.SEAL_OVERHEAD + len(padded) + len(sealed_value)
         v = max(0, len(sealed_value) - f.SEAL_OVERHEAD)
@@ -130,7 +129,7 @@ class Sealer:
 
 
 class NewFile:
-    """A vault written whole: its bytes in `file`, and the place of each part in `parts` as (offset, length)."""
+    """A new vault: its bytes are in `file`, and `parts` maps each part to (offset, length)."""
 
     def __init__(self, description, random=None, tamper=untouched):
         self.description, self.tamper = description, tamper
@@ -154,7 +153,7 @@ class NewFile:
         self.file = bytes(self.file)
 
     def identity(self, name, length):
-        """What the description says, so that two files can belong to one vault; random otherwise."""
+        """Returns the described identity, so that two files can belong to one vault, or a random one."""
         field = name.replace(" ", "_")
         return bytes.fromhex(self.description[field]) if field in self.description else self.random(length, name)
 
@@ -243,7 +242,7 @@ class NewFile:
 
     @staticmethod
     def grouped(items, items_per_block):
-        """The items of each block: by the rule for writers, or so many in each."""
+        """Returns the items of each block, by the rule for writers or by the described number."""
         groups, size = [], 0
         for pair in items:
             length = len(pair[0].encode()) + f.VALUE_PLACE.size
@@ -296,7 +295,7 @@ class NewFile:
 
 
 def encode_change(sealer, part, offset, sequence, change, previous_tag):
-    """The lookup id that the change is about, its frame, and the frame's tag."""
+    """Returns the lookup id of the changed secret, the frame, and the tag of the frame."""
     if "put" in change:
         item, value = described_item(change["put"], sequence), described_bytes(change["put"], "value")
         check_item(item, value)
@@ -309,7 +308,7 @@ def encode_change(sealer, part, offset, sequence, change, previous_tag):
 
 
 def write_new_file(path, data):
-    """Creates the vault: whole under a temporary name, then linked into place, where there is nothing yet."""
+    """Writes the vault to a temporary file and links it to `path`, which must not exist."""
     directory = os.path.dirname(os.path.abspath(path))
     temporary = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -333,7 +332,7 @@ def write_at(descriptor, offset, data):
 
 
 def locked(path, timeout=30):
-    """A descriptor of the file that `path` names, with an exclusive lock on it. Waits at most `timeout` seconds."""
+    """Yields a descriptor of the file at `path` with an exclusive lock. Waits at most `timeout` seconds for the lock."""
     deadline = time.monotonic() + timeout
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -351,7 +350,7 @@ def locked(path, timeout=30):
 
 
 def commit(path, credential, changes, random=system_random):
-    """Makes all the changes, or none, on the vault at `path`. Returns the new checkpoint."""
+    """Makes all changes or none to the vault at `path`. Returns the new checkpoint."""
     descriptor = locked(path)
     try:
         with os.fdopen(os.dup(descriptor), "rb") as stream:
@@ -385,9 +384,9 @@ def commit(path, credential, changes, random=system_random):
         slot = sealer.commit_slot(part, index, header.raw, after)
         os.ftruncate(descriptor, state.end)
         write_at(descriptor, state.end, frames)
-        os.fdatasync(descriptor)  # the first barrier: no slot may point at frames that never arrived
+        os.fdatasync(descriptor)  # first barrier: a commit slot must not point at frames that are not on the disk
         write_at(descriptor, len(header.raw) + index * f.PAGE, slot)
-        os.fdatasync(descriptor)  # the second: only now may the change be acknowledged
+        os.fdatasync(descriptor)  # second barrier: the change must not be acknowledged earlier
         return f"{after.sequence}-{after.tail_tag.hex()}"
     finally:
         os.close(descriptor)

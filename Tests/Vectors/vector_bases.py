@@ -1,4 +1,4 @@
-"""The descriptions of the vaults that the vectors are made of, by name; and what opens each."""
+"""The base vaults of the vectors: a description and a credential for each name."""
 
 import hashlib
 import struct
@@ -58,7 +58,7 @@ def vault(name, items=(), tail=(), slots=None, base=None, **more):
 
 
 def small():
-    """Two slots of keys, two blocks of two, and four frames in three commits; commit slot 1 is the current one."""
+    """Two key slots, two blocks of two items, and four frames in three commits. Commit slot 1 is current."""
     items = [
         item("database", "postgres://localhost"),
         item("github", "ghp_0123456789", label="GitHub", attributes={"scope": "repo", "user": "octocat"}),
@@ -163,7 +163,7 @@ def times():
 
 
 def five_passphrases():
-    """Six passphrase slots, and a key slot between them: four are tried."""
+    """Six passphrase slots and a key slot between them. A reader tries four passphrase slots."""
     slots = [passphrase_slot(f"passphrase {n}", f"slot {n}") for n in range(1, 7)]
     slots[2]["passphrase_text"] = "a\0b"
     slots[3]["passphrase_text"] = NFC
@@ -172,7 +172,7 @@ def five_passphrases():
 
 
 def all_slots():
-    """Sixteen slots, some of them unknown; the header takes two pages, and the last key slot opens it."""
+    """Sixteen slots, some of them of unknown types. The header has two pages, and the last key slot opens the vault."""
     slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(11)]
     slots += [
         unknown_slot(3, 1, noise(100, "X25519")),
@@ -192,7 +192,7 @@ def largest_header():
 
 
 def many():
-    """Several blocks by the rule for writers."""
+    """Several blocks of the size that the rule for writers requires."""
     items = [item(f"account {n:03}", f"value {n}", label="x" * 100 if n % 3 == 0 else None) for n in range(320)]
     for one in items:
         if one["label"] is None:
@@ -202,21 +202,21 @@ def many():
 
 
 def one_block():
-    """A block longer than writers make them: a reader takes it."""
+    """A block that is longer than the rule for writers allows. A reader accepts it."""
     items = [item(f"account {n:02}", f"value {n}", label="x" * 1024) for n in range(20)]
     return vault("one-block", items, base={"items_per_block": 1000})
 
 
 def largest_block():
-    """A block of exactly 1 MiB, all of whose items were removed since: so there is little to expect."""
+    """A block of exactly 1 MiB. The tail removes all its items, so that the expectation is short."""
     items, room = [], 1 << 20
     while room:
         bare = item(f"{len(items):02}", "v", service="s")
-        room -= 16 + 8 + 16 + 8 + 8 + 1 + 3 + 4 + 1 + 12  # an item with these names and no attributes
+        room -= 16 + 8 + 16 + 8 + 8 + 1 + 3 + 4 + 1 + 12  # the size of an item with these names and no attributes
         attributes = {}
         while room and len(attributes) < 32:
             size = min(room, 1024 + 6)
-            size -= 6 if 0 < room - size < 6 else 0  # leave room for one more, or for none
+            size -= 6 if 0 < room - size < 6 else 0  # leave room for one more attribute, or no room
             attributes[f"{len(attributes):02}"] = "v" * (size - 6)
             room -= size
         items.append(bare | {"attributes": attributes})
@@ -225,7 +225,7 @@ def largest_block():
 
 
 def tail_only():
-    """Frames over an empty base, commit slot 0 the current one; a secret put, replaced, removed and put again."""
+    """Frames after an empty base, with commit slot 0 current. A secret is put, replaced, removed and put again."""
     tail = [
         [put("one", "first"), put("one", "second"), put("two", "2")],
         [remove("one"), put("three", "3"), put("one", "again"), remove("three"), put("three", "anew")],
@@ -234,7 +234,7 @@ def tail_only():
 
 
 def emptied():
-    """Nothing is left: an empty base, and what was put was removed."""
+    """An empty base, and a tail that removes the secret that it puts."""
     return vault("emptied", [], [[put("one", "1")], [remove("one")]], base={"sequence": 1})
 
 

@@ -1,4 +1,4 @@
-"""The base: blocks, values and their places, the root."""
+"""The base: blocks, values with their offsets, and the root."""
 
 import struct
 
@@ -6,7 +6,7 @@ import vault_format as f
 from vector_bases import item
 from vector_suite import TAMPERED, constant, each, flip, following, number, patch, plus
 
-# Offsets in the root's index.
+# Offsets in the index of the root.
 SEQUENCE, ITEMS, BLOCKS, RESERVED, ENTRIES = 0, 8, 16, 20, 24
 FIRST_ID, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 28, 32  # in the entry of a block
 
@@ -31,7 +31,7 @@ def damaged(suite):
         ):
             suite.flipped(
                 f"{part.replace(' ', '-')}-damaged-{what.replace(' ', '-')}",
-                f"damage without a key: the {what} of the {part}",
+                f"damage without a key: the {what} of {'the root' if part == 'root' else part}",
                 "small",
                 TAMPERED,
                 part,
@@ -63,7 +63,7 @@ def damaged(suite):
     if end - middle == middle - start:
         suite.damage(
             "blocks-exchanged",
-            "the two blocks, each with its values, in each other's place",
+            "the two blocks, each with its values, exchanged",
             "small",
             TAMPERED,
             (start, end - start, data[middle:end] + data[start:middle]),
@@ -73,7 +73,7 @@ def damaged(suite):
     values = data[second[0] : sum(second)] + data[first[0] : sum(first)]
     suite.damage(
         "base-values-swapped",
-        "two values of the base in each other's place",
+        "two values of the base exchanged",
         "small",
         TAMPERED,
         (first[0], len(values), values),
@@ -85,11 +85,11 @@ def roots(suite):
         "sequence-one-more": ("a sequence that the first frame does not follow", plus(SEQUENCE, "Q", 1)),
         "sequence-one-less": ("a sequence two before the first frame's", plus(SEQUENCE, "Q", -1)),
         "sequence-below-items": ("a sequence below that of an item", number(SEQUENCE, "Q", 0)),
-        "items-one-more": ("an item more than there are", plus(ITEMS, "Q", 1)),
-        "items-one-less": ("an item less than there are", plus(ITEMS, "Q", -1)),
-        "items-most": ("the highest number of items", number(ITEMS, "Q", (1 << 64) - 1)),
-        "blocks-one-more": ("a block more than there are", plus(BLOCKS, "I", 1)),
-        "blocks-one-less": ("a block less than there are", plus(BLOCKS, "I", -1)),
+        "items-one-more": ("one item more than the blocks contain", plus(ITEMS, "Q", 1)),
+        "items-one-less": ("one item less than the blocks contain", plus(ITEMS, "Q", -1)),
+        "items-most": ("the highest possible number of items", number(ITEMS, "Q", (1 << 64) - 1)),
+        "blocks-one-more": ("one block more than the entries", plus(BLOCKS, "I", 1)),
+        "blocks-one-less": ("one block less than the entries", plus(BLOCKS, "I", -1)),
         "blocks-zero": ("no blocks", number(BLOCKS, "I", 0)),
         "blocks-most": ("the highest number of blocks", number(BLOCKS, "I", 0xFFFFFFFF)),
         "blocks-wrap": ("a number of blocks whose size wraps around in 32 bits", plus(BLOCKS, "I", 0x10000000)),
@@ -98,9 +98,9 @@ def roots(suite):
         "something-follows": ("a byte follows", following(b"\0")),
         "entry-follows": ("48 bytes follow", following(bytes(48))),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "header-alone": ("no entries, and two blocks counted", lambda value: value[:24]),
+        "header-alone": ("two blocks counted, without entries", lambda value: value[:24]),
         "entries-exchanged": (
-            "the two entries in the other order",
+            "the two entries exchanged",
             lambda value: value[:24] + value[72:120] + value[24:72],
         ),
         "entry-twice": ("one block twice", lambda value: value[:72] + value[24:72]),
@@ -170,14 +170,14 @@ def roots(suite):
     suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root index": constant(b"")})
     suite.resealed(
         "root-created-items",
-        "an item counted, and no block",
+        "one item counted, without a block",
         "created",
         TAMPERED,
         {"root index": number(ITEMS, "Q", 1)},
     )
     suite.resealed(
         "root-created-block",
-        "a block counted that is not there",
+        "one block counted, without an entry",
         "created",
         TAMPERED,
         {"root index": number(BLOCKS, "I", 1)},
@@ -228,7 +228,7 @@ def blocks(suite):
             {block: lambda value: value[:-1]},
         )
         suite.resealed(
-            f"block-{index}-empty", f"block {index} holds nothing", "small", TAMPERED, {block: constant(b"")}
+            f"block-{index}-empty", f"block {index} is empty", "small", TAMPERED, {block: constant(b"")}
         )
         suite.resealed(
             f"block-{index}-padded", f"block {index} is padded as values are", "small", TAMPERED, {block: f.pad}
@@ -241,7 +241,7 @@ def blocks(suite):
     entry = f.BLOCK_ENTRY.pack(bytes(16), offset, len(empty), 0, f.tag(empty))
     suite.resealed(
         "block-without-items",
-        "a sealed block that holds nothing, and an entry that says so",
+        "a sealed block without items, and an entry that agrees",
         "created",
         TAMPERED,
         {"gap before root": constant(empty), "root index": each(number(BLOCKS, "I", 1), following(entry))},
@@ -259,7 +259,7 @@ def blocks(suite):
 
 
 def items(suite):
-    """The places of the values, at the end of an item."""
+    """The offset and length of the value, at the end of an item."""
     places = {
         "offset-one-more": ("a value a byte later", plus(-12, "Q", 1)),
         "offset-one-less": ("a value a byte earlier", plus(-12, "Q", -1)),
@@ -270,8 +270,8 @@ def items(suite):
         "length-one-less": ("a value a byte shorter", plus(-4, "I", -1)),
         "length-zero": ("a value of no bytes", number(-4, "I", 0)),
         "length-71": ("a seal of 71 bytes", number(-4, "I", 71)),
-        "length-16-mib": ("the longest seal there may be, and no such value", number(-4, "I", 16_777_288)),
-        "length-above-16-mib": ("a seal longer than may be", number(-4, "I", 16_777_289)),
+        "length-16-mib": ("the longest allowed seal, in a file without such a value", number(-4, "I", 16_777_288)),
+        "length-above-16-mib": ("a seal that is longer than allowed", number(-4, "I", 16_777_289)),
         "length-most": ("the highest length", number(-4, "I", 0xFFFFFFFF)),
         "sequence": ("a sequence under which the value was not sealed", flip(16)),
         "sequence-above-root": ("a sequence above the root's", number(16, "Q", 11)),
@@ -281,21 +281,21 @@ def items(suite):
         suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
     suite.resealed(
         "item-newer-than-root",
-        "an item of a sequence above the root's, its value sealed under it",
+        "an item with a sequence above the root's, under which its value is sealed",
         "created",
         TAMPERED,
         change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=2)]}),
     )
     suite.resealed(
         "ok-item-as-new-as-root",
-        "an item of the root's own sequence",
+        "an item with the sequence of the root",
         "created",
         f.OK,
         change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=1)]}),
     )
     suite.resealed(
         "ok-items-of-one-sequence",
-        "two items of one sequence",
+        "two items with the same sequence",
         "created",
         f.OK,
         change=lambda d: d.update(
@@ -309,11 +309,11 @@ def items(suite):
         "created",
         f.OK,
         change=lambda d: d.update(base={"sequence": 1, "items": [item("one", "1", sequence=0)]}),
-        reading="No lowest sequence is named.",
+        reading="The specification names no lowest sequence.",
     )
     suite.resealed(
         "ok-one-item-per-block",
-        "a block for each item: a reader takes short ones",
+        "a block for each item: a reader accepts short blocks",
         "created",
         f.OK,
         change=lambda d: d.update(
@@ -322,14 +322,14 @@ def items(suite):
     )
     suite.resealed(
         "item-values-exchanged",
-        "two items that name each other's value by place and tag",
+        "two items with the offset and the tag of the other item's value",
         "small",
         TAMPERED,
         {"block 0 item 0": exchanged(suite, 1), "block 0 item 1": exchanged(suite, 0)},
     )
     suite.resealed(
         "item-values-in-other-order",
-        "values in the other order than their items, all else agreeing",
+        "the values of a block in another order than its items, with matching offsets",
         "small",
         TAMPERED,
         {"block 0 item 0": placed(suite, 1), "block 0 item 1": placed(suite, 0)},
@@ -339,7 +339,7 @@ def items(suite):
     start, length = old.parts["block 0 value 1"]
     suite.resealed(
         "item-value-of-another",
-        "an item with another's sealed value, the tag too",
+        "an item with the sealed value and the tag of another item",
         "small",
         TAMPERED,
         {f"base item {base_index(suite, 0)} sealed value": constant(old.file[start : start + length])},
@@ -347,7 +347,7 @@ def items(suite):
 
 
 def base_index(suite, place):
-    """The index in the description of the item that comes in this place in block 0."""
+    """The index in the description of the item at this position of block 0."""
     made = suite.made["small"]
     described = made.description["base"]["items"]
     key = made.sealer.keys[f.LOOKUP_IDS]
@@ -358,7 +358,7 @@ def base_index(suite, place):
 
 
 def exchanged(suite, other):
-    """Makes an item name the place and the tag of the other value of block 0."""
+    """Replaces the offset, length and tag of an item's value by those of the other value of block 0."""
     made = suite.made["small"]
     start, length = made.parts[f"block 0 value {other}"]
     tag = made.file[start + length - 16 : start + length]
@@ -377,11 +377,11 @@ def swapped(made):
 
 
 def gaps(suite):
-    """Bytes between the parts, everything else moved along."""
+    """Bytes between the parts, which move all later parts."""
     for part in ("block 0 value 0", "block 0 value 1", "block 0", "block 1 value 0", "block 1", "root"):
         suite.resealed(
             f"gap-before-{part.replace(' ', '-')}",
-            f"a byte before {part}, counted in all offsets",
+            f"a byte before {'the root' if part == 'root' else part}, which all offsets include",
             "small",
             TAMPERED,
             {f"gap before {part}": constant(b"\0")},
@@ -412,7 +412,7 @@ def order(suite):
     )
     suite.resealed(
         "items-exchanged-in-block",
-        "the two items of the first block in the other order",
+        "the two items of the first block exchanged",
         "small",
         TAMPERED,
         {"base items": lambda items: [items[1], items[0], *items[2:]]},

@@ -1,4 +1,4 @@
-"""Commit slots, what they point at, and where the file ends."""
+"""Commit slots, the parts that they point at, and the end of the file."""
 
 import vault_format as f
 from vector_bases import put
@@ -17,9 +17,9 @@ SEQUENCE, END, TAIL_TAG, BASE_END, ROOT_OFFSET, ROOT_LENGTH, RESERVED, ROOT_TAG,
     72,
     80,
 )
-CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # of the small vault
-COUNT = "A reader of the whole vault must find as many secrets as the commit slot says."
-OLDER_BASE = "The older slot's base is not looked at: nothing says that both slots name the same one."
+CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # in the small vault
+COUNT = "A reader of the whole vault must find the number of secrets that the commit slot states."
+OLDER_BASE = "The older slot's base is not read: the specification does not require both slots to have the same base."
 
 
 def add(suite):
@@ -43,7 +43,7 @@ def damaged(suite):
         name = what.replace(" ", "-")
         suite.flipped(
             f"current-slot-{name}",
-            f"the current slot: {what}; the state before is read",
+            f"the current slot: {what}; the previous state is read",
             "small",
             f.RECOVERED,
             "commit slot 1",
@@ -81,22 +81,22 @@ def damaged(suite):
     start, end = suite.place("small", "commit slot 0"), suite.end("small", "commit slot 1")
     first, second = made.file[start : start + f.PAGE], made.file[start + f.PAGE : end]
     suite.damage(
-        "both-slots-damaged", "neither slot opens", "small", TAMPERED, (start, 1, b"\x5a"), (start + f.PAGE, 1, b"\x5a")
+        "both-slots-damaged", "neither commit slot opens", "small", TAMPERED, (start, 1, b"\x5a"), (start + f.PAGE, 1, b"\x5a")
     )
     suite.damage(
         "both-slots-damaged-created",
-        "neither slot of a new vault opens",
+        "neither commit slot of a new vault opens",
         "created",
         TAMPERED,
         (start, 24, bytes(24)),
         (start + f.PAGE, 24, bytes(24)),
     )
     suite.damage(
-        "slots-swapped", "each slot in the other's place", "small", TAMPERED, (start, 2 * f.PAGE, second + first)
+        "slots-swapped", "the two commit slots exchanged", "small", TAMPERED, (start, 2 * f.PAGE, second + first)
     )
     suite.damage(
         "slot-0-in-both-places",
-        "the older slot's bytes in both places: the state before is read",
+        "the older slot's bytes in both places: the previous state is read",
         "small",
         f.RECOVERED,
         (start + f.PAGE, f.PAGE, first),
@@ -119,7 +119,7 @@ def damaged(suite):
     torn = second[:512] + first[512:]
     suite.damage(
         "slot-torn",
-        "a slot of which one sector of 512 bytes arrived: the state before is read",
+        "a slot of which only one sector of 512 bytes was written: the previous state is read",
         "small",
         f.RECOVERED,
         (start + f.PAGE, f.PAGE, torn),
@@ -139,7 +139,7 @@ def damaged(suite):
 
 
 def states(suite):
-    """Lies in the current state, under a valid seal."""
+    """Faults in the current state, under a valid seal."""
     beyond = 1 << 63
     faults = {
         "sequence-one-more": ("a sequence that no frame has reached", plus(SEQUENCE, "Q", 1)),
@@ -148,10 +148,10 @@ def states(suite):
         "end-one-more": ("an end a byte after the last frame, and after the file's", plus(END, "Q", 1)),
         "end-one-less": ("an end a byte before the last frame's", plus(END, "Q", -1)),
         "end-zero": ("an end of 0", number(END, "Q", 0)),
-        "end-2-63": ("an end that is negative where it is signed", number(END, "Q", beyond)),
+        "end-2-63": ("an end of 2^63, which is negative as a signed number", number(END, "Q", beyond)),
         "end-most": ("the highest end", number(END, "Q", (1 << 64) - 1)),
         "end-is-base-end": (
-            "an end before the frames, and the tail tag of the last",
+            "the end of the base, with the tail tag of the last frame",
             number(END, "Q", suite.end("small", "root")),
         ),
         "end-before-base-end": ("an end a byte before the base's", number(END, "Q", suite.end("small", "root") - 1)),
@@ -192,7 +192,7 @@ def states(suite):
             each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
         ),
         "root-length-64": (
-            "a root of 64 bytes: its tag is right, its seal is not",
+            "a root of 64 bytes whose tag is right and whose seal is wrong",
             each(number(ROOT_LENGTH, "I", 64), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 64)),
         ),
         "root-length-most": ("the highest root length", number(ROOT_LENGTH, "I", 0xFFFFFFFF)),
@@ -202,18 +202,18 @@ def states(suite):
         "reserved-first": ("the first reserved byte at the end", flip(88)),
         "reserved-middle": ("a reserved byte in the middle", flip(2000, 128)),
         "reserved-last": ("the last reserved byte", flip(4055)),
-        "zeros": ("nothing but zeros", constant(bytes(4056))),
+        "zeros": ("a state of zeros", constant(bytes(4056))),
     }
     for name, (comment, fault) in faults.items():
         suite.resealed(f"state-{name}", comment, "small", TAMPERED, {CURRENT: fault})
-    for name, fault in {
-        "one-more": plus(SECRETS, "Q", 1),
-        "one-less": plus(SECRETS, "Q", -1),
-        "most": number(SECRETS, "Q", (1 << 64) - 1),
+    for name, (what, fault) in {
+        "one-more": ("one too high", plus(SECRETS, "Q", 1)),
+        "one-less": ("one too low", plus(SECRETS, "Q", -1)),
+        "most": ("the highest possible", number(SECRETS, "Q", (1 << 64) - 1)),
     }.items():
         suite.resealed(
             f"state-secrets-{name}",
-            f"the number of secrets: {name.replace('-', ' ')}",
+            f"a number of secrets that is {what}",
             "small",
             TAMPERED,
             {CURRENT: fault},
@@ -222,7 +222,7 @@ def states(suite):
     for name, value in {"one": 1, "most": (1 << 62) - 1}.items():
         suite.resealed(
             f"ok-state-dead-bytes-{name}",
-            "dead bytes are an estimate, any will do",
+            "the number of dead bytes is an estimate: any number is valid",
             "small",
             f.OK,
             {CURRENT: number(DEAD, "Q", value)},
@@ -230,7 +230,7 @@ def states(suite):
 
 
 def absurd_states(suite):
-    """Numbers no file can have."""
+    """Numbers that no file can have."""
     for name, place in {"sequence": SEQUENCE, "secrets": SECRETS, "dead-bytes": DEAD}.items():
         suite.resealed(
             f"state-{name}-absurd",
@@ -242,39 +242,39 @@ def absurd_states(suite):
 
 
 def older_states(suite):
-    """The slot that is not the current one: where it opens, it must be right."""
+    """Faults in the older slot, which must be valid if its seal opens."""
     for name, (comment, fault) in {
         "reserved": ("the reserved field of the older slot", number(RESERVED, "I", 1)),
         "reserved-last": ("the last reserved byte of the older slot", flip(4055)),
-        "end-beyond-file": ("the older slot's end is beyond the file's", number(END, "Q", 1 << 40)),
+        "end-beyond-file": ("the older slot's end is after the end of the file", number(END, "Q", 1 << 40)),
         "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 12_288)),
         "root-in-slots": (
             "the older slot's root begins in the commit slots",
             each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("small", "root") - 8192)),
         ),
         "root-length-63": (
-            "the older slot's root is of 63 bytes",
+            "the older slot's root has 63 bytes",
             each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
         ),
         "root-end": ("the older slot's root does not end at its base's end", plus(ROOT_LENGTH, "I", 1)),
         "tail-tag-without-frames": (
-            "the older slot has no frames and not the root's tag",
+            "the older slot has no frames, and a tail tag that is not the root's",
             number(END, "Q", suite.end("small", "root")),
         ),
-        "zeros": ("the older slot is of zeros", constant(bytes(4056))),
+        "zeros": ("the older slot contains zeros", constant(bytes(4056))),
         "same-sequence": ("the older slot has the current one's sequence", plus(SEQUENCE, "Q", 1)),
     }.items():
         suite.resealed(f"older-state-{name}", comment, "small", TAMPERED, {OLDER: fault})
     suite.resealed(
         "older-state-is-newest",
-        "the older slot has a higher sequence: it is the current one, and no frame has it",
+        "the older slot has a higher sequence, which makes it the current slot and which no frame has",
         "small",
         TAMPERED,
         {OLDER: plus(SEQUENCE, "Q", 10)},
     )
     suite.resealed(
         "ok-older-state-root-tag",
-        "the older slot names another root, and is not used",
+        "the older slot has another root tag and is not used",
         "small",
         f.OK,
         {OLDER: flip(ROOT_TAG)},
@@ -292,21 +292,21 @@ def older_states(suite):
     suite.resealed("ok-same-states", "both slots hold the last state", "small", f.OK, {OLDER: constant(last)})
     suite.resealed(
         "same-sequence-other-dead-bytes",
-        "both slots hold the last state, but for the dead bytes",
+        "both slots hold the last state, with different dead bytes",
         "small",
         TAMPERED,
         {OLDER: constant(plus(DEAD, "Q", 1)(last))},
     )
     suite.resealed(
         "same-sequence-other-dead-bytes-created",
-        "both states of a new vault differ in the dead bytes",
+        "the two states of a new vault have different dead bytes",
         "created",
         TAMPERED,
         {OLDER: plus(DEAD, "Q", 1)},
     )
     suite.resealed(
         "older-state-is-newest-and-wrong",
-        "the slot with the higher sequence opens and is wrong: no other is tried",
+        "the slot with the higher sequence opens and is invalid: the other slot is not used",
         "tail-only",
         TAMPERED,
         {OLDER: plus(END, "Q", -1)},
@@ -321,11 +321,11 @@ def bounds(suite):
         "sequence-one-more": ("a sequence that is not the root's", plus(SEQUENCE, "Q", 1)),
         "tail-tag-not-the-roots": ("a tail tag that is not the root's", flip(TAIL_TAG)),
         "both-tags": ("a tail tag and a root tag that are not the root's", each(flip(TAIL_TAG), flip(ROOT_TAG))),
-        "secrets": ("a secret more than there are", plus(SECRETS, "Q", 1)),
+        "secrets": ("one secret more than the vault contains", plus(SECRETS, "Q", 1)),
         "reserved": ("a reserved byte", flip(88)),
         "end-zero": ("an end of 0", number(END, "Q", 0)),
         "beyond-file": (
-            "everything beyond the file",
+            "the root and the end after the end of the file",
             each(number(END, "Q", end + 64), number(BASE_END, "Q", end + 64), number(ROOT_OFFSET, "Q", end)),
         ),
     }.items():
@@ -341,7 +341,7 @@ def bounds(suite):
 
 
 def ends(suite):
-    """Truncations, and what lies beyond the end."""
+    """Truncations, and bytes after the end."""
     places = {"commit-slot-0": 4096, "commit-slot-1": 8192, "base": 12_288, "root": suite.end("small", "root")}
     for part in ("block 0 value 0", "block 0", "block 1 value 1", "block 1", "frame 0", "frame 1"):
         places[part.replace(" ", "-")] = suite.end("small", part)
@@ -366,7 +366,7 @@ def ends(suite):
         (end - 1, "the last byte is missing"),
         (end - 16, "the last tag is missing"),
         (older + 24, "the last frame is cut after its header"),
-        (older, "the last frame is missing, and the slot that names it is there: no crash leaves that"),
+        (older, "the last frame is missing and its commit slot is valid, which no crash causes"),
         (older - 1, "the last frame and a byte are missing"),
     ):
         suite.truncated(f"truncated-{size}-of-{end}", comment, "small", TAMPERED, size)
@@ -374,7 +374,7 @@ def ends(suite):
     damaged = (slot, 1, b"\x5a")
     suite.damage(
         "crash-before-slot",
-        "the last commit's frame arrived, its slot is torn",
+        "the last commit's frame is written and its slot is torn",
         "small",
         f.RECOVERED,
         damaged,
@@ -382,7 +382,7 @@ def ends(suite):
     )
     suite.damage(
         "crash-before-frame",
-        "the last commit's slot is torn and its frame never arrived",
+        "the last commit's slot is torn and its frame is missing",
         "small",
         f.RECOVERED,
         damaged,
@@ -400,7 +400,7 @@ def ends(suite):
     )
     suite.damage(
         "crash-and-damage-below",
-        "the last commit's slot is torn, and the frame before it is cut",
+        "the last commit's slot is torn and the frame before it is truncated",
         "small",
         TAMPERED,
         damaged,
@@ -411,7 +411,7 @@ def ends(suite):
         ("byte", "a byte follows the end", b"\0"),
         ("page", "a page of zeros follows the end", bytes(4096)),
         ("junk", "junk follows the end", b"\xff" * 100),
-        ("frame", "the last frame once more after the end", frame),
+        ("frame", "a copy of the last frame after the end", frame),
         ("half-frame", "half a frame after the end", frame[:50]),
     ):
         suite.damage(f"ok-{name}-after-end", comment, "small", f.OK, (end, 0, data))
@@ -424,7 +424,7 @@ def ends(suite):
     )
     suite.resealed(
         "ok-commit-not-acknowledged",
-        "a whole frame follows the end that both slots name",
+        "a whole frame after the end that both slots state",
         "created",
         f.OK,
         {f"commit slot {n} state": constant(suite.made["created"].states[0].encode()) for n in (0, 1)},

@@ -1,13 +1,13 @@
-"""Vaults with nothing wrong with them, and credentials that do not open them."""
+"""Valid vaults, wrong credentials, and faults in values and metadata."""
 
 import vault_format as f
 from vector_bases import CI_KEY, NFC, NFD, OTHER_KEY, PASSPHRASE, noise, put, remove
 from vector_suite import TAMPERED, flip, following, number, patch
 
-ABSENT = "A remove of what is not there is a frame like any other."
+ABSENT = "A remove of a missing secret is a valid frame."
 SUPERSEDED = (
-    "A value that was replaced or removed is authenticated by a reader that verifies everything; one that only "
-    "looks secrets up may not notice."
+    "A reader that verifies the whole vault authenticates replaced and removed values. A reader that only looks up "
+    "secrets need not."
 )
 
 
@@ -21,21 +21,21 @@ def passphrase(text):
 
 def add(suite):
     for base, comment in {
-        "created": "as created: no secrets, both commit slots the same",
-        "small": "four items in two blocks, four frames in three commits, one of two frames",
-        "values": "values about the sizes of padding, of every byte, empty, ending as padding does",
-        "identifiers": "names that are the same only after normalisation, as long as may be, and strange",
-        "metadata": "labels, expiry and attributes at their bounds",
-        "times": "times as far off as 64 bits go",
+        "created": "a new vault: no secrets, and the same state in both commit slots",
+        "small": "four items in two blocks, and four frames in three commits",
+        "values": "values of sizes near the padding sizes, with every byte, empty, and ending like padding",
+        "identifiers": "names that are equal only after normalisation, of maximum length, and with unusual characters",
+        "metadata": "labels, expiry times and attributes at their limits",
+        "times": "the lowest and highest times of 64 bits",
         "passphrases": "the first of six passphrase slots",
         "default-cost": "64 MiB and 3 passes",
         "sixteen-slots": "sixteen key slots, four of them unknown; a header of two pages; the last slot opens it",
         "largest-header": "a header of 65,536 bytes",
         "many": "320 items in three blocks",
         "one-block": "a block of more than 16,384 bytes",
-        "largest-block": "a block of 1 MiB, all of whose items were removed",
+        "largest-block": "a block of 1 MiB whose items are all removed",
         "tail-only": "an empty base; put, replaced, removed and put again in one transaction; commit slot 0 is current",
-        "emptied": "everything was removed",
+        "emptied": "a vault whose only secret is removed",
     }.items():
         suite.intact(f"ok-{base}", comment, base)
     credentials(suite)
@@ -46,7 +46,7 @@ def add(suite):
 
 def credentials(suite):
     suite.intact(
-        "ok-passphrase", "the other kind of key slot of the same vault", "small", credential=passphrase(PASSPHRASE)
+        "ok-passphrase", "the passphrase slot of a vault that also has a key slot", "small", credential=passphrase(PASSPHRASE)
     )
     suite.intact(
         "ok-first-of-sixteen", "the first of sixteen slots", "sixteen-slots", credential=key(noise(32, "key 0"))
@@ -61,7 +61,7 @@ def credentials(suite):
     suite.intact("ok-passphrase-nul", "a passphrase with a NUL in it", "passphrases", credential=passphrase("a\0b"))
     suite.intact(
         "ok-passphrase-fourth",
-        "the fourth passphrase slot, in the fifth place",
+        "the fourth passphrase slot, which is the fifth slot",
         "passphrases",
         credential=passphrase(NFC),
     )
@@ -75,8 +75,8 @@ def credentials(suite):
         ("wrong-passphrase-nfd", "the passphrase in another normalisation", "passphrases", passphrase(NFD)),
         ("wrong-passphrase-fifth", "the fifth passphrase slot is not tried", "passphrases", passphrase("passphrase 5")),
         ("wrong-passphrase-sixth", "the sixth passphrase slot is not tried", "passphrases", passphrase("passphrase 6")),
-        ("wrong-no-passphrase-slot", "a passphrase, and there are only key slots", "created", passphrase(PASSPHRASE)),
-        ("wrong-no-key-slot", "a key, and there are only passphrase slots", "default-cost", key(CI_KEY)),
+        ("wrong-no-passphrase-slot", "a passphrase for a vault with only key slots", "created", passphrase(PASSPHRASE)),
+        ("wrong-no-key-slot", "a key for a vault with only passphrase slots", "default-cost", key(CI_KEY)),
     ]
     for name, comment, base, credential in wrong:
         suite.intact(name, comment, base, f.WRONG_KEY, credential=credential)
@@ -88,7 +88,7 @@ def histories(suite):
 
     suite.resealed(
         "ok-remove-absent",
-        "a remove of a secret that was never there",
+        "a remove of a secret that never existed",
         "created",
         f.OK,
         change=tail([remove("nothing")]),
@@ -104,14 +104,14 @@ def histories(suite):
     )
     suite.resealed(
         "ok-same-value-twice",
-        "one value under two names",
+        "the same value under two names",
         "created",
         f.OK,
         change=tail([put("one", "same"), put("two", "same")]),
     )
     suite.resealed(
         "ok-metadata-replaced",
-        "a put without label over one with: nothing is merged",
+        "a put without a label after a put with a label: metadata is not merged",
         "created",
         f.OK,
         change=tail([put("one", "1", label="old", expires=5, attributes={"a": "b"}), put("one", "2")]),
@@ -125,32 +125,32 @@ def histories(suite):
     )
     suite.resealed(
         "ok-highest-sequence",
-        "the highest sequence there is",
+        "the highest sequence",
         "created",
         f.OK,
         change=lambda d: d["base"].update(sequence=(1 << 62) - 1),
     )
     suite.resealed(
         "ok-highest-sequence-frame",
-        "a frame of the highest sequence",
+        "a frame with the highest sequence",
         "created",
         f.OK,
         change=lambda d: d.update(base={"items": [], "sequence": (1 << 62) - 2}, tail=[[put("one", "1")]]),
     )
     suite.resealed(
         "ok-sequence-zero",
-        "a base of sequence 0",
+        "a base with sequence 0",
         "created",
         f.OK,
         change=lambda d: d["base"].update(sequence=0),
-        reading="No lowest sequence is named.",
+        reading="The specification names no lowest sequence.",
     )
 
 
 def values(suite):
     suite.flipped(
         "replaced-value-in-base",
-        "the base's value of a secret replaced since is damaged",
+        "damage in the base: the value of a secret that a frame replaces",
         "small",
         TAMPERED,
         value_of(suite, "smtp"),
@@ -159,7 +159,7 @@ def values(suite):
     )
     suite.flipped(
         "removed-value-in-base",
-        "the base's value of a secret removed since is damaged",
+        "damage in the base: the value of a secret that a frame removes",
         "small",
         TAMPERED,
         value_of(suite, "old"),
@@ -168,7 +168,7 @@ def values(suite):
     )
     suite.flipped(
         "replaced-value-in-tail",
-        "a frame's value, replaced by a later frame, is damaged",
+        "damage in a frame: a value that a later frame replaces",
         "tail-only",
         TAMPERED,
         "frame 0",
@@ -210,7 +210,7 @@ def values(suite):
 
 
 def value_of(suite, account):
-    """The part of the small vault's base that holds an account's value."""
+    """The part of the small vault's base with the value of an account."""
     made = suite.made["small"]
     number = next(i for i, one in enumerate(made.description["base"]["items"]) if one["account"] == account)
     sealer = made.sealer
@@ -224,7 +224,7 @@ def value_of(suite, account):
 
 # Metadata, in a frame and in the base
 
-SERVICE = 57  # where the text of the service begins: id, sequence, tag, two times, flags
+SERVICE = 57  # the offset of the service's length, after id, sequence, tag, two times and flags
 
 
 def text(data):
@@ -232,13 +232,13 @@ def text(data):
 
 
 def lookup_id_of(suite, service, account):
-    """The lookup id of any two texts, in the vault that the faults below are made in."""
+    """The lookup id of two texts in the vault of the faults below."""
     names = len(service).to_bytes(4, "little") + service + len(account).to_bytes(4, "little") + account
     return f.blake2b(128, names, suite.made["created"].sealer.keys[f.LOOKUP_IDS])
 
 
 class Metadata:
-    """Encoded metadata with anything in it; the lookup id is right, and the value is sealed under it."""
+    """Encoded metadata with arbitrary fields. The lookup id is right, and the value is sealed under it."""
 
     def __init__(
         self, service=b"s", account=b"a", label=None, expires=None, attributes=(), flags=None, count=None, then=b""
@@ -264,7 +264,7 @@ def faults_of(suite, fault):
 
 
 def texts(suite):
-    """Each fault in the frame of a vault with one put; some of them in the base, too."""
+    """Faults in the frame of a vault with one put; some of them also in the base."""
     probe = [put("probe", "value")]
     description = lambda d: d.update(tail=[probe])
     pair = (b"n", b"v")
@@ -285,15 +285,15 @@ def texts(suite):
         "label-1025": ("a label of 1025 bytes", Metadata(label=b"l" * 1025)),
         "label-nul": ("a NUL in the label", Metadata(label=b"l\0")),
         "label-not-utf8": ("a label that is not UTF-8", Metadata(label=b"\xfe")),
-        "label-unflagged": ("a label that is not flagged", Metadata(label=b"label", flags=0)),
-        "label-flagged-and-missing": ("a label flagged that is not there", Metadata(flags=1)),
-        "expiry-flagged-and-missing": ("an expiry flagged that is not there", Metadata(flags=2)),
-        "expiry-unflagged": ("an expiry that is not flagged", Metadata(expires=bytes(8), flags=0)),
+        "label-unflagged": ("a label without its flag", Metadata(label=b"label", flags=0)),
+        "label-flagged-and-missing": ("a label flag without a label", Metadata(flags=1)),
+        "expiry-flagged-and-missing": ("an expiry flag without an expiry time", Metadata(flags=2)),
+        "expiry-unflagged": ("an expiry time without its flag", Metadata(expires=bytes(8), flags=0)),
         "flag-4": ("a reserved flag", Metadata(flags=4)),
         "flag-128": ("the highest reserved flag", Metadata(flags=128)),
         "attributes-33": ("33 attributes", Metadata(attributes=[(b"%02d" % n, b"") for n in range(33)])),
-        "attributes-fewer": ("an attribute fewer than counted", Metadata(attributes=[pair], count=2)),
-        "attributes-more": ("an attribute more than counted", Metadata(attributes=[pair], count=0)),
+        "attributes-fewer": ("one attribute less than counted", Metadata(attributes=[pair], count=2)),
+        "attributes-more": ("one attribute more than counted", Metadata(attributes=[pair], count=0)),
         "attributes-255": ("255 attributes counted", Metadata(attributes=[pair], count=255)),
         "attributes-unsorted": ("attributes out of order", Metadata(attributes=[(b"b", b"1"), (b"a", b"2")])),
         "attributes-utf16-order": (
@@ -301,7 +301,7 @@ def texts(suite):
             Metadata(attributes=[("\U00010000".encode(), b"1"), ("\uff5e".encode(), b"2")]),
         ),
         "attributes-prefix-order": (
-            "a longer name before its own beginning",
+            "a name before its own prefix",
             Metadata(attributes=[(b"ab", b"1"), (b"a", b"2")]),
         ),
         "attributes-duplicate": ("one attribute twice", Metadata(attributes=[pair, pair])),
@@ -315,23 +315,23 @@ def texts(suite):
         "attribute-value-not-utf8": ("an attribute's value that is not UTF-8", Metadata(attributes=[(b"n", b"\xff")])),
         "something-follows": ("a byte follows", Metadata(then=b"\0")),
         "something-nonzero-follows": ("a byte follows that is not zero", Metadata(then=b"x")),
-        "lookup-id": ("a lookup id that is not that of the names", flip(0)),
-        "lookup-id-last-byte": ("the last byte of a lookup id is not that of the names", flip(15)),
-        "account-renamed": ("an account renamed, its lookup id kept", flip(SERVICE + 17 + 2)),
+        "lookup-id": ("a lookup id of other names", flip(0)),
+        "lookup-id-last-byte": ("a lookup id with a wrong last byte", flip(15)),
+        "account-renamed": ("another account with the same lookup id", flip(SERVICE + 17 + 2)),
         "sequence": ("a sequence that is not the frame's", flip(16)),
-        "value-tag": ("a value's tag that is not the value's", flip(24)),
-        "value-tag-last-byte": ("the last byte of a value's tag is not the value's", flip(39)),
+        "value-tag": ("a wrong tag of the value", flip(24)),
+        "value-tag-last-byte": ("a tag of the value with a wrong last byte", flip(39)),
         "empty": ("no metadata at all", lambda value: b""),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
         "cut-in-lookup-id": ("metadata of 15 bytes", lambda value: value[:15]),
-        "text-beyond-the-end": ("a text longer than what is left", number(SERVICE, "H", 1024)),
+        "text-beyond-the-end": ("a text that is longer than the rest of the metadata", number(SERVICE, "H", 1024)),
     }
     for name, (comment, fault) in faults.items():
         parts = {f"frame 0 {part}": one for part, one in faults_of(suite, fault).items()}
         suite.resealed(f"metadata-{name}", comment, "created", TAMPERED, parts, change=description)
     suite.resealed(
         "metadata-lookup-id-everywhere",
-        "a lookup id that is not that of the names, the value sealed under it",
+        "a lookup id of other names, under which the value is sealed",
         "created",
         TAMPERED,
         {"frame 0 lookup id": flip(0)},
@@ -339,7 +339,7 @@ def texts(suite):
     )
     suite.resealed(
         "metadata-sequence-and-value",
-        "a sequence that is not the frame's, the value sealed under it",
+        "a sequence that is not the frame's, under which the value is sealed",
         "created",
         TAMPERED,
         {"frame 0 metadata": flip(16), "frame 0 value associated data": flip(32)},
@@ -374,7 +374,7 @@ def texts(suite):
         )
     suite.resealed(
         "metadata-lookup-id-everywhere-in-base",
-        "a lookup id that is not that of the names, the value sealed under it, in the base",
+        "a lookup id of other names, under which the value is sealed, in the base",
         "created",
         TAMPERED,
         {"base item 0 lookup id": flip(0)},
@@ -383,9 +383,9 @@ def texts(suite):
     accented = put("probe", "value", attributes={NFD: "decomposed", NFC: "composed"})
     suite.resealed(
         "ok-attributes-nfc-nfd",
-        "two attributes whose names are the same only after normalisation",
+        "two attributes whose names are equal only after normalisation",
         "created",
         f.OK,
         change=lambda d: d.update(tail=[[accented]]),
-        reading="The names of attributes are bytes, as those of secrets are.",
+        reading="Names of attributes are compared as bytes, like the names of secrets.",
     )

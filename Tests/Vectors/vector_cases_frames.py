@@ -1,4 +1,4 @@
-"""Frames: their headers, their chain, their seals. What the metadata says is in vector_cases_contents.py."""
+"""Frames: headers, the chain and seals. Faults in metadata are in vector_cases_contents.py."""
 
 import struct
 
@@ -6,7 +6,7 @@ import vault_format as f
 from vector_bases import put, remove
 from vector_suite import TAMPERED, constant, each, flip, following, number, plus
 
-# Offsets in a frame's header.
+# Offsets in the header of a frame.
 LENGTH, KIND, RESERVED, SEQUENCE, M, V = 0, 4, 5, 8, 16, 20
 METADATA_AD = {"file id": 0, "offset": 16, "header": 24, "previous tag": 48}
 
@@ -24,33 +24,32 @@ def add(suite):
 def damaged(suite):
     m = int.from_bytes(frame(suite, 0)[M : M + 4], "little")
     places = {
-        "length": 0,
-        "length-high": 3,
-        "kind": 4,
-        "reserved": 5,
-        "reserved-last": 7,
-        "sequence": 8,
-        "sequence-high": 15,
-        "m": 16,
-        "m-by-32": (16, 32),
-        "v": 20,
-        "v-by-32": (20, 32),
-        "v-high": (23, 128),
-        "nonce": 24,
-        "metadata": 48,
-        "metadata-end": 47 + m,
-        "tag": 48 + m,
-        "tag-end": 63 + m,
-        "value-nonce": 64 + m,
-        "value": 88 + m,
-        "value-tag": -16,
-        "value-tag-end": -1,
+        "length": (0, 1, "the length"),
+        "length-high": (3, 1, "the last byte of the length"),
+        "kind": (4, 1, "the kind"),
+        "reserved": (5, 1, "the first reserved byte"),
+        "reserved-last": (7, 1, "the last reserved byte"),
+        "sequence": (8, 1, "the sequence"),
+        "sequence-high": (15, 1, "the last byte of the sequence"),
+        "m": (16, 1, "m"),
+        "m-by-32": (16, 32, "m, by 32"),
+        "v": (20, 1, "v"),
+        "v-by-32": (20, 32, "v, by 32"),
+        "v-high": (23, 128, "the highest bit of v"),
+        "nonce": (24, 1, "the nonce of the metadata"),
+        "metadata": (48, 1, "the metadata"),
+        "metadata-end": (47 + m, 1, "the last byte of the metadata"),
+        "tag": (48 + m, 1, "the tag of the metadata"),
+        "tag-end": (63 + m, 1, "the last byte of the tag of the metadata"),
+        "value-nonce": (64 + m, 1, "the nonce of the value"),
+        "value": (88 + m, 1, "the value"),
+        "value-tag": (-16, 1, "the tag of the value"),
+        "value-tag-end": (-1, 1, "the last byte of the tag of the value"),
     }
-    for name, place in places.items():
-        offset, mask = place if isinstance(place, tuple) else (place, 1)
+    for name, (offset, mask, what) in places.items():
         suite.flipped(
             f"frame-damaged-{name}",
-            f"damage without a key: the {name.replace('-', ' ')} of the first frame",
+            f"damage without a key: {what} of the first frame",
             "small",
             TAMPERED,
             "frame 0",
@@ -79,25 +78,25 @@ def frame(suite, index, base="small"):
 
 
 def headers(suite):
-    """Lies in the header of the last frame, a put, under valid seals."""
+    """Faults in the header of the last frame, a put, under valid seals."""
     faults = {
         "kind-0": ("kind 0", number(KIND, "B", 0)),
-        "kind-2": ("a put that says it is a remove", number(KIND, "B", 2)),
+        "kind-2": ("a put whose kind is remove", number(KIND, "B", 2)),
         "kind-3": ("kind 3", number(KIND, "B", 3)),
         "kind-129": ("kind 129", number(KIND, "B", 129)),
         "kind-255": ("kind 255", number(KIND, "B", 255)),
         "kind-2-without-value": (
-            "a put that says it is a remove without a value",
+            "a put whose kind is remove, without a value",
             each(number(KIND, "B", 2), number(V, "I", 0), plus(LENGTH, "I", -72)),
         ),
         "reserved-5": ("the first reserved byte", flip(5)),
         "reserved-6": ("the second reserved byte", flip(6)),
         "reserved-7": ("the third reserved byte", flip(7, 128)),
-        "sequence-one-more": ("a sequence that leaves one out", plus(SEQUENCE, "Q", 1)),
+        "sequence-one-more": ("a sequence that skips one", plus(SEQUENCE, "Q", 1)),
         "sequence-one-less": ("the sequence of the frame before", plus(SEQUENCE, "Q", -1)),
         "sequence-zero": ("sequence 0", number(SEQUENCE, "Q", 0)),
-        "length-one-more": ("a length one more than m and v make", plus(LENGTH, "I", 1)),
-        "length-one-less": ("a length one less than m and v make", plus(LENGTH, "I", -1)),
+        "length-one-more": ("a length that is one more than m and v require", plus(LENGTH, "I", 1)),
+        "length-one-less": ("a length that is one less than m and v require", plus(LENGTH, "I", -1)),
         "length-zero": ("length 0", number(LENGTH, "I", 0)),
         "length-24": ("length 24", number(LENGTH, "I", 24)),
         "length-most": ("the highest length", number(LENGTH, "I", 0xFFFFFFFF)),
@@ -118,7 +117,7 @@ def headers(suite):
         "v-most": ("the highest v", number(V, "I", 0xFFFFFFFF)),
         "v-wraps": ("m and v wrap around to the right length in 32 bits", each(plus(M, "I", 64), plus(V, "I", -64))),
         "v-16-mib-and-32": (
-            "the highest v that may be, and no such value",
+            "the highest allowed v, in a file without such a value",
             each(number(V, "I", 16_777_248), plus(LENGTH, "I", 16_777_248 - 32)),
         ),
         "v-16-mib-and-64": (
@@ -130,7 +129,7 @@ def headers(suite):
         suite.resealed(f"frame-{name}", comment, "small", TAMPERED, {"frame 3 header": fault})
     suite.resealed(
         "frame-kind-1-for-remove",
-        "a remove that says it is a put",
+        "a remove whose kind is put",
         "small",
         TAMPERED,
         {"frame 2 header": number(KIND, "B", 1)},
@@ -138,7 +137,7 @@ def headers(suite):
     for kind in (0, 3, 130):
         suite.resealed(
             f"frame-kind-{kind}-for-remove",
-            f"kind {kind} in what is otherwise a remove",
+            f"kind {kind} in a frame that is otherwise a remove",
             "small",
             TAMPERED,
             {"frame 2 header": number(KIND, "B", kind)},
@@ -170,7 +169,7 @@ def headers(suite):
 
 def sequences(suite):
     def everywhere(index, new):
-        """A frame's sequence, wherever it stands."""
+        """Changes all copies of a frame's sequence."""
         part = f"frame {index}"
         return {
             f"{part} header": number(SEQUENCE, "Q", new),
@@ -182,7 +181,7 @@ def sequences(suite):
     for name, new in (("gap", last + 1), ("repeated", last - 1)):
         suite.resealed(
             f"frame-sequence-{name}-everywhere",
-            f"a sequence {name} at the last frame, in all that name it",
+            f"a sequence {name} at the last frame, in all its copies",
             "small",
             TAMPERED,
             {**everywhere(3, new), "commit slot 1 state": number(0, "Q", new + (name == "repeated"))},
@@ -206,7 +205,7 @@ def sequences(suite):
     )
     suite.resealed(
         "frame-sequence-wraps",
-        "the root has the highest sequence, and a frame follows with 0",
+        "the root has the highest sequence, and the first frame has sequence 0",
         "created",
         TAMPERED,
         {
@@ -239,7 +238,7 @@ def chain(suite):
     )
     suite.resealed(
         "frame-chained-to-frame-before-last",
-        "the last frame is chained past the one before it",
+        "the last frame is chained to the frame before the previous one",
         "small",
         TAMPERED,
         {"frame 3 previous tag": constant(tag_of(suite, 1))},
@@ -261,21 +260,21 @@ def chain(suite):
     rearranged("frames-first-and-last-exchanged", "the first and the last frame exchanged", 3, 1, 2, 0)
     rearranged("frames-two-exchanged", "frames 1 and 2 exchanged", 0, 2, 1, 3)
     rearranged(
-        "frame-missing", "a frame taken out, the rest moved up and zeros at the end", 0, 2, 3, bytes(len(frames[1]))
+        "frame-missing", "a frame removed, the rest moved forward, and zeros at the end", 0, 2, 3, bytes(len(frames[1]))
     )
-    rearranged("frame-twice", "a frame twice, instead of the next", 0, 1, 1, 3)
+    rearranged("frame-twice", "a frame twice, in place of the next one", 0, 1, 1, 3)
     rearranged("frame-last-is-first", "the first frame in place of the last", 0, 1, 2, 0)
-    rearranged("frame-inserted", "a frame inserted, the last beyond the end", 0, 0, 1, 2, 3)
+    rearranged("frame-inserted", "a frame inserted, which moves the last frame after the end", 0, 0, 1, 2, 3)
     kept = suite.end("small", "frame 2")
     suite.resealed(
         "frame-last-taken-out",
-        "the last frame taken out, the end moved, the tail tag kept",
+        "the last frame removed and the end moved, with the same tail tag",
         "small",
         TAMPERED,
         {"commit slot 1 state": number(8, "Q", kept)},
         after=lambda made: made.file[:kept],
     )
-    # The same vault, key and nonces in another file: what splicing from a copy could bring.
+    # The same vault, key and nonces in another file: the parts that a copy of the vault could contribute.
     again = {"file_id": bytes(range(16)).hex()}
     suite.resealed(
         "frame-from-another-file",
@@ -285,10 +284,10 @@ def chain(suite):
         after=lambda made: splice(suite, made, "frame 3"),
         change=lambda d: d.update(again),
     )
-    for part in ("block 0", "root"):
+    for part, what in (("block 0", "block 0"), ("root", "the root")):
         suite.resealed(
             f"{part.replace(' ', '-')}-from-another-file",
-            f"the {part} is from another file of the same vault",
+            f"{what} is from another file of the same vault",
             "small",
             TAMPERED,
             after=lambda made, part=part: splice(suite, made, part),
@@ -297,7 +296,7 @@ def chain(suite):
 
 
 def splice(suite, made, part):
-    """The base vault with one part of another file."""
+    """Returns the file of the base vault with one part of another file."""
     start, length = made.parts[part]
     assert suite.made["small"].parts[part] == (start, length)
     old = suite.made["small"].file
@@ -319,17 +318,17 @@ def padding(suite):
             ),
             "zeros-last-block": ("a last block of zeros", following(bytes(32))),
             "80-twice": (
-                "a second 80: the first is metadata",
+                "a second 80, which makes the first 80 metadata",
                 lambda padded: padded.rstrip(b"\0") + b"\x80" + bytes(-(len(padded.rstrip(b"\0")) + 1) % 32),
             ),
             "block-more": ("a second block of padding", following(b"\x80" + bytes(31))),
-            "31-bytes-more": ("31 bytes more: m is no multiple of 32", following(bytes(31))),
+            "31-bytes-more": ("31 bytes more: m is not a multiple of 32", following(bytes(31))),
             "no-multiple": (
-                "as much padding as an 80 alone",
+                "padding of an 80 only",
                 lambda padded: padded.rstrip(b"\0") + b"\0" * (len(padded.rstrip(b"\0")) % 32 == 0),
             ),
             "empty": ("no metadata and no padding: m is 0", constant(b"")),
-            "only-padding": ("nothing but padding", constant(f.pad(b""))),
+            "only-padding": ("only padding", constant(f.pad(b""))),
         }
         for name, (comment, fault) in faults.items():
             suite.resealed(
@@ -348,14 +347,14 @@ def padding(suite):
         change=lambda d: d.update(tail=[[put("one", "1")]]),
     )
     sealed = {
-        "v-72": lambda sealed: sealed + bytes(1),
-        "empty-seal": lambda sealed: sealed[:24] + sealed[-16:],
-        "no-value": lambda sealed: b"",
+        "v-72": ("with a byte after it", lambda sealed: sealed + bytes(1)),
+        "empty-seal": ("of no plaintext", lambda sealed: sealed[:24] + sealed[-16:]),
+        "no-value": ("of no bytes", lambda sealed: b""),
     }
-    for name, fault in sealed.items():
+    for name, (what, fault) in sealed.items():
         suite.resealed(
             f"frame-put-{name}",
-            f"a put whose sealed value is not one: {name}",
+            f"a put with a sealed value {what}",
             "small",
             TAMPERED,
             {"frame 3 sealed value": fault},
@@ -370,8 +369,8 @@ def removes(suite):
     faults = {
         "something-follows": ("a byte follows", following(b"\0")),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "lookup-id": ("a lookup id that is not that of the names", flip(0)),
-        "renamed": ("names that are not those of the lookup id", flip(-1)),
+        "lookup-id": ("a lookup id of other names", flip(0)),
+        "renamed": ("names of another lookup id", flip(-1)),
         "service-empty": ("a service of no bytes", metadata(b"", b"a")),
         "account-empty": ("an account of no bytes", metadata(b"s", b"")),
         "service-1025": ("a service of 1025 bytes", metadata(b"s" * 1025, b"a")),
@@ -405,11 +404,11 @@ def text(data):
 
 
 def swaps(suite):
-    """Values of the same length in each other's place: damage, and with the tags in the metadata changed as well."""
+    """Values of the same length exchanged, without and with the tags in the metadata."""
     first, last = frame(suite, 0)[-72:], frame(suite, 3)[-72:]
     suite.damage(
         "values-swapped-between-frames",
-        "the values of two frames in each other's place",
+        "the values of two frames exchanged",
         "small",
         TAMPERED,
         (suite.place("small", "frame 0", -72), 72, last),
@@ -417,7 +416,7 @@ def swaps(suite):
     )
     suite.resealed(
         "values-swapped-and-tags",
-        "the values of two frames swapped, the tags in the metadata too",
+        "the values of two frames exchanged, with their tags in the metadata",
         "small",
         TAMPERED,
         {"frame 0 sealed value": constant(last), "frame 3 sealed value": constant(first)},
@@ -425,7 +424,7 @@ def swaps(suite):
     old = frame(suite, 0, "tail-only")[-72:]
     suite.resealed(
         "value-from-before",
-        "a secret's earlier value in place of its later one, the tag too",
+        "the earlier value of a secret in place of the later one, with its tag",
         "tail-only",
         TAMPERED,
         {"frame 1 sealed value": constant(old)},
@@ -434,7 +433,7 @@ def swaps(suite):
     assert again["put"]["account"] == "one"
     suite.resealed(
         "value-from-before-its-removal",
-        "a removed value in place of the one put later, the tag too",
+        "a removed value in place of a later one, with its tag",
         "tail-only",
         TAMPERED,
         {"frame 5 sealed value": constant(old)},

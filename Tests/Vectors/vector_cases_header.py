@@ -1,4 +1,4 @@
-"""The header, all but what is in its key slots."""
+"""The header without its key slots."""
 
 import struct
 
@@ -24,10 +24,10 @@ def fields(suite):
             f.NOT_A_VAULT,
             (index, 1, bytes([f.MAGIC[index] ^ 0x20])),
         )
-    suite.damage("magic-newlines-translated", "CR LF of the magic has become LF", "created", f.NOT_A_VAULT, (4, 1, b""))
-    suite.damage("magic-7-bit", "the first byte has lost its highest bit", "created", f.NOT_A_VAULT, (0, 1, b"\x09"))
+    suite.damage("magic-newlines-translated", "the CR LF of the magic is replaced by LF", "created", f.NOT_A_VAULT, (4, 1, b""))
+    suite.damage("magic-7-bit", "the first byte without its highest bit", "created", f.NOT_A_VAULT, (0, 1, b"\x09"))
     suite.damage(
-        "magic-byte-order-mark", "a byte order mark comes first", "created", f.NOT_A_VAULT, (0, 0, b"\xef\xbb\xbf")
+        "magic-byte-order-mark", "a byte order mark before the magic", "created", f.NOT_A_VAULT, (0, 0, b"\xef\xbb\xbf")
     )
     suite.truncated("truncated-empty", "an empty file", "created", f.NOT_A_VAULT, 0)
     suite.truncated("truncated-1", "one byte of the magic", "created", f.NOT_A_VAULT, 1)
@@ -55,7 +55,7 @@ def fields(suite):
     )
     suite.damage(
         "incompatible-and-wrong-key",
-        "an incompatible feature, and a key that opens nothing",
+        "an incompatible feature, and a wrong key",
         "created",
         f.UNSUPPORTED_VERSION,
         (12, 1, b"\x01"),
@@ -63,22 +63,22 @@ def fields(suite):
     )
     suite.damage(
         "major-2-and-other-layout",
-        "major version 2, and a header length of 0: the version comes first",
+        "major version 2 and a header length of 0: the version is checked first",
         "created",
         f.UNSUPPORTED_VERSION,
         (8, 1, b"\x02"),
         (24, 4, bytes(4)),
     )
-    suite.damage("minor-1-unauthenticated", "minor version 1, the MAC as it was", "created", TAMPERED, (10, 1, b"\x01"))
+    suite.damage("minor-1-unauthenticated", "minor version 1 with the old MAC", "created", TAMPERED, (10, 1, b"\x01"))
     suite.damage(
         "read-only-compatible-unauthenticated",
-        "a read-only-compatible feature, the MAC as it was",
+        "a read-only-compatible feature with the old MAC",
         "created",
         TAMPERED,
         (16, 1, b"\x01"),
     )
     suite.damage(
-        "compatible-unauthenticated", "a compatible feature, the MAC as it was", "created", TAMPERED, (20, 1, b"\x01")
+        "compatible-unauthenticated", "a compatible feature with the old MAC", "created", TAMPERED, (20, 1, b"\x01")
     )
     for field, most, what in (
         ("minor", 0xFFFF, "minor version"),
@@ -124,11 +124,11 @@ def structure(suite):
         )
     for count in (0, 1, 3, 16, 17, 255):
         suite.damage(
-            f"slot-count-{count}", f"{count} key slots instead of 2", "small", TAMPERED, (60, 1, bytes([count]))
+            f"slot-count-{count}", f"a count of {count} key slots instead of 2", "small", TAMPERED, (60, 1, bytes([count]))
         )
         suite.resealed(
             f"slot-count-{count}-resealed",
-            f"{count} key slots instead of 2, resealed",
+            f"a count of {count} key slots instead of 2, resealed",
             "small",
             TAMPERED,
             {"header fields": number(60, "B", count)},
@@ -140,7 +140,7 @@ def structure(suite):
         TAMPERED,
         change=lambda d: d["slots"].extend(key_slot(f"{n}", noise(32, f"{n}")) for n in range(15)),
     )
-    suite.resealed("no-slots", "no key slot at all", "small", TAMPERED, change=lambda d: d["slots"].clear())
+    suite.resealed("no-slots", "no key slot", "small", TAMPERED, change=lambda d: d["slots"].clear())
     suite.resealed(
         "largest-header-and-one",
         "a header of 65,537 bytes",
@@ -178,13 +178,13 @@ def structure(suite):
 
 
 def fit(description, length):
-    """Makes the unknown slot so long that the header has `length` bytes."""
+    """Sets the length of the unknown slot so that the header has `length` bytes."""
     known = 4 + 16 + 8 + 1 + 2 + 16 + 32 + 24 + 48
     description["slots"][1] = unknown_slot(9, 9, bytes(length - 128 - 4 - known))
 
 
 def authentication(suite):
-    suite.damage("vault-id", "another vault id: no commitment agrees", "small", f.WRONG_KEY, (28, 1, b"\x5a"))
+    suite.damage("vault-id", "another vault id: no commitment matches", "small", f.WRONG_KEY, (28, 1, b"\x5a"))
     suite.damage(
         "vault-id-passphrase",
         "another vault id, opened with a passphrase",
@@ -193,7 +193,7 @@ def authentication(suite):
         (43, 1, b"\x5a"),
         credential=BY_PASSPHRASE,
     )
-    suite.damage("file-id", "another file id: the MAC", "small", TAMPERED, (44, 1, b"\x5a"))
+    suite.damage("file-id", "another file id: the MAC is wrong", "small", TAMPERED, (44, 1, b"\x5a"))
     for part in ("master key commitment", "header MAC"):
         name = part.lower().replace(" ", "-")
         for offset, which in ((0, "first"), (-1, "last")):
@@ -207,14 +207,14 @@ def authentication(suite):
     )
     suite.resealed(
         "header-mac-resealed",
-        "a wrong MAC, everything after it made for it",
+        "a wrong MAC, with commit slots that are sealed for it",
         "small",
         TAMPERED,
         {"header MAC": flip(0)},
     )
     suite.resealed(
         "wrapped-another-key",
-        "the key slot wraps another master key, the commitment of which is not there",
+        "the key slot wraps another master key, to which the header is not committed",
         "small",
         TAMPERED,
         {"key slot 0 master key": flip(0)},

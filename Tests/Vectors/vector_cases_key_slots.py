@@ -1,4 +1,4 @@
-"""Key slots, and what they may cost."""
+"""Key slots and their cost."""
 
 import struct
 
@@ -19,7 +19,7 @@ def slots(suite):
     for kind in (0, 3, 4, 255):
         suite.overwritten(
             f"slot-type-{kind}",
-            f"a key slot has become one of type {kind}, unknown",
+            f"a key slot whose type is {kind}, which is unknown",
             "small",
             f.WRONG_KEY,
             key,
@@ -27,11 +27,11 @@ def slots(suite):
             bytes([kind]),
         )
     suite.overwritten(
-        "slot-type-1-for-2", "a key slot has become a passphrase slot: its layout", "small", TAMPERED, key, 0, b"\x01"
+        "slot-type-1-for-2", "a key slot whose type is passphrase: the layout is wrong", "small", TAMPERED, key, 0, b"\x01"
     )
     suite.overwritten(
         "slot-type-2-for-1",
-        "a passphrase slot has become a key slot: its layout",
+        "a passphrase slot whose type is key: the layout is wrong",
         "small",
         TAMPERED,
         passphrase,
@@ -41,7 +41,7 @@ def slots(suite):
     for version in (0, 2, 255):
         suite.overwritten(
             f"slot-version-{version}",
-            f"a key slot of version {version}, unknown",
+            f"a key slot of version {version}, which is unknown",
             "small",
             f.WRONG_KEY,
             key,
@@ -50,7 +50,7 @@ def slots(suite):
         )
     suite.overwritten(
         "slot-other-unknown-unauthenticated",
-        "a slot that is not needed has become unknown: the MAC",
+        "a slot that is not used is made unknown: the MAC is wrong",
         "small",
         TAMPERED,
         passphrase,
@@ -59,7 +59,7 @@ def slots(suite):
     )
     suite.resealed(
         "ok-slot-made-unknown",
-        "a slot that is not needed is unknown",
+        "a slot that is not used is unknown",
         "small",
         f.OK,
         {"key slot 1 header": number(0, "B", 3)},
@@ -74,11 +74,11 @@ def slots(suite):
     same = unknown_slot(3, 1, noise(16, "one slot id") + bytes(20))
     suite.resealed(
         "ok-unknown-slots-alike",
-        "two unknown slots, the same in every byte",
+        "two equal unknown slots",
         "small",
         f.OK,
         change=lambda d: d["slots"].extend([same, same]),
-        reading="Only known slots have a slot id: what follows the length of an unknown one is not looked at.",
+        reading="Only known slots have a slot id: the bytes after the length of an unknown slot are not parsed.",
     )
     length = suite.made["small"].parts[key][1]
     for value in (0, 3, 4, length - 1, length + 1, 0xFFFF):
@@ -111,7 +111,7 @@ def slots(suite):
     )
     suite.resealed(
         "unknown-slots-overlapping",
-        "an unknown slot of 3 bytes, the fourth of which begins the next",
+        "an unknown slot of 3 bytes, whose fourth byte begins the next slot",
         "small",
         TAMPERED,
         {"key slots": following(b"\x03\x01\x03\0\x09\x05\0\0"), "header fields": number(60, "B", 4)},
@@ -119,7 +119,7 @@ def slots(suite):
     for offset, what in ((4, "slot id"), (20, "time of creation"), (29, "label"), (31, "salt")):
         suite.flipped(
             f"slot-{what.replace(' ', '-')}",
-            f"the {what} of the key slot: its commitment",
+            f"the {what} of the key slot: its commitment does not match",
             "small",
             f.WRONG_KEY,
             key,
@@ -127,7 +127,7 @@ def slots(suite):
         )
         suite.flipped(
             f"slot-{what.replace(' ', '-')}-of-another",
-            f"the {what} of a slot that is not the one: the MAC",
+            f"the {what} of a slot that is not used: the MAC is wrong",
             "small",
             TAMPERED,
             passphrase,
@@ -139,7 +139,7 @@ def slots(suite):
     )
     suite.flipped(
         "slot-commitment-of-another",
-        "the commitment of a slot that is not the one: the MAC",
+        "the commitment of a slot that is not used: the MAC is wrong",
         "small",
         TAMPERED,
         key,
@@ -149,7 +149,7 @@ def slots(suite):
     for offset, what in ((-72, "nonce"), (-48, "wrapped key"), (-1, "tag")):
         suite.flipped(
             f"slot-{what.replace(' ', '-')}-damaged",
-            f"the {what} of a key slot whose commitment agrees",
+            f"the {what} of a key slot whose commitment matches",
             "small",
             TAMPERED,
             key,
@@ -157,7 +157,7 @@ def slots(suite):
         )
         suite.flipped(
             f"slot-{what.replace(' ', '-')}-damaged-passphrase",
-            f"the {what} of a passphrase slot whose commitment agrees",
+            f"the {what} of a passphrase slot whose commitment matches",
             "small",
             TAMPERED,
             passphrase,
@@ -166,7 +166,7 @@ def slots(suite):
         )
     suite.resealed(
         "slot-ids-alike",
-        "two key slots with one id",
+        "two key slots with the same id",
         "small",
         TAMPERED,
         {f"{slot} header": patch(4, noise(16, "one slot id")) for slot in (key, passphrase)},
@@ -190,7 +190,7 @@ def slots(suite):
         )
     suite.overwritten(
         "slot-label-nul-unauthenticated",
-        "a NUL in a key slot's label: the layout comes before the key",
+        "a NUL in a key slot's label: the layout is checked before the key",
         "small",
         TAMPERED,
         key,
@@ -201,11 +201,11 @@ def slots(suite):
     first, second = (exchanged.parts[part] for part in (key, passphrase))
     data = exchanged.file[second[0] : sum(second)] + exchanged.file[first[0] : sum(first)]
     suite.damage(
-        "slots-exchanged", "the two slots in the other order: the MAC", "small", TAMPERED, (first[0], len(data), data)
+        "slots-exchanged", "the two slots exchanged: the MAC is wrong", "small", TAMPERED, (first[0], len(data), data)
     )
     suite.resealed(
         "ok-one-key-twice",
-        "two slots of one key: the first opens",
+        "two slots with the same key: the first opens the vault",
         "small",
         f.OK,
         change=lambda d: d["slots"].append(key_slot("again", CI_KEY)),
@@ -213,7 +213,7 @@ def slots(suite):
 
 
 def labelled(label):
-    """The header of a key slot with another label, its length made to fit."""
+    """Replaces the label in the header of a key slot, and its length."""
 
     def fault(head):
         old = head[28]
@@ -228,18 +228,18 @@ def costs(suite):
     slot, at = "key slot 1", 29 + len("laptop")
     passes, memory = at, at + 4
     faults = {
-        "passes-0": (passes, 0, TAMPERED),
-        "passes-17": (passes, 17, f.COST_LIMIT_EXCEEDED),
-        "passes-most": (passes, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
-        "memory-0": (memory, 0, TAMPERED),
-        "memory-7-kib": (memory, 7, TAMPERED),
-        "memory-1-gib-and-1-kib": (memory, (1 << 20) + 1, f.COST_LIMIT_EXCEEDED),
-        "memory-4-tib": (memory, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
+        "passes-0": ("0 passes", passes, 0, TAMPERED),
+        "passes-17": ("17 passes", passes, 17, f.COST_LIMIT_EXCEEDED),
+        "passes-most": ("2^32 − 1 passes", passes, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
+        "memory-0": ("no memory", memory, 0, TAMPERED),
+        "memory-7-kib": ("7 KiB of memory", memory, 7, TAMPERED),
+        "memory-1-gib-and-1-kib": ("1 GiB and 1 KiB of memory", memory, (1 << 20) + 1, f.COST_LIMIT_EXCEEDED),
+        "memory-4-tib": ("4 TiB of memory less 1 KiB", memory, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
     }
-    for name, (offset, value, outcome) in faults.items():
+    for name, (what, offset, value, outcome) in faults.items():
         suite.overwritten(
             f"cost-{name}",
-            f"a passphrase slot's cost: {name.replace('-', ' ')}",
+            f"a passphrase slot that requires {what}",
             "small",
             outcome,
             slot,
@@ -249,14 +249,14 @@ def costs(suite):
         )
         suite.resealed(
             f"ok-cost-{name}-not-tried",
-            f"a passphrase slot's cost: {name.replace('-', ' ')}; a key opens it",
+            f"a passphrase slot that requires {what}, in a vault that a key opens",
             "small",
             f.OK,
             {f"{slot} header": number(offset, "I", value)},
         )
     suite.overwritten(
         "cost-passes-2",
-        "two passes instead of one: its commitment",
+        "two passes instead of one: the commitment does not match",
         "small",
         f.WRONG_KEY,
         slot,
@@ -266,7 +266,7 @@ def costs(suite):
     )
     suite.overwritten(
         "cost-memory-9-kib",
-        "9 KiB instead of 8: its commitment",
+        "9 KiB instead of 8: the commitment does not match",
         "small",
         f.WRONG_KEY,
         slot,
@@ -279,11 +279,11 @@ def costs(suite):
         return lambda d: d["slots"][1].update(cost)
 
     suite.resealed(
-        "ok-cost-16-passes", "the most passes", "small", f.OK, change=with_cost(passes=16), credential=BY_PASSPHRASE
+        "ok-cost-16-passes", "the highest allowed number of passes", "small", f.OK, change=with_cost(passes=16), credential=BY_PASSPHRASE
     )
     suite.resealed(
         "cost-17-passes",
-        "a pass more than the limit",
+        "one pass more than the limit",
         "small",
         f.COST_LIMIT_EXCEEDED,
         change=with_cost(passes=17),
@@ -291,7 +291,7 @@ def costs(suite):
     )
     suite.resealed(
         "ok-cost-17-passes-allowed",
-        "a pass more than the limit, and the caller raised it",
+        "one pass more than the default limit, with a higher limit",
         "small",
         f.OK,
         change=with_cost(passes=17),
@@ -300,7 +300,7 @@ def costs(suite):
     )
     suite.resealed(
         "cost-memory-above-lower-limit",
-        "more memory than a caller allows who lowered the limit",
+        "more memory than a lowered limit allows",
         "small",
         f.COST_LIMIT_EXCEEDED,
         change=with_cost(memory_kib=65),
@@ -309,7 +309,7 @@ def costs(suite):
     )
     suite.resealed(
         "ok-cost-at-lower-limit",
-        "as much memory as a caller allows who lowered the limit",
+        "as much memory as a lowered limit allows",
         "small",
         f.OK,
         change=with_cost(memory_kib=64),
@@ -319,7 +319,7 @@ def costs(suite):
     for index, name in ((4, "fourth-of-six"), (5, "fifth-of-six")):
         suite.resealed(
             f"ok-cost-{name}",
-            f"4 TiB less 1 KiB in the {name.split('-')[0]} passphrase slot; the first opens",
+            f"4 TiB less 1 KiB in the {name.split('-')[0]} passphrase slot; the first one opens the vault",
             "passphrases",
             f.OK,
             {f"key slot {index} header": number(29 + len("slot 4") + 4, "I", 0xFFFFFFFF)},

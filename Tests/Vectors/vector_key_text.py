@@ -1,4 +1,4 @@
-"""key_text.json: what is a key's text and what is not."""
+"""key_text.json: valid and invalid texts of keys."""
 
 import json
 
@@ -9,7 +9,7 @@ PREFIX = f.KEY_TEXT_PREFIX.decode()
 
 
 def replaced(text, index):
-    """Another character of the alphabet at `index`."""
+    """Replaces the character at `index` by another one of the alphabet."""
     return text[:index] + ("A" if text[index] != "A" else "B") + text[index + 1 :]
 
 
@@ -25,22 +25,22 @@ def text():
         entries.append({"name": name, "comment": comment, "text": text, "expect": expect})
 
     add("valid", "a key", good, CI_KEY)
-    add("one-lf", "one LF may follow", good + "\n", CI_KEY)
+    add("one-lf", "one LF after the key, which is allowed", good + "\n", CI_KEY)
     add("zeros", "a key of zeros", zeros, bytes(32))
     add("ones", "a key with - and _ in its text", all_ones, b"\xff" * 32)
-    add("two-lfs", "two LFs follow", good + "\n\n")
-    add("crlf", "CR LF follows", good + "\r\n")
-    add("cr", "CR follows", good + "\r")
-    add("space-after", "a space follows", good + " ")
+    add("two-lfs", "two LFs after the key", good + "\n\n")
+    add("crlf", "CR LF after the key", good + "\r\n")
+    add("cr", "CR after the key", good + "\r")
+    add("space-after", "a space after the key", good + " ")
     add("space-after-prefix", "a space after the prefix", PREFIX + " " + body)
-    add("space-before", "a space comes first", " " + good)
-    add("lf-before", "an LF comes first", "\n" + good)
+    add("space-before", "a space before the key", " " + good)
+    add("lf-before", "an LF before the key", "\n" + good)
     add("lf-within", "an LF within the key", good[:40] + "\n" + good[40:])
-    add("bom", "a byte order mark comes first", "\ufeff" + good)
-    add("nul-after", "a NUL follows", good + "\0")
+    add("bom", "a byte order mark before the key", "\ufeff" + good)
+    add("nul-after", "a NUL after the key", good + "\0")
     add("two-keys", "two keys, one on each line", good + "\n" + zeros + "\n")
     add("quoted", "the key in quotes", f'"{good}"')
-    add("empty", "nothing", "")
+    add("empty", "an empty text", "")
     add("only-lf", "an LF alone", "\n")
     add("prefix-alone", "the prefix alone", PREFIX)
     add("no-prefix", "the key without its prefix", body)
@@ -54,14 +54,14 @@ def text():
     for index in (43, 47):
         add(f"typo-checksum-{index}", "a typo in the checksum", replaced(good, len(PREFIX) + index))
     add("swapped", "two characters swapped", good[:swapped] + good[swapped + 1] + good[swapped] + good[swapped + 2 :])
-    add("case", "the case of a letter changed", PREFIX + body.swapcase())
+    add("case", "letters in the other case", PREFIX + body.swapcase())
     add("short", "the last character is missing", good[:-1])
     add("no-checksum", "the key without its checksum", good[: len(PREFIX) + 43])
     add("long", "one character too many", good + "A")
-    add("padded", "with base64 padding", good + "====")
+    add("padded", "a key with base64 padding", good + "====")
     add("standard-alphabet", "+ and / instead of - and _", all_ones.replace("-", "+").replace("_", "/"))
-    add("not-base64", "a character that is not of the alphabet", good[:-1] + "!")
+    add("not-base64", "a character that is not in the alphabet", good[:-1] + "!")
     add("not-ascii", "a letter that is not ASCII", good[:-1] + "é")
-    add("fullwidth", "a digit that is not ASCII, in as many bytes as it should have", good[:-3] + "１")
+    add("fullwidth", "a digit that is not ASCII, in a text of the right length in bytes", good[:-3] + "１")
     add("hexadecimal", "the key in hexadecimal", PREFIX + CI_KEY.hex())
     return "[\n" + ",\n".join(json.dumps(entry) for entry in entries) + "\n]\n"

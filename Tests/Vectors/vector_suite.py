@@ -1,4 +1,4 @@
-"""What the cases are made with: a base vault and one damage, or one fault under valid seals."""
+"""The tools that make a case: a base vault with one damage, or with one fault under valid seals."""
 
 import copy
 import json
@@ -11,11 +11,11 @@ from vector_bases import BASES
 TAMPERED = f.TAMPERED
 
 
-# Faults: what to do to an encoded part
+# Faults: changes of an encoded part
 
 
 def patch(offset, data):
-    """Replaces what is at `offset`, from the end where it is negative."""
+    """Replaces the bytes at `offset`. A negative offset counts from the end."""
 
     def apply(value):
         start = offset if offset >= 0 else len(value) + offset
@@ -29,7 +29,7 @@ def number(offset, code, new):
 
 
 def plus(offset, code, difference):
-    """Adds to a number, modulo its size."""
+    """Adds to a number, modulo the size of its type."""
 
     def apply(value):
         size = struct.calcsize("<" + code)
@@ -66,11 +66,11 @@ def each(*faults):
     return apply
 
 
-# Edits: what turns the base vault's file into the damaged one
+# Edits: the difference between the file of a base vault and a damaged file
 
 
 def runs(old, new, start):
-    """The edits between two byte strings of one length; changes closer than 8 bytes are one."""
+    """The edits between two byte strings of equal length. Changes that are closer than 8 bytes are one edit."""
     edits, position = [], 0
     changed = [index for index in range(len(old)) if old[index] != new[index]] if old != new else []
     while position < len(changed):
@@ -84,7 +84,7 @@ def runs(old, new, start):
 
 
 def difference(old, new, boundary):
-    """The edits that make `new` of `old`. What is before `boundary` is compared place by place."""
+    """The edits that turn `old` into `new`. Bytes before `boundary` are compared at the same offsets."""
     edits = runs(old[:boundary], new[:boundary], 0)
     old, new = old[boundary:], new[boundary:]
     if len(old) == len(new):
@@ -97,7 +97,7 @@ def difference(old, new, boundary):
 
 
 def edited(file, entry):
-    """The file of an entry: its edits, whose offsets are those of the base vault's file; then the truncation."""
+    """The file of an entry: the edits at offsets of the base vault's file, and then the truncation."""
     result, position = b"", 0
     for edit in entry.get("edits", []):
         assert position <= edit["offset"] and edit["offset"] + edit["delete"] <= len(file), entry["name"]
@@ -111,7 +111,7 @@ def edited(file, entry):
 
 
 def replayed(description, transactions):
-    """The items that are there after so many transactions, as JSON has them; without any reader."""
+    """The items after the first `count` transactions, in their JSON form. Does not use the reader."""
     items = {(one["service"], one["account"]): one for one in description["base"]["items"]}
     for transaction in description["tail"][:transactions]:
         for change in transaction:
@@ -131,7 +131,7 @@ def expected_item(described):
 
 
 def short_value(value):
-    """A value in hexadecimal; its length and its hash where it is longer than 128 bytes."""
+    """A value in hexadecimal, or its length and its hash if it is longer than 128 bytes."""
     if len(value) <= 256:
         return {"value": value}
     data = bytes.fromhex(value)
@@ -149,14 +149,14 @@ class Suite:
         return {name + ".vault": made.file for name, made in self.made.items()}
 
     def place(self, base, part, offset=0):
-        """Where a part's byte is in the file of a base vault; from the part's end where negative."""
+        """The offset of a part's byte in the file of a base vault. A negative offset counts from the end of the part."""
         start, length = self.made[base].parts[part]
         return start + offset if offset >= 0 else start + length + offset
 
     def end(self, base, part):
         return sum(self.made[base].parts[part])
 
-    # Damage: no key is needed for it
+    # Damage, which takes no key
 
     def damage(self, name, comment, base, outcome, *edits, **more):
         """`edits` are (offset, deleted bytes, inserted data)."""
@@ -176,10 +176,10 @@ class Suite:
     def intact(self, name, comment, base, outcome=f.OK, **more):
         self.damage(name, comment, base, outcome, **more)
 
-    # Faults under valid seals: made with the right keys
+    # Faults under valid seals, which take the keys
 
     def resealed(self, name, comment, base, outcome, faults=None, change=None, after=None, **more):
-        """The base written anew with `faults` in the named parts, or from a changed description."""
+        """Writes the base vault again with `faults` in the named parts, or from a changed description."""
         description = copy.deepcopy(BASES[base][0])
         if change:
             change(description)
