@@ -148,12 +148,13 @@ enum ParserTargets {
   static func configuration(_ input: [UInt8]) {
     let text = String(decoding: input, as: UTF8.self)
     parse([.configuration]) { () throws(SecretError) in
-      var file = try ConfigurationFile(parsing: text, path: "/config")
-      let again = try ConfigurationFile(parsing: file.text, path: "/config")
+      var file = try ConfigurationFile(parsing: text, path: "/config", backends: BackendRegistry.names)
+      let again = try ConfigurationFile(parsing: file.text, path: "/config", backends: BackendRegistry.names)
       require(
         again.backend == file.backend && again.keyFiles == file.keyFiles, "the text has the same content")
       file.set("backend", "vault")
-      let changed = try ConfigurationFile(parsing: file.text, path: "/config")
+      let changed = try ConfigurationFile(
+        parsing: file.text, path: "/config", backends: BackendRegistry.names)
       require(changed.backend == .vault, "the changed line is read back")
       require(changed.keyFiles == file.keyFiles, "no other line changes")
     }

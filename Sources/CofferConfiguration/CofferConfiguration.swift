@@ -1,52 +1,51 @@
 internal import CLinux
 public import CofferCore
 internal import CofferSystem
-public import CofferVault
 internal import Glibc
 
-/// Which backend a program uses, and where a vault's key comes from: what the environment and the
-/// configuration file say.
+/// Which backend a program uses, and where a vault's credential comes from, by the environment and the
+/// configuration file.
 ///
-/// `COFFER_BACKEND` decides between `keyring` and `vault`. Where it is unset: the choice that `secret init`
-/// recorded; else the vault, if its file exists or `COFFER_VAULT` names one; else the keyring, if there is
-/// one; else nothing does, and ``choice()`` throws. An error never changes the choice. Thread-safe.
+/// `COFFER_BACKEND` names the backend. If it is unset, the recorded choice decides; else the vault is chosen if
+/// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise ``choice()``
+/// throws. An error never changes the choice. Thread-safe.
 public struct CofferConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SharedSecret?
   let descriptor: PassphraseDescriptor?
-  private let keyring: KeyringProvider
+  let providers: [any BackendProvider]
 
-  /// The longest wait for a passphrase's descriptor or command.
+  /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
   public var timeout = Duration.seconds(60)
 
-  /// What `environment` says. Reads nothing else: files are read when they are needed.
+  /// Creates the configuration of an environment. Files are read when they are needed.
   public init(environment: [String: String]) {
-    self.init(environment: environment, keyring: .builtIn)
+    self.init(environment: environment, providers: BackendRegistry.providers)
   }
 
-  package init(environment: [String: String], keyring: KeyringProvider) {
-    // The key leaves the dictionary for guarded memory at once. What the caller has is the caller's.
+  package init(environment: [String: String], providers: [any BackendProvider]) {
+    // The key moves to guarded memory. The caller still has its own copy.
     self.init(
       key: environment["COFFER_KEY"].map { SharedSecret(SecretBytes(copying: $0)) },
       environment: environment.filter { $0.key != "COFFER_KEY" },
-      keyring: keyring
+      providers: providers
     )
   }
 
-  private init(key: SharedSecret?, environment: [String: String], keyring: KeyringProvider) {
+  private init(key: SharedSecret?, environment: [String: String], providers: [any BackendProvider]) {
     self.key = key
     self.environment = RedactedEnvironment(environment)
     descriptor = environment["COFFER_PASSPHRASE_FD"].map { PassphraseDescriptor($0) }
-    self.keyring = keyring
+    self.providers = providers
   }
 
-  /// The environment this process had when it was first asked for: always the same configuration, because
-  /// the descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
+  /// The configuration of this process, by its environment at the first call. Always the same one, because the
+  /// descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
   public static func current() -> CofferConfiguration { process }
   private static let process = CofferConfiguration(process: coffer_environment())
 
-  /// What the process's own environment says. Its key goes to guarded memory from where it is: a dictionary of
-  /// everything would leave copies of it behind.
+  /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all
+  /// variables would leave copies of it behind.
   private init(process variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
     var key: SharedSecret?
     var environment: [String: String] = [:]
@@ -63,179 +62,56 @@ public struct CofferConfiguration: Sendable {
         environment[name] = String(decoding: value, as: UTF8.self)
       }
     }
-    self.init(key: key, environment: environment, keyring: .builtIn)
+    self.init(key: key, environment: environment, providers: BackendRegistry.providers)
   }
 
-  /// The variables that give away a vault's key or passphrase, or say how to get one. Take them out of the
-  /// environment of a program that should not have them.
+  /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are
+  /// tried. Remove them from the environment of programs that must not open the vault.
   public static let keyVariables = [
     "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
     "COFFER_PASSPHRASE_COMMAND",
   ]
 
+  /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
+  public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
+
+  /// The environment for code of other projects, which must not see what opens the vault.
+  var environmentWithoutKeys: [String: String] { environment.without(Self.keyVariables) }
+
+  /// Those of `variables` that are set, empty ones included.
+  func set(of variables: [String]) -> [String] {
+    variables.filter { environment[$0] != nil || ($0 == "COFFER_KEY" && key != nil) }
+  }
+
   // MARK: Paths
 
-  /// `COFFER_VAULT`, or `$XDG_DATA_HOME/coffer/default.vault`.
+  /// The path of the vault: `COFFER_VAULT`, or `$XDG_DATA_HOME/coffer/default.vault`.
   public var vaultPath: String {
     environment.nonEmpty("COFFER_VAULT") ?? directories.path(.data) + "/coffer/default.vault"
   }
 
-  /// `$XDG_CONFIG_HOME/coffer/config`.
+  /// The path of the configuration file: `$XDG_CONFIG_HOME/coffer/config`.
   public var configurationFile: String { configurationDirectory + "/config" }
 
-  /// Where `secret init` puts a new vault's key: `$XDG_CONFIG_HOME/coffer/key`.
+  /// The path of the key file for a new vault, unless the user chooses another: `$XDG_CONFIG_HOME/coffer/key`.
   public var defaultKeyFile: String { configurationDirectory + "/key" }
 
   var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 
-  /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
-  public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
-
-  private var directories: BaseDirectories {
+  var directories: BaseDirectories {
     BaseDirectories { [environment] name in environment.nonEmpty(name) }
   }
 
-  /// Where the newest states of vaults are remembered, or `nil` where no such directory can be had.
-  private func stateDirectory() -> String? {
+  /// The directory of the newest known states of vaults. It is created if the home directory exists; `nil` if
+  /// that fails.
+  func stateDirectory() -> String? {
     let path = directories.path(.state) + "/coffer"
     do throws(SecretError) {
-      // No directory is created for a user whose home directory does not exist.
       if directories.named(.state) == nil {
         guard let home = directories.home, try Path.exists(home) else { return nil }
       }
       try PrivateDirectory.create(path)
     } catch { return nil }
     return path
-  }
-
-  // MARK: The choice
-
-  /// The two backends that can be chosen by name.
-  public enum Kind: String, CaseIterable, Sendable {
-    case keyring, vault
-  }
-
-  /// A backend, and why it is the one.
-  public struct Choice: Hashable, Sendable {
-    public let kind: Kind
-    /// A sentence.
-    public let reason: String
-  }
-
-  /// The backend to use. Throws `.configuration` where the variable or the file is wrong, or where nothing
-  /// decides; and `.denied` or `.io` where the file or the vault's path cannot be read.
-  public func choice() throws(SecretError) -> Choice {
-    if let name = environment.nonEmpty("COFFER_BACKEND") {
-      guard let kind = Kind(rawValue: name) else {
-        throw SecretError(
-          .configuration,
-          "COFFER_BACKEND is neither keyring nor vault.",
-          advice: "Set it to one of them, or unset it."
-        )
-      }
-      return Choice(kind: kind, reason: "COFFER_BACKEND is \(kind.rawValue).")
-    }
-    let named = environment.nonEmpty("COFFER_VAULT") != nil
-    if let kind = try recorded().backend {
-      let unused = named && kind == .keyring ? " COFFER_VAULT is set, and has no effect." : ""
-      return Choice(kind: kind, reason: "The file \(configurationFile) says \(kind.rawValue).\(unused)")
-    }
-    // A vault that is named and not there is an error of its own, and no reason to look into the keyring.
-    if named { return Choice(kind: .vault, reason: "COFFER_VAULT names a vault.") }
-    try directories.requireHome(for: .data)
-    if try Path.exists(vaultPath) {
-      return Choice(kind: .vault, reason: "There is a vault at \(vaultPath).")
-    }
-    if keyring.isAvailable(environment.without(Self.keyVariables)) {
-      return Choice(
-        kind: .keyring,
-        reason: "There is a keyring on the session bus, and no vault at \(vaultPath)."
-      )
-    }
-    throw SecretError(
-      .configuration,
-      "There is no store for secrets yet: no vault at \(vaultPath), and no keyring.",
-      advice: "Run `secret init` to make a vault, or set COFFER_VAULT to the path of one."
-    )
-  }
-
-  // MARK: Backends
-
-  /// The vault at `path`, or at ``vaultPath``. It is opened at its first use, with ``credentialSources(extra:)``.
-  ///
-  /// Unless `options` names another directory, the newest state seen of it is remembered in
-  /// `$XDG_STATE_HOME/coffer`, which is made where it can be.
-  public func vault(
-    at path: String? = nil,
-    extraSources: [any VaultCredentialSource] = [],
-    options: VaultOptions = VaultOptions()
-  ) -> VaultBackend {
-    vault(at: path, credentials: credentialSources(extra: extraSources), options: options)
-  }
-
-  /// The same with other sources.
-  package func vault(
-    at path: String?,
-    credentials: [any VaultCredentialSource],
-    options: VaultOptions = VaultOptions()
-  ) -> VaultBackend {
-    var options = options
-    if options.watermarkDirectory == nil { options.watermarkDirectory = stateDirectory() }
-    return VaultBackend(path: path ?? vaultPath, credentials: credentials, options: options)
-  }
-
-  /// The backend of that kind, or the one that is chosen. Throws what ``choice()`` throws, and
-  /// `.unsupported` where it is the keyring and the program was built without it.
-  public func backend(
-    _ kind: Kind? = nil,
-    extraSources: [any VaultCredentialSource] = [],
-    options: VaultOptions = VaultOptions()
-  ) throws(SecretError) -> any SecretBackend {
-    let chosen: Kind
-    if let kind { chosen = kind } else { chosen = try choice().kind }
-    switch chosen {
-    case .keyring: return try keyring.make(environment.without(Self.keyVariables))
-    case .vault:
-      if environment.nonEmpty("COFFER_VAULT") == nil { try directories.requireHome(for: .data) }
-      return vault(extraSources: extraSources, options: options)
-    }
-  }
-
-  // MARK: What `secret init` records
-
-  private func recorded() throws(SecretError) -> ConfigurationFile {
-    try ConfigurationFile(path: configurationFile)
-  }
-
-  /// Records the choice of a backend.
-  public func record(backend: Kind) throws(SecretError) {
-    try change { file throws(SecretError) in file.set("backend", backend.rawValue) }
-  }
-
-  /// Records the path of the key file of the vault with that id. The path is absolute.
-  public func record(keyFile: String, forVault id: String) throws(SecretError) {
-    guard ConfigurationFile.isVaultIdentifier(id), ConfigurationFile.isRecordable(path: keyFile) else {
-      throw SecretError(
-        .configuration,
-        "The path of a key file must be absolute and on one line.",
-        advice: "Choose another place for the key file."
-      )
-    }
-    try change { file throws(SecretError) in file.set("key-file.\(id)", keyFile) }
-  }
-
-  /// The path of the key file that was recorded for the vault with that id.
-  public func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
-    try recorded().keyFiles[id]
-  }
-
-  private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {
-    try directories.requireHome(for: .configuration)
-    try PrivateDirectory.create(configurationDirectory)
-    try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
-      var file = try recorded()
-      try body(&file)
-      try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
-    }
   }
 }

@@ -1,24 +1,24 @@
-internal import CofferCore
+public import CofferCore
 internal import CofferSystem
 
-/// What `secret init` records: a line `backend = vault`, and a line `key-file.ID = /path` for each vault.
+/// The configuration file: a line `backend = NAME`, and a line `key-file.ID = /path` for each vault.
 ///
-/// The parse is strict, because a line that is not understood may be the one that matters. Blank lines and
-/// lines that begin with `#` are a person's, and are kept.
+/// The parser is strict, because a line that it does not know may be important. Blank lines and lines that begin
+/// with `#` are kept.
 struct ConfigurationFile {
-  private(set) var backend: CofferConfiguration.Kind?
+  private(set) var backend: BackendName?
   private(set) var keyFiles: [String: String] = [:]
   private var lines: [Substring] = []
 
-  /// Reads the file at `path`. One that is not there says nothing.
-  init(path: String) throws(SecretError) {
+  /// Reads the file at `path`. A missing file is empty. `backend` must be one of `backends`.
+  init(path: String, backends: [BackendName]) throws(SecretError) {
     try self.init(
       parsing: PrivateFile.text(of: path, as: "The configuration file \(path)", limit: 65_536) ?? "",
-      path: path)
+      path: path, backends: backends)
   }
 
-  init(parsing text: String, path: String) throws(SecretError) {
-    // By scalars: to Swift, CR and LF in a row are one character, and no newline.
+  init(parsing text: String, path: String, backends: [BackendName]) throws(SecretError) {
+    // By scalars, because CR and LF in a row are one Swift character, which is not a newline.
     lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
     if lines.last?.isEmpty ?? false { lines.removeLast() }
     var seen: Set<String> = []
@@ -31,20 +31,19 @@ struct ConfigurationFile {
         throw fail("is not of the form “name = value”")
       }
       if !seen.insert(name).inserted {
-        throw fail("says again what an earlier line says", "Remove one of them.")
+        throw fail("repeats the name of an earlier line", "Remove one of them.")
       }
       if name == "backend" {
-        guard let kind = CofferConfiguration.Kind(rawValue: value) else {
-          throw fail("names a backend that is neither keyring nor vault")
-        }
-        backend = kind
+        let name = BackendName(rawValue: value)
+        guard backends.contains(name) else { throw fail("names an unknown backend") }
+        backend = name
       } else if let id = Self.vaultIdentifier(in: name) {
-        guard Self.isRecordable(path: value) else { throw fail("does not give an absolute path") }
+        guard Self.isRecordable(path: value) else { throw fail("does not have an absolute path") }
         keyFiles[id] = value
       } else if name.hasPrefix("key-file.") {
-        throw fail("names a key file of a vault whose id is not 32 lower-case hexadecimal digits")
+        throw fail("has a vault id that is not 32 lower-case hexadecimal digits")
       } else {
-        throw fail("has a name that is not known: it is neither backend nor key-file.ID")
+        throw fail("has an unknown name: it is neither backend nor key-file.ID")
       }
     }
   }
@@ -52,7 +51,7 @@ struct ConfigurationFile {
   /// The file's text, with one LF at the end of each line.
   var text: String { lines.map { $0 + "\n" }.joined() }
 
-  /// Puts `name = value` in place of the line for `name`, or at the end.
+  /// Replaces the line for `name`, or adds one at the end.
   mutating func set(_ name: String, _ value: String) {
     let line = Substring("\(name) = \(value)")
     if let index = lines.firstIndex(where: { Self.nameAndValue($0)?.0 == name }) {
@@ -66,7 +65,7 @@ struct ConfigurationFile {
     id.utf8.count == 32 && id.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
   }
 
-  /// Whether the path can be on a line of its own and comes back the same.
+  /// Whether the parser reads the path back unchanged from a line.
   static func isRecordable(path: String) -> Bool {
     path.hasPrefix("/") && !path.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
       && trimmed(Substring(path)).utf8.elementsEqual(path.utf8)
@@ -90,7 +89,7 @@ struct ConfigurationFile {
     return name.isEmpty || value.isEmpty ? nil : (name, value)
   }
 
-  /// Without the spaces and tabs at both ends.
+  /// `text` without the spaces and tabs at both ends.
   private static func trimmed(_ text: Substring) -> Substring {
     var text = text
     while let first = text.unicodeScalars.first, first == " " || first == "\t" {
@@ -100,5 +99,48 @@ struct ConfigurationFile {
       text.unicodeScalars.removeLast()
     }
     return text
+  }
+}
+
+extension CofferConfiguration {
+  /// Records the backend that ``choice()`` returns from now on, in the configuration file.
+  ///
+  /// Throws `.configuration` if there is no home directory or if the file is wrong, and `.denied`, `.io` or
+  /// `.timedOut` if the file cannot be written.
+  public func record(backend: BackendName) throws(SecretError) {
+    _ = try provider(of: backend)
+    try change { file throws(SecretError) in file.set("backend", backend.rawValue) }
+  }
+
+  /// Records the key file of the vault with that id. The path must be absolute. Throws like ``record(backend:)``.
+  public func record(keyFile: String, forVault id: String) throws(SecretError) {
+    guard ConfigurationFile.isVaultIdentifier(id), ConfigurationFile.isRecordable(path: keyFile) else {
+      throw SecretError(
+        .configuration,
+        "The path of a key file must be absolute, on one line, and without spaces at its ends.",
+        advice: "Choose another path for the key file."
+      )
+    }
+    try change { file throws(SecretError) in file.set("key-file.\(id)", keyFile) }
+  }
+
+  /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none.
+  /// Throws `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
+  public func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
+    try recorded().keyFiles[id]
+  }
+
+  func recorded() throws(SecretError) -> ConfigurationFile {
+    try ConfigurationFile(path: configurationFile, backends: providers.map(\.name))
+  }
+
+  private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {
+    try directories.requireHome(for: .configuration)
+    try PrivateDirectory.create(configurationDirectory)
+    try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
+      var file = try recorded()
+      try body(&file)
+      try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
+    }
   }
 }

@@ -97,7 +97,9 @@ extension SecretError {
     public static let conflict = Code("conflict")
     /// The backend cannot do this at all.
     public static let unsupported = Code("unsupported")
-    /// The configuration or the environment is wrong, or none was made yet.
+    /// The configuration or the environment is wrong.
     public static let configuration = Code("configuration")
+    /// No backend was chosen, and none is available.
+    public static let noBackend = Code("noBackend")
   }
 }

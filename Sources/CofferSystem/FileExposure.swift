@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// Why a file is no place for a key or a passphrase: another user can read or replace what is in it.
@@ -28,12 +27,9 @@ package enum FileExposure: Hashable, Sendable {
     self = .openToOthers
   }
 
-  /// The exposure of the file at `path` for the current user, or `nil` if the file is private or cannot be
-  /// looked at.
-  package init?(of path: String) {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    self.init(mode: status.st_mode, owner: status.st_uid, user: geteuid())
+  /// Returns `nil` if a file with that status is private for the current user.
+  package init?(of status: FileStatus) {
+    self.init(mode: status.mode, owner: status.owner, user: geteuid())
   }
 
   /// What a sentence says about the file.

@@ -189,7 +189,14 @@ private final class Inotify: DirectoryWatch {
 }
 
 extension FileStatus {
-  fileprivate init(_ status: stat) {
+  /// The status of the file that `path` leads to, or `nil` if it cannot be looked at.
+  package init?(of path: String) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    self.init(status)
+  }
+
+  init(_ status: stat) {
     self.init(
       device: UInt64(status.st_dev),
       inode: UInt64(status.st_ino),

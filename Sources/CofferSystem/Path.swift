@@ -31,9 +31,8 @@ package enum Path {
 
   /// Whether both paths lead to the same file. `false` if either cannot be looked at.
   package static func isSameFile(_ left: String, _ right: String) -> Bool {
-    var (first, second) = (stat(), stat())
-    return stat(left, &first) == 0 && stat(right, &second) == 0
-      && first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    guard let first = FileStatus(of: left), let second = FileStatus(of: right) else { return false }
+    return first.isSameFile(as: second)
   }
 
   /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the

@@ -38,22 +38,20 @@ package enum PrivateFile {
     limit: Int,
     mustBePrivate: Bool
   ) throws(SecretError) -> SecretBytes? {
-    let (file, status): (Descriptor, stat)
+    let (file, status): (Descriptor, FileStatus)
     do throws(SystemCallError) {
       // Non-blocking: opening a FIFO that has no writer must not wait.
       file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
       var found = stat()
       if fstat(file.number, &found) != 0 { throw SystemCallError(errno) }
-      status = found
+      status = FileStatus(found)
     } catch {
       if error.number == ENOENT || error.number == ENOTDIR { return nil }
       throw .system(error.number, "\(subject) cannot be opened")
     }
     defer { withExtendedLifetime(file) {} }
-    if status.st_mode & S_IFMT != S_IFREG { throw unusable(subject, "is not a regular file") }
-    if mustBePrivate,
-      let exposure = FileExposure(mode: status.st_mode, owner: status.st_uid, user: geteuid())
-    {
+    if !status.isRegular { throw unusable(subject, "is not a regular file") }
+    if mustBePrivate, let exposure = FileExposure(of: status) {
       throw SecretError(.denied, "\(subject) \(exposure.predicate).", advice: exposure.advice)
     }
     guard let bytes = try readToEnd(of: file.number, named: path, limit: limit) else {
@@ -79,8 +77,7 @@ package enum PrivateFile {
     replacing: Bool
   ) throws(SecretError) {
     if replacing {
-      var status = stat()
-      if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+      if let status = FileStatus(of: path), !status.isRegular {
         throw SecretError(
           .io, "\(path) is not a regular file, so nothing was written to it.", advice: "Name another file.")
       }

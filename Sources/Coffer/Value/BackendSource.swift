@@ -1,14 +1,14 @@
 internal import CofferConfiguration
 internal import CofferCore
 
-/// Where a value's backend comes from: given, or chosen at first use.
+/// The backend of a value: a given one, or one that is chosen at the first use. Thread-safe.
 package final class BackendSource: Sendable {
   private let choose: @Sendable () throws(SecretError) -> any SecretBackend
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var backend: (any SecretBackend)?  // only under the lock
 
-  /// `choose` is called at the first use, and again at each use until it succeeds: a failure to choose is
-  /// put right from outside, with `secret init` or a keyring that starts.
+  /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
+  /// a vault is created, or a keyring starts.
   package init(_ choose: @escaping @Sendable () throws(SecretError) -> any SecretBackend) {
     self.choose = choose
   }
@@ -17,7 +17,7 @@ package final class BackendSource: Sendable {
     choose = { () throws(SecretError) in backend }
   }
 
-  /// The one that values without a backend of their own share.
+  /// The source of all values that are made without a backend.
   static let process = BackendSource { () throws(SecretError) in try CofferConfiguration.current().backend() }
 
   func resolve() throws(SecretError) -> any SecretBackend {

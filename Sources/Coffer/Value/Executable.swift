@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// The program that runs.
+/// The program of this process.
 enum Executable {
-  /// The last part of the executable's path: the service where none is named.
+  /// The last part of the executable's path, which is the service of values without one.
   static var name: String {
     var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = buffer.withUnsafeMutableBytes { buffer in
@@ -16,10 +16,10 @@ enum Executable {
     )
   }
 
-  /// From what the kernel says, else from what the program was called as.
+  /// The name by the kernel's link to the executable, or by the program's first argument.
   static func name(link: String?, _ argument: String?) -> String {
     var path = link ?? argument ?? ""
-    // What the kernel adds once the file was replaced, as an upgrade does to a program that keeps running.
+    // The kernel adds this when the file was replaced, for example by an upgrade of a running program.
     if path.hasSuffix(" (deleted)") { path.removeLast(" (deleted)".count) }
     let name = path.split(separator: "/").last.map(String.init) ?? ""
     return name.isEmpty ? "swift" : name

@@ -1,31 +1,31 @@
 internal import CofferCore
 internal import Synchronization
 
-/// The hubs there are: one for each backend and identifier for which there is a value.
+/// The hubs that exist: one for each backend and identifier of a value. Thread-safe.
 final class HubRegistry: Sendable {
-  /// Process-wide, because two values with one key see each other wherever they were made.
+  /// The registry of the process, because values with one key share a hub wherever they were made.
   static let shared = HubRegistry()
 
   private struct Key: Hashable {
-    /// Of the backend, or of the source that will choose it. The hub keeps the object, so no other gets its id.
+    /// The backend, or the source that will choose it. The hub keeps the object, so its id is not reused.
     let store: ObjectIdentifier
     let identifier: SecretIdentifier
   }
   private struct Entry {
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
   }
   private let entries = Mutex<[Key: Entry]>([:])
 
-  /// The hub for one secret in a backend that was given, or in the one that `source` chooses.
+  /// Returns the hub of a secret in `backend`, or in the backend that `source` chooses.
   ///
-  /// Backends are told apart by object identity. One that is a value type has none: then each value has a
-  /// hub of its own, and learns of other values' writes only if the backend tells of changes.
+  /// Backends are distinguished by object identity. For a backend of a value type, each value has its own hub, and
+  /// sees the writes of other values only if the backend is an `ObservableSecretBackend`.
   func hub(for identifier: SecretIdentifier, backend: (any SecretBackend)?, source: BackendSource)
-    -> SecretHub
+    -> ValueHub
   {
     guard let backend else { return hub(for: identifier, in: source, source) }
     guard type(of: backend) is AnyClass else {
-      return SecretHub(identifier, source: BackendSource(given: backend), onRelease: {})
+      return ValueHub(identifier, source: BackendSource(given: backend), onRelease: {})
     }
     return hub(for: identifier, in: backend as AnyObject, BackendSource(given: backend))
   }
@@ -34,11 +34,11 @@ final class HubRegistry: Sendable {
     for identifier: SecretIdentifier,
     in store: AnyObject,
     _ source: BackendSource
-  ) -> SecretHub {
+  ) -> ValueHub {
     let key = Key(store: ObjectIdentifier(store), identifier: identifier)
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
-      let hub = SecretHub(identifier, source: source) { [weak self] in self?.forget(key) }
+      let hub = ValueHub(identifier, source: source) { [weak self] in self?.forget(key) }
       entries[key] = Entry(hub: hub)
       return hub
     }
@@ -46,11 +46,11 @@ final class HubRegistry: Sendable {
 
   private func forget(_ key: Key) {
     entries.withLock { entries in
-      // A new hub may have taken the place while the old one was going.
+      // A new hub may have replaced the released one.
       if let entry = entries[key], entry.hub == nil { entries[key] = nil }
     }
   }
 
-  /// How many hubs are known.
+  /// The number of hubs.
   var count: Int { entries.withLock { $0.count } }
 }

@@ -1,11 +1,11 @@
 public import CofferCore
 
-// Changes to a part of the value. Each reads, changes and stores as one step: between the values of this
-// process, and between processes where the backend has transactions. Where the value cannot be read or
-// decoded they throw and store nothing.
+// Changes of a part of the value. Each method reads, changes and stores the value in one step for the threads of this
+// process, and for other processes if the backend has transactions. If the value cannot be read or decoded, the
+// method throws and stores nothing.
 
 extension SecurelyStoredValue {
-  /// Sets one property of the value. Returns `false`, and stores nothing, where there is no value.
+  /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value.
   @discardableResult
   public func set<Part>(_ keyPath: WritableKeyPath<Value, Part>, to part: Part) throws(SecretError) -> Bool {
     try update { value in
@@ -17,20 +17,20 @@ extension SecurelyStoredValue {
 }
 
 extension SecurelyStoredValue where Value == Bool {
-  /// Makes `true` of `false` and `false` of `true`. No value counts as `false`.
+  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`.
   public func toggle() throws(SecretError) {
     try update { !($0 ?? false) }
   }
 }
 
 extension SecurelyStoredValue {
-  /// Puts the element at the end. No array counts as an empty one.
+  /// Adds an element at the end. An absent value counts as an empty array.
   public func append<Element>(_ element: Element) throws(SecretError) where Value == [Element] {
     try update { ($0 ?? []) + [element] }
   }
 
-  /// Puts `replacement` in place of the first element that is equal to `element`. Returns `false`, and
-  /// stores nothing, where there is none.
+  /// Replaces the first element that equals `element` and returns `true`. Returns `false` and stores nothing if no
+  /// element does.
   @discardableResult
   public func replace<Element: Equatable>(
     _ element: Element,
@@ -43,7 +43,7 @@ extension SecurelyStoredValue {
     }
   }
 
-  /// Removes every element that is equal to `element`, or puts it at the end where there is none.
+  /// Removes every element that equals `element`, or adds `element` at the end if none does.
   public func togglePresence<Element: Equatable>(_ element: Element) throws(SecretError)
   where Value == [Element] {
     try update { value in
@@ -53,8 +53,8 @@ extension SecurelyStoredValue {
     }
   }
 
-  /// Sets the dictionary's value for `key`, or takes it out where that is `nil`. No dictionary counts as an
-  /// empty one, and one that becomes empty stays.
+  /// Sets the dictionary's value for `key`, or removes the key if `element` is `nil`. An absent value counts as an
+  /// empty dictionary. A dictionary that becomes empty is stored.
   public func update<Key: Hashable, Element>(
     key: Key,
     value element: Element?

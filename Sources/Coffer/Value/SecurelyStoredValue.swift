@@ -3,7 +3,7 @@ internal import FoundationEssentials
 public import Observation
 internal import Synchronization
 
-/// A value that is kept in the keyring or in a vault, and read from there each time.
+/// A value that is stored in a keyring, a vault or another backend.
 ///
 /// ```swift
 /// @SecurelyStoredValue<String>(key: "github-token", service: "com.example.app")
@@ -13,31 +13,36 @@ internal import Synchronization
 /// try $token.remove()
 /// ```
 ///
-/// It is a property wrapper, and as well an object of its own: `let token = SecurelyStoredValue<String>(key: …)`.
-/// In an `@Observable` class mark the property `@ObservationIgnored`: the value tells Observation by itself,
-/// after the change, so that an observer that reads at once reads the new value. Observation hears of changes
-/// from the end of the tracked closure on; ``values`` misses none.
+/// Use it as a property wrapper, or as an object: `let token = SecurelyStoredValue<String>(key: …)`. It is
+/// thread-safe, and any actor may use it.
 ///
-/// No plaintext is kept: each read asks the backend, so what another process writes is seen at once. All
-/// values with one key in one backend (the same object) see each other's writes, and tell of them. A type of
-/// its own for an absent value is not needed: `Value` is never optional. Thread-safe; any actor may use it.
+/// Each read asks the backend, and no plaintext is cached. A change that another process makes is therefore seen by
+/// the next read. All objects with the same key and the same backend object see each other's writes.
+///
+/// The object notifies Observation after each change, so that an observer that reads the value at once gets the new
+/// one. In an `@Observable` class, mark the property `@ObservationIgnored`. Changes between a read and the end of
+/// the tracked closure are not reported; ``values`` reports every change.
+///
+/// `Value` need not be optional, because ``wrappedValue`` is `nil` if there is no value. An optional type is
+/// flattened at run time: `SecurelyStoredValue<String?>` stores the same bytes as `SecurelyStoredValue<String>`, and
+/// storing `nil` removes the value.
 @propertyWrapper
 public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Observable {
-  private let hub: Result<SecretHub, SecretError>
+  private let hub: Result<ValueHub, SecretError>
   private let coder: any SecretCoder
   private let failure = Mutex<SecretError?>(nil)
 
-  /// The value for `key`, in the service, of the backend.
+  /// Creates the value for `key`. Reads nothing; the backend is chosen and opened at the first use.
   ///
   /// - Parameters:
   ///   - key: The secret's account: 1…1024 UTF-8 bytes without NUL.
-  ///   - service: The application that the secret belongs to. Where it is `nil`: the name of the program's
-  ///     executable. Give it, so that the secret is found again when the executable is renamed.
-  ///   - backend: Where the secret is kept. Where it is `nil`: what ``CofferConfiguration`` chooses, at the
-  ///     first use. One object is shared by all values that leave it out.
-  ///   - coder: How a value becomes bytes. Give the same to all values with one key.
+  ///   - service: The secret's service: the application that it belongs to. The default is the name of the
+  ///     executable, so that a renamed program does not find its secrets. Specify the service to avoid that.
+  ///   - backend: The backend that stores the secret. The default is the backend that `CofferConfiguration`
+  ///     chooses, one object for all values.
+  ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
   ///
-  /// Never fails: what is wrong with the arguments is thrown by the first use, as `.invalidIdentifier`.
+  /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public convenience init(
     key: String,
     service: String? = nil,
@@ -63,46 +68,51 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
     }
   }
 
-  /// The value, or `nil` where there is none and where it cannot be had: ``lastError`` tells them apart.
+  /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.
   public var wrappedValue: Value? {
     do throws(SecretError) {
       return try get()
     } catch {
-      return nil  // Not swallowed: `get` has put it into `lastError`.
+      return nil  // `get` has set `lastError`.
     }
   }
 
-  /// The value's own object, for `$token.set(…)`.
+  /// The object itself, for calls such as `$token.set(…)`.
   public var projectedValue: SecurelyStoredValue<Value> { self }
 
-  /// Why the latest call on this object failed, or `nil` where it did not.
+  /// The error of the latest call on this object, or `nil` if it succeeded.
   public var lastError: SecretError? { failure.withLock { $0 } }
 
-  /// The value, or `nil` where there is none. Everything else throws: locked, unreachable, `.decodingFailed`.
+  /// Returns the value, or `nil` if there is none.
+  ///
+  /// Throws the backend's errors, such as `.locked` or `.unavailable`, and `.decodingFailed` if the stored bytes are
+  /// not a `Value`.
   public func get() throws(SecretError) -> Value? {
-    try noting { hub throws(SecretError) in
+    try recordingError { hub throws(SecretError) in
       guard let secret = try hub.read() else { return nil }
       return try decode(secret, hub.identifier)
     }
   }
 
-  /// Stores the value in place of the one that was there, whatever that was, in one durable step; `nil`
-  /// removes it. Where it throws, the old value is still there.
+  /// Stores the value in one durable step, and replaces any existing value, even one that does not decode. `nil`
+  /// removes the value.
+  ///
+  /// Throws the backend's errors, and `.encodingFailed`. The existing value then stays.
   public func set(_ value: Value?) throws(SecretError) {
-    try noting { hub throws(SecretError) in
+    try recordingError { hub throws(SecretError) in
       if let secret = try encode(value, hub.identifier) { try hub.store(secret) } else { try hub.remove() }
     }
   }
 
-  /// Removes the value. That there is none is no error.
+  /// Removes the value. Succeeds if there is none. Throws the backend's errors.
   public func remove() throws(SecretError) {
-    try noting { hub throws(SecretError) in try hub.remove() }
+    try recordingError { hub throws(SecretError) in try hub.remove() }
   }
 
-  /// The current value, then each change that is made to it, here or in another process.
+  /// A new stream of the current value and each change after it, made by this process or another one.
   ///
-  /// Each stream gets every change. One that cannot be read or decoded is `nil`, with ``lastError`` set. What
-  /// a slow reader has not read yet is kept for it in guarded memory.
+  /// Each stream yields every change. If the value cannot be read or decoded, the stream yields `nil` and
+  /// ``lastError`` is set. Values that were not consumed yet are kept in guarded memory.
   public var values: AsyncStream<Value?> {
     switch hub {
     case .failure(let error):
@@ -113,7 +123,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
       }
     case .success(let hub):
       let readings = hub.readings()
-      // Decoded when it is read, and not before. The closure keeps the value, and so its hub, in being.
+      // A reading is decoded when it is consumed. The closure keeps this object, and so the hub.
       return AsyncStream { () async -> Value?? in
         var iterator = readings.makeAsyncIterator()
         guard let reading = await iterator.next() else { return nil }
@@ -122,12 +132,14 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
     }
   }
 
-  /// Stores what `change` makes of the value, or nothing where it gives `nil`, and returns whether it did.
+  /// Replaces the value by the result of `change`, and returns `true`. Stores nothing and returns `false` if the
+  /// result is `nil`.
   ///
-  /// `change` runs without a lock, and again if somebody else changed the value meanwhile.
+  /// `change` runs without a lock. It runs again if another thread or process has changed the value since it was
+  /// read. Throws `.conflict` after 1000 attempts.
   @discardableResult
   func update(_ change: (Value?) -> Value?) throws(SecretError) -> Bool {
-    try noting { hub throws(SecretError) in
+    try recordingError { hub throws(SecretError) in
       for _ in 0..<1000 {
         let old = try hub.read()
         var value: Value?
@@ -137,7 +149,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
       }
       throw SecretError(
         .conflict,
-        "The secret was changed by others each time that this program was about to change it.",
+        "Other threads or processes changed the secret during each of 1000 attempts.",
         advice: "Try again.",
         identifier: hub.identifier
       )
@@ -146,9 +158,9 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
 
   // MARK: Coding
 
-  private func value(of reading: SecretHub.Reading, _ identifier: SecretIdentifier) -> Value? {
+  private func value(of reading: ValueHub.Reading, _ identifier: SecretIdentifier) -> Value? {
     do throws(SecretError) {
-      return try noting { _ throws(SecretError) in
+      return try recordingError { _ throws(SecretError) in
         switch reading {
         case .absent: return nil
         case .failed(let error): throw error
@@ -160,18 +172,17 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
     }
   }
 
-  /// The bytes to store, or `nil` where the value is none.
+  /// The bytes to store, or `nil` if there is no value.
   private func encode(_ value: Value?, _ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    // A value of an optional type, in generic code, may be a none inside a some.
-    guard let value, !isNone(value) else { return nil }
+    guard let value else { return nil }
     do {
-      return try coder.encode(value)
+      return try coder.encodeFlattened(value)
     } catch {
-      // Not the error itself: it quotes the value.
+      // Without the coder's error, which quotes the value.
       throw SecretError(
         .encodingFailed,
         "The value could not be encoded.",
-        advice: "Check what its type's encode(to:) does.",
+        advice: "Check the encode(to:) of its type.",
         identifier: identifier
       )
     }
@@ -182,25 +193,19 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   {
     let secret = secret
     do {
-      let value = try coder.decode(Value.self, from: secret)
-      return isNone(value) ? nil : value
+      return try coder.decodeFlattened(Value.self, from: secret)
     } catch {
       throw SecretError(
         .decodingFailed,
-        "What is stored does not decode as the type that was asked for.",
-        advice: "Ask for the type it was stored as, or set a new value.",
+        "The stored value does not decode as \(Value.self).",
+        advice: "Read it as the type that was stored, or store a new value.",
         identifier: identifier
       )
     }
   }
 
-  private func isNone(_ value: Value) -> Bool {
-    guard let optional = value as? any OptionalValue else { return false }
-    return optional.isNone
-  }
-
-  /// Runs `body` and keeps its failure, or that there was none, for ``lastError``.
-  private func noting<R>(_ body: (SecretHub) throws(SecretError) -> R) throws(SecretError) -> R {
+  /// Runs `body`, and sets ``lastError`` to its error or to `nil`.
+  private func recordingError<R>(_ body: (ValueHub) throws(SecretError) -> R) throws(SecretError) -> R {
     do throws(SecretError) {
       let result = try body(hub.get())
       failure.withLock { $0 = nil }
@@ -208,19 +213,6 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
     } catch {
       failure.withLock { $0 = error }
       throw error
-    }
-  }
-}
-
-private protocol OptionalValue {
-  var isNone: Bool { get }
-}
-
-extension Optional: OptionalValue {
-  fileprivate var isNone: Bool {
-    switch self {
-    case .none: true
-    case .some(let wrapped): (wrapped as? any OptionalValue)?.isNone ?? false
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferConfiguration
 
 /// Advice about this tool for the errors of the libraries, whose own advice is about their API.
 enum Advice {
@@ -12,25 +13,25 @@ enum Advice {
     }
   }
 
-  /// What to do about an error: the library's advice, and the command to use.
-  static func advice(for error: SecretError) -> String? {
-    let sentences = [error.advice, command(for: error.code)].compactMap { $0 }
-    return sentences.isEmpty ? nil : sentences.joined(separator: " ")
+  /// The advice that replaces the library's.
+  private static func replacement(for code: SecretError.Code) -> String? {
+    switch code {
+    case .noBackend: "To create a vault: secret init"
+    case .kernelKeyringRefused: "Use a key file instead: secret key add --key-file PATH"
+    case .singleKeySlot: "To add a recovery key: secret key add --recovery"
+    default: nil
+    }
   }
 
-  /// What to do if the kernel keyring cannot be used.
-  static let keyFileInstead = "Use a key file instead: secret key add --key-file PATH"
-
-  /// Runs `body`, which uses the kernel keyring, and gives that advice if the system refuses.
-  static func withoutKernelKeyring<R>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R {
-    do throws(SecretError) { return try body() } catch {
-      if error.code != .unavailable { throw error }
-      throw SecretError(.unsupported, error.reason, advice: keyFileInstead)
-    }
+  /// What to do about an error: the library's advice, and the command to use.
+  static func advice(_ advice: String?, for code: SecretError.Code?) -> String? {
+    if let replacement = code.flatMap(replacement) { return replacement }
+    let sentences = [advice, code.flatMap(command)].compactMap { $0 }
+    return sentences.isEmpty ? nil : sentences.joined(separator: " ")
   }
 
   /// What happened, and what to do about it.
   static func message(for error: SecretError) -> String {
-    [error.reason, advice(for: error)].compactMap { $0 }.joined(separator: " ")
+    [error.reason, advice(error.advice, for: error.code)].compactMap { $0 }.joined(separator: " ")
   }
 }

@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferConfiguration
 
 /// The exit statuses of `secret`: stable, with the numbers of sysexits.h.
 enum ExitStatus: Int32, CaseIterable {
@@ -41,12 +42,12 @@ enum ExitStatus: Int32, CaseIterable {
       case .tampered, .notAVault, .rolledBack, .unsupportedVersion, .costLimitExceeded: .damaged
       case .decodingFailed, .encodingFailed: .damaged
       case .vaultNotFound: .noInput
-      case .unavailable, .unsupported: .unavailable
+      case .unavailable, .unsupported, .kernelKeyringRefused: .unavailable
       case .alreadyExists: .wouldOverwrite
       case .io: .inputOutput
       case .timedOut, .conflict: .busy
       case .locked, .wrongKey, .denied, .promptDismissed: .refused
-      case .configuration, .invalidKey: .configuration
+      case .configuration, .noBackend, .invalidKey: .configuration
       default: .internalError
       }
   }

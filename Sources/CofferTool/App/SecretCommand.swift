@@ -46,7 +46,7 @@ struct SecretCommand: ParsableCommand {
     with a hyphen.
 
     Every command that uses a backend accepts these options, before or after its name:
-      --backend keyring|vault, --vault PATH, -s/--service SERVICE.
+      --backend \(BackendName.allValueStrings.joined(separator: "|")), --vault PATH, -s/--service SERVICE.
     --json prints machine-readable output where there is any.
 
     Exit status:

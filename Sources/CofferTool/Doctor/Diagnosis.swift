@@ -1,153 +1,55 @@
 internal import Coffer
-internal import FoundationEssentials
+internal import CofferConfiguration
 internal import Glibc
 
-/// The findings of `doctor`. The examination of the backend ends at the first bad finding, because each step
-/// requires the one before. The surroundings are examined in any case.
+/// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
 struct Diagnosis {
   private(set) var findings: [Finding] = []
-  let configuration: CofferConfiguration
-  /// The subject of the next finding.
-  var subject = "backend"
 
   init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
-    self.configuration = configuration
-    var kind = CofferConfiguration.Kind.vault
-    let path = options.backend.vault ?? configuration.vaultPath
-    do {
-      kind = try examineChoice(options.backend)
-      switch kind {
-      case .vault: try examineVault(path)
-      case .keyring: try examineKeyring(options)
-      }
-    } catch let error as SecretError {
-      bad(ExitStatus(error.code), error.reason, Advice.advice(for: error))
-    } catch let failure as Failure {
-      bad(failure.status, failure.message)
+    do throws(Failure) {
+      let backend = BackendDiagnosis(
+        configuration, backend: try options.backend.selected(), at: options.backend.vault,
+        service: options.serviceName, canAsk: configuration.canPrompt)
+      findings = backend.findings.map { Finding($0) }
     } catch {
-      bad(.internalError, "There was an unexpected error.")
+      findings = [Finding(subject: "backend", grade: .bad, status: error.status, text: error.message)]
     }
-    if kind == .vault { examineSurroundings(ofVault: path) }
-    examineProcess()
+    examineMemory()
     examineEditing()
-    examineVariables(kind)
-  }
-
-  private mutating func examineChoice(_ options: BackendOptions) throws -> CofferConfiguration.Kind {
-    if let selected = try options.selected() {
-      good("\(selected.rawValue), selected by an option")
-      return selected
-    }
-    let choice = try configuration.choice()
-    good("\(choice.kind.rawValue). \(choice.reason)")
-    return choice.kind
-  }
-
-  private mutating func examineVault(_ path: String) throws {
-    subject = "vault"
-    let description = try VaultBackend.describe(path: path)
-    let slots = description.keySlots.map { slot in
-      switch slot.kind {
-      case .passphrase: "a passphrase"
-      case .key: "a key"
-      default: "a credential of an unknown kind"
-      }
-    }
-    good("\(path) exists, only you can read it, and it opens with \(slots.joined(separator: ", or "))")
-
-    subject = "key"
-    let record = RecordingSource.Record()
-    let sources = configuration.credentialSources().map { RecordingSource(source: $0, record: record) }
-    do throws(SecretError) {
-      let vault = configuration.vault(at: path, credentials: sources)
-      try vault.unlock()
-      // The kernel keyring returns a master key and no credential, so it is not recorded.
-      good(
-        record.name.map { "the vault was opened with the credential from \($0)" }
-          ?? "the vault was opened with the master key that secret unlock kept")
-      try examineClock(vault)
-    } catch {
-      guard error.code == .locked, description.hasPassphrase, configuration.canPrompt
-      else {
-        throw error
-      }
-      good("no credential source opens the vault, so commands will prompt for the passphrase")
-    }
-    if description.keySlots.count == 1 {
-      remark(
-        "the vault has only one key slot; if its credential is lost, the secrets are lost",
-        "secret key add --recovery")
+    if let mistaken = Environment.value("SECRET_BACKEND") {
+      add(
+        .note, "environment", "SECRET_BACKEND is \(mistaken), but only libsecret uses that variable",
+        "Use COFFER_BACKEND.")
     }
   }
 
-  /// Only expiry depends on the clock.
-  private mutating func examineClock(_ vault: VaultBackend) throws(SecretError) {
-    let last = try vault.items(inService: nil).compactMap(\.metadata.modified).max()
-    subject = "clock"
-    if let last, last > Date() {
-      remark(
-        "the time is \(Date().formatted(.iso8601)), but the vault was changed at \(last.formatted(.iso8601))",
-        "Set the clock, which determines the secrets that have expired."
-      )
+  private mutating func examineMemory() {
+    if SecretBytes.isMemoryLocked {
+      add(.ok, "memory", "values are locked in memory, and core files are disabled")
     } else {
-      good("the time is later than the vault's last change")
+      add(
+        .note, "memory", "values cannot be locked in memory, so they may be written to swap space",
+        "Raise the limit with ulimit -l, or encrypt the swap space.")
     }
-    subject = "key"
   }
 
-  private mutating func examineKeyring(_ options: GlobalOptions) throws {
-    #if Keyring
-    subject = "bus"
-    let status = KeyringBackend.probe(environment: Environment.withoutKeys)
-    guard status.isBusReachable else {
-      throw status.problem
-        ?? SecretError(.unavailable, "There is no session bus, so no keyring can be reached.")
+  private mutating func examineEditing() {
+    if EditingFile.memoryPlaces.isEmpty {
+      add(
+        .note, "editing", "there is no file system in memory for secret edit, at XDG_RUNTIME_DIR or /dev/shm",
+        "Use secret set, or secret edit --insecure-storage.")
     }
-    good("\(status.busAddress ?? "the session bus") responds")
-
-    subject = "keyring"
-    if let problem = status.problem { throw problem }
-    guard status.isAvailable else {
-      throw SecretError(
-        .unavailable,
-        "No keyring runs on the session bus, and none can be started.",
-        advice: "Install gnome-keyring or another Secret Service."
-      )
+    for directory in EditingFile.leftBehind() {
+      add(
+        .note, "editing", "an interrupted secret edit left a value in \(directory)",
+        "Check whether you need it, and remove the directory.")
     }
-    good(status.isServiceRunning ? "a keyring is running" : "a keyring is not running, but can be started")
-    if let collection = status.defaultCollection {
-      if status.isLocked != true {
-        good("the collection “\(collection)” is unlocked")
-      } else if status.mayPrompt {
-        remark(
-          "the collection “\(collection)” is locked; the keyring will prompt",
-          "Unlock it, or answer the prompt.")
-      } else {
-        throw SecretError(
-          .locked, "The collection “\(collection)” is locked, and a prompt is not possible.",
-          advice: "Unlock it in the desktop session. To use a vault instead: secret init")
-      }
-    } else if status.isServiceRunning {
-      remark("there is no default collection", "The first secret set creates it.")
-    }
-    if status.isServiceRunning, status.isLocked != true {
-      let count = try configuration.backend(.keyring).items(inService: options.serviceName).count
-      good("the keyring responds, and has \(count) secrets in the service “\(options.serviceName)”")
-    }
-    #else
-    _ = try configuration.backend(.keyring)
-    #endif
   }
 
-  mutating func good(_ text: String) {
-    findings.append(Finding(subject: subject, grade: .ok, status: .done, text: text))
-  }
-
-  mutating func remark(_ text: String, _ advice: String? = nil) {
-    findings.append(Finding(subject: subject, grade: .note, status: .done, text: text, advice: advice))
-  }
-
-  mutating func bad(_ status: ExitStatus, _ text: String, _ advice: String? = nil) {
-    findings.append(Finding(subject: subject, grade: .bad, status: status, text: text, advice: advice))
+  private mutating func add(
+    _ grade: Finding.Grade, _ subject: String, _ text: String, _ advice: String? = nil
+  ) {
+    findings.append(Finding(subject: subject, grade: grade, status: .done, text: text, advice: advice))
   }
 }

@@ -1,13 +1,14 @@
+internal import CofferConfiguration
+
 /// A result of `doctor`.
 struct Finding: Encodable {
-  /// Only a `bad` finding prevents the use of the backend.
-  enum Grade: String { case ok, note, bad }
+  typealias Grade = BackendDiagnosis.Finding.Grade
 
   let subject: String
   let grade: Grade
   let status: ExitStatus
   let text: String
-  var advice: String?
+  let advice: String?
 
   var isBad: Bool { grade == .bad }
 
@@ -22,6 +23,22 @@ struct Finding: Encodable {
     let line = "\(mark) \(subject): \(text.printable)\n"
     guard let advice else { return line }
     return line + "     → \(advice.printable)\n"
+  }
+
+  /// A finding about the backend, with advice about this tool.
+  init(_ finding: BackendDiagnosis.Finding) {
+    self.init(
+      subject: finding.subject, grade: finding.grade,
+      status: finding.grade == .bad ? finding.code.map { ExitStatus($0) } ?? .internalError : .done,
+      text: finding.text, advice: Advice.advice(finding.advice, for: finding.code))
+  }
+
+  init(subject: String, grade: Grade, status: ExitStatus, text: String, advice: String? = nil) {
+    self.subject = subject
+    self.grade = grade
+    self.status = status
+    self.text = text
+    self.advice = advice
   }
 
   private enum CodingKeys: CodingKey { case subject, ok, grade, status, text, advice }

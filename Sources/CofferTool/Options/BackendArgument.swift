@@ -1,19 +1,17 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferConfiguration
 
-/// A backend as `copy` names it: `keyring`, `vault`, or `vault:PATH`.
+/// A backend as `copy` names it, in one of the forms of the registry.
 struct BackendArgument: ExpressibleByArgument {
   let name: BackendName
-  private let vault: String?
+  private let place: String?
 
   init?(argument: String) {
-    let parts = argument.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let name = BackendName(argument: String(parts[0])) else { return nil }
-    self.name = name
-    vault = parts.count == 2 ? String(parts[1]) : nil
-    if let vault, name != .vault || vault.isEmpty { return nil }
+    guard let parts = BackendRegistry.parse(argument) else { return nil }
+    (name, place) = parts
   }
 
   /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend { try BackendOptions(backend: name, vault: vault).open() }
+  func open() throws -> any SecretBackend { try BackendOptions.open(name, at: place) }
 }

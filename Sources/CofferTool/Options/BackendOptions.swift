@@ -4,7 +4,11 @@ internal import Coffer
 /// The options that select a backend. Commands that implement another program's protocol take these alone,
 /// because the protocol determines the service.
 struct BackendOptions: ParsableArguments {
-  @Option(help: "The backend to use: keyring or vault. Default: the one that `secret doctor` reports.")
+  @Option(
+    help: """
+      The backend to use: \(BackendName.allValueStrings.joined(separator: " or ")). Default: the one that `secret doctor` \
+      reports.
+      """)
   var backend: BackendName?
 
   @Option(
@@ -22,21 +26,22 @@ extension BackendOptions {
   }
 
   /// The backend that the options select, or `nil` if the configuration decides.
-  func selected() throws(Failure) -> CofferConfiguration.Kind? {
-    guard vault != nil else { return backend?.kind }
+  func selected() throws(Failure) -> BackendName? {
+    guard vault != nil else { return backend }
     if let backend, backend != .vault {
-      throw .usage("--vault selects a vault, and --backend selects the \(backend.rawValue). Use one of them.")
+      throw .usage("--vault selects a vault, and --backend selects the \(backend). Use one of them.")
     }
     return .vault
   }
 
   /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend {
+  func open() throws -> any SecretBackend { try Self.open(selected(), at: vault) }
+
+  /// Returns a backend, without opening it, by the arguments of `CofferConfiguration.backend`.
+  static func open(_ name: BackendName?, at place: String?) throws(SecretError) -> any SecretBackend {
     let configuration = CofferConfiguration.current()
-    let kind = try selected()
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    if let vault { return configuration.vault(at: vault, extraSources: prompts) }
-    return try configuration.backend(kind, extraSources: prompts)
+    return try configuration.backend(name, at: place, extraSources: prompts)
   }
 
   /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
@@ -50,16 +55,5 @@ extension BackendOptions {
       )
     }
     return vault
-  }
-}
-
-enum BackendName: String, CaseIterable, ExpressibleByArgument {
-  case keyring, vault
-
-  var kind: CofferConfiguration.Kind {
-    switch self {
-    case .keyring: .keyring
-    case .vault: .vault
-    }
   }
 }

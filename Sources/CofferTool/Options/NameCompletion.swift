@@ -53,7 +53,7 @@ enum NameCompletion {
       switch parts.first {
       case "-s", "--service": global.service = value
       case "--vault": options.vault = value
-      case "--backend": options.backend = value.flatMap(BackendName.init)
+      case "--backend": options.backend = value.map { BackendName(rawValue: $0) }
       default: break
       }
     }

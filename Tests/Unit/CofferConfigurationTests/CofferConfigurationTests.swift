@@ -14,15 +14,7 @@ import Testing
 
   private func configuration(_ more: [String: String] = [:], keyring: Bool = false) -> CofferConfiguration {
     CofferConfiguration(
-      environment: home.environment(more),
-      keyring: KeyringProvider(
-        isAvailable: { _ in keyring },
-        make: { _ throws(SecretError) in
-          if keyring { return MemoryBackend() }
-          throw SecretError(.unavailable, "The test has no keyring.")
-        }
-      )
-    )
+      environment: home.environment(more), providers: [VaultProvider(), StubKeyring(isAvailable: keyring)])
   }
 
   // MARK: Paths
@@ -72,9 +64,9 @@ import Testing
   @Test func theVariableDecides() throws {
     try configuration().record(backend: .vault)
     let choice = try configuration(["COFFER_BACKEND": "keyring"]).choice()
-    #expect(choice.kind == .keyring)
+    #expect(choice.backend == .keyring)
     #expect(choice.reason == "COFFER_BACKEND is keyring.")
-    #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().kind == .vault)
+    #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().backend == .vault)
   }
 
   @Test(arguments: ["Vault", "file", " vault", "vault\n"])
@@ -92,33 +84,33 @@ import Testing
     try home.write("", to: ".local/share/coffer/default.vault")
     try configuration().record(backend: .keyring)
     let choice = try configuration().choice()
-    #expect(choice.kind == .keyring)
+    #expect(choice.backend == .keyring)
     #expect(choice.reason.contains(home.path + "/.config/coffer/config"))
     #expect(try configuration(["COFFER_VAULT": "/x"]).choice().reason.contains("has no effect"))
     try configuration().record(backend: .vault)
-    #expect(try configuration(keyring: true).choice().kind == .vault)
+    #expect(try configuration(keyring: true).choice().backend == .vault)
   }
 
   @Test func thenAVaultThatIsThere() throws {
     try home.write("", to: ".local/share/coffer/default.vault")
     let choice = try configuration(keyring: true).choice()
-    #expect(choice.kind == .vault)
+    #expect(choice.backend == .vault)
     #expect(choice.reason == "There is a vault at \(home.path)/.local/share/coffer/default.vault.")
   }
 
   @Test func aVaultThatIsNamedIsTheChoiceEvenWhereItIsNotThere() throws {
     let choice = try configuration(["COFFER_VAULT": home.path + "/missing"], keyring: true).choice()
-    #expect(choice.kind == .vault)
+    #expect(choice.backend == .vault)
   }
 
   @Test func thenTheKeyring() throws {
-    #expect(try configuration(keyring: true).choice().kind == .keyring)
+    #expect(try configuration(keyring: true).choice().backend == .keyring)
   }
 
   @Test func andElseNothingDoes() throws {
     let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
-    #expect(error.code == .configuration)
-    #expect(error.description.contains("secret init"))
+    #expect(error.code == .noBackend)
+    #expect(error.advice?.contains("VaultBackend.create") == true)
   }
 
   @Test func anErrorDoesNotChangeTheChoice() throws {
@@ -143,16 +135,14 @@ import Testing
     environment["COFFER_PASSPHRASE_FD"] = nil
     let configuration = CofferConfiguration(
       environment: environment,
-      keyring: KeyringProvider(
-        isAvailable: { environment in
+      providers: [
+        StubKeyring(isAvailable: true) { environment in
           #expect(environment["HOME"] != nil)
           #expect(!environment.values.contains("canary"))
-          return true
-        },
-        make: { _ throws(SecretError) in MemoryBackend() }
-      )
+        }
+      ]
     )
-    #expect(try configuration.choice().kind == .keyring)
+    #expect(try configuration.choice().backend == .keyring)
   }
 
   // MARK: Backends
@@ -178,7 +168,7 @@ import Testing
     try configuration().record(keyFile: "/keys/3", forVault: other)
     #expect(try configuration().recordedKeyFile(forVault: id) == "/keys/a key = #1")
     #expect(try configuration().recordedKeyFile(forVault: other) == "/keys/3")
-    #expect(try configuration().choice().kind == .vault)
+    #expect(try configuration().choice().backend == .vault)
     #expect(
       try home.text(of: ".config/coffer/config")
         == "key-file.\(id) = /keys/a key = #1\nbackend = vault\nkey-file.\(other) = /keys/3\n"

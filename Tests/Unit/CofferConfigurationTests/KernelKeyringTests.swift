@@ -38,7 +38,7 @@ import Testing
     #expect(throws: SecretError.self) { try kept().unlock() }
     try opened().withMasterKey { vaultID, master throws(SecretError) in
       #expect(vaultID == id)
-      try keyring.keep(master, forVault: vaultID, seconds: 60)
+      try keyring.keep(master, forVault: vaultID, for: .seconds(60))
     }
     try kept().unlock()
     #expect(try keyring.forget(vault: id))
@@ -53,7 +53,7 @@ import Testing
     defer { _ = try? keyring.forget(vault: id) }
     let vault = opened()
     try vault.withMasterKey { vaultID, master throws(SecretError) in
-      try keyring.keep(master, forVault: vaultID, seconds: 60)
+      try keyring.keep(master, forVault: vaultID, for: .seconds(60))
     }
     try vault.rekey()
     do {

@@ -45,9 +45,12 @@ import Testing
 
   @Test func theFileAtAPathIsJudgedForTheCurrentUser() throws {
     let directory = try TemporaryDirectory()
-    #expect(FileExposure(of: try directory.write("x", to: "private")) == nil)
-    #expect(FileExposure(of: try directory.write("x", to: "open", mode: 0o640)) == .openToOthers)
-    #expect(FileExposure(of: directory.file("missing")) == nil)
-    if geteuid() != 0 { #expect(FileExposure(of: "/etc/passwd") == nil) }
+    func exposure(_ path: String) throws -> FileExposure? {
+      FileExposure(of: try #require(FileStatus(of: path)))
+    }
+    #expect(try exposure(directory.write("x", to: "private")) == nil)
+    #expect(try exposure(directory.write("x", to: "open", mode: 0o640)) == .openToOthers)
+    #expect(FileStatus(of: directory.file("missing")) == nil)
+    if geteuid() != 0 { #expect(try exposure("/etc/passwd") == nil) }
   }
 }

@@ -144,8 +144,29 @@ import Testing
     #expect(try value(Int.self, coder: Reversed()).get() == 123)
   }
 
+  @Test func anOptionalTypeStoresTheBytesOfTheWrappedType() throws {
+    try value(String?.self).set("text")
+    #expect(try stored() == Array("text".utf8))
+    #expect(try value(String.self).get() == "text")
+    #expect(try value(String?.self).get() == "text")
+    #expect(value(String??.self).wrappedValue == "text")
+    try value(Int??.self).set(7)
+    #expect(try stored() == Array("7".utf8))
+    #expect(try value([UInt8]?.self).get() == [55])
+
+    @SecurelyStoredValue<String?>(key: "coded", service: "tests", backend: backend) var token
+    try $token.set(.some(nil))
+    #expect(try backend.items(inService: nil).isEmpty)
+    #expect(token == nil)
+    try $token.set("x")
+    try $token.set(nil)
+    #expect(try backend.items(inService: nil).isEmpty)
+    #expect(thrown { () throws(SecretError) in _ = try value(Int?.self).get() } == nil)
+    try put(Array("x".utf8))
+    #expect(thrown { () throws(SecretError) in _ = try value(Int?.self).get() }?.code == .decodingFailed)
+  }
+
   @Test func anOptionalTypeInGenericCodeIsFlattened() throws {
-    // Where the compiler sees an optional type it refuses it; here it does not see it.
     func flattens<Value: Codable & Sendable>(_ none: Value, _ some: Value) throws -> (Bool, Bool) {
       let value = SecurelyStoredValue<Value>(key: "coded", service: "tests", backend: backend)
       try value.set(some)

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct HubTests {
   @Test func hubAndWatcherEndWithTheLastValue() async throws {
     let backend = ScriptedBackend()
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
     do {
       let one = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       let two = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
@@ -44,7 +44,7 @@ import Testing
 
   @Test func aStreamThatIsLetGoIsReleased() async throws {
     let backend = ScriptedBackend()
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
     do {
       let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       hub = try HubRegistry.shared.hub(
@@ -53,9 +53,9 @@ import Testing
         source: .process
       )
       for _ in 0..<10 { _ = value.values }
-      try await eventually("streams were not released") { hub?.listenerCount == 0 }
+      try await eventually("streams were not released") { hub?.subscriberCount == 0 }
       let kept = value.values
-      #expect(hub?.listenerCount == 1)
+      #expect(hub?.subscriberCount == 1)
       _ = kept
     }
     try await eventually("the hub was not released") { hub == nil }
@@ -65,7 +65,7 @@ import Testing
     let registry = HubRegistry()
     let backend = MemoryBackend()
     let identifier = try SecretIdentifier(service: "tests", account: "token")
-    var hub: SecretHub? = registry.hub(for: identifier, backend: backend, source: .process)
+    var hub: ValueHub? = registry.hub(for: identifier, backend: backend, source: .process)
     #expect(registry.count == 1)
     #expect(registry.hub(for: identifier, backend: backend, source: .process) === hub)
     #expect(registry.hub(for: identifier, backend: MemoryBackend(), source: .process) !== hub)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferConfiguration
 internal import CofferSystem
 
 struct CopyCommand: ParsableCommand {
@@ -7,10 +8,10 @@ struct CopyCommand: ParsableCommand {
     commandName: "copy",
     abstract: "Copy secrets from one backend to another.",
     discussion: """
-      A backend is keyring, vault, or vault:PATH. Each copied value is read back and compared. A secret that the target \
-      already holds with the same value is skipped, so that an interrupted copy can be repeated. A secret that the \
-      target holds with another value is left unchanged unless --overwrite is given, and the exit status is then 73. \
-      Nothing is removed.
+      A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \
+      A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
+      repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
+      the exit status is then 73. Nothing is removed.
       """
   )
 

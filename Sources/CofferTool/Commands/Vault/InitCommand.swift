@@ -96,7 +96,7 @@ struct InitCommand: ParsableCommand {
   }
 
   /// Records a backend other than the vault.
-  private func choose(_ backend: CofferConfiguration.Kind, _ configuration: CofferConfiguration) throws {
+  private func choose(_ backend: BackendName, _ configuration: CofferConfiguration) throws {
     if passphrase || keyFile != nil {
       throw Failure.usage("--key-file and --passphrase require a vault. Remove them, or use --backend vault.")
     }

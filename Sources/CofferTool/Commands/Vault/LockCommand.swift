@@ -13,9 +13,6 @@ struct LockCommand: ParsableCommand {
   func run() throws {
     let path = try global.backend.openVault(requirement: "Only a vault can be locked").path
     let id = try VaultBackend.describe(path: path).id
-    let wasKept = try Advice.withoutKernelKeyring { () throws(SecretError) in
-      try KernelKeyring().forget(vault: id)
-    }
-    if !wasKept { note("The vault \(path) was not unlocked.") }
+    if try !KernelKeyring().forget(vault: id) { note("The vault \(path) was not unlocked.") }
   }
 }

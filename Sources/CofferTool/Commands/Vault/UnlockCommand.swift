@@ -26,11 +26,9 @@ struct UnlockCommand: ParsableCommand {
     let vault = try global.backend.openVault(requirement: "Only a vault can be unlocked")
     // A kernel keyring that cannot be used is reported before a passphrase is typed.
     let keyring = KernelKeyring()
-    try Advice.withoutKernelKeyring { () throws(SecretError) in try keyring.requireAvailable() }
+    try keyring.requireAvailable()
     try vault.withMasterKey { id, master throws(SecretError) in
-      try Advice.withoutKernelKeyring { () throws(SecretError) in
-        try keyring.keep(master, forVault: id, seconds: seconds)
-      }
+      try keyring.keep(master, forVault: id, for: .seconds(seconds))
     }
     note("The vault \(vault.path) is unlocked for \(span). To lock it: secret lock")
   }

@@ -1,11 +1,11 @@
 internal import CLinux
 
-/// The kind of file system that a path is on, by the numbers in linux/magic.h.
-enum FileSystemKind: Equatable {
+/// The kind of a file system, by the numbers of linux/magic.h.
+package enum FileSystemKind: Hashable, Sendable {
   case memory, network(String), overlay, other
 
-  /// `nil` if the path cannot be examined.
-  init?(of path: String) {
+  /// The kind of the file system that `path` is on, or `nil` if it cannot be determined.
+  package init?(of path: String) {
     let type = coffer_file_system_type(path)
     if type == -1 { return nil }
     self =

@@ -4,8 +4,13 @@ internal import CofferSystem
 internal import CofferVault
 internal import Glibc
 
-/// Master keys of opened vaults in the user's keyring of the Linux kernel, each for a while: in memory that is
-/// not swapped, gone when its time is over or at a restart. Every process of the user can read them.
+extension SecretError.Code {
+  /// The kernel keyring is full, or the system does not allow its use.
+  package static let kernelKeyringRefused = SecretError.Code("kernelKeyringRefused")
+}
+
+/// Master keys of vaults in the user's keyring of the Linux kernel, which keeps them in memory that is not swapped,
+/// until a timeout or a restart. Every process of the user can read them.
 package struct KernelKeyring: Sendable {
   package init() {}
 
@@ -21,7 +26,7 @@ package struct KernelKeyring: Sendable {
   }
   private static let processKeyring: Int32 = -2
   private static let userKeyring: Int32 = -4
-  /// Everything to who possesses the key; viewing, reading, revoking and finding to the user; nothing to others.
+  /// Every permission for a process that possesses the key; to view, read, revoke and find it for the user.
   private static let permissions: UInt = 0x3F0F_0000
 
   private static func description(_ vaultID: String) -> String { "coffer:\(vaultID)" }
@@ -30,14 +35,14 @@ package struct KernelKeyring: Sendable {
     coffer_keyctl(operation, UInt(bitPattern: Int(first)), second, third, 0)
   }
 
-  /// Keeps `master` for so many seconds, in the place of what was kept. Throws `.unavailable` where the
-  /// system has no such keyring or does not let this process use it.
+  /// Keeps `master` for `duration`, in whole seconds, and replaces the key that was kept. Throws
+  /// `.kernelKeyringRefused` if the kernel has no such keyring or refuses its use.
   package func keep(
     _ master: borrowing SecretBytes,
     forVault vaultID: String,
-    seconds: Int
+    for duration: Duration
   ) throws(SecretError) {
-    // First where only this process sees it: it is never in the user's keyring without its deadline.
+    // First in the process's keyring, so that the key is never in the user's keyring without its timeout.
     let key = master.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
         coffer_add_key(
@@ -45,14 +50,14 @@ package struct KernelKeyring: Sendable {
       }
     }
     guard key >= 0,
-      Self.call(Operation.setTimeout, key, UInt(seconds)) >= 0,
+      Self.call(Operation.setTimeout, key, UInt(duration.components.seconds)) >= 0,
       Self.call(Operation.setPermissions, key, Self.permissions) >= 0,
       Self.call(Operation.link, key, UInt(bitPattern: Int(Self.userKeyring))) >= 0
     else { throw Self.failure(errno) }
     _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.processKeyring)))
   }
 
-  /// The key that is kept, or `nil` where none is, where its time is over, and where there is no such keyring.
+  /// Returns the key that is kept, or `nil` if there is none or if there is no such keyring.
   package func masterKey(forVault vaultID: String) throws(SecretError) -> SecretBytes? {
     guard let key = try find(vaultID) else { return nil }
     var length = 0
@@ -60,12 +65,12 @@ package struct KernelKeyring: Sendable {
       length = coffer_keyctl(
         Operation.read, UInt(bitPattern: Int(key)), UInt(bitPattern: block.baseAddress), UInt(block.count), 0)
     }
-    // Only a master key is 32 bytes long: anything else was put there by somebody else.
+    // A master key is 32 bytes long. Another length is a key of another program.
     guard length == 32 else { return nil }
     return held.prefix(length)
   }
 
-  /// Takes the key away. Returns `false` where none was kept. Throws as ``keep(_:forVault:seconds:)`` would.
+  /// Removes the key. Returns `false` if none was kept. Throws like ``keep(_:forVault:for:)``.
   @discardableResult
   package func forget(vault vaultID: String) throws(SecretError) -> Bool {
     guard let key = try find(vaultID, isStrict: true) else { return false }
@@ -74,7 +79,7 @@ package struct KernelKeyring: Sendable {
     return true
   }
 
-  /// Throws as ``keep(_:forVault:seconds:)`` would.
+  /// Throws like ``keep(_:forVault:for:)`` if keys cannot be kept.
   package func requireAvailable() throws(SecretError) {
     _ = try find("none", isStrict: true)
   }
@@ -88,7 +93,7 @@ package struct KernelKeyring: Sendable {
     }
     if key >= 0 { return Int32(truncatingIfNeeded: key) }
     let code = errno
-    // A container's filter may answer anything; what cannot be looked at there, nobody has put there.
+    // The system call filter of a container may return any error. No key can have been kept then.
     if isStrict && ![ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(code) { throw Self.failure(code) }
     return nil
   }
@@ -96,16 +101,16 @@ package struct KernelKeyring: Sendable {
   private static func failure(_ code: Int32) -> SecretError {
     let message = systemMessage(code)
     return SecretError(
-      .unavailable,
+      .kernelKeyringRefused,
       code == EDQUOT
         ? "The kernel's keyring has no room for more keys of this user (\(message))."
         : "The kernel's keyring is not allowed here, as is usual in containers (\(message)).",
-      advice: "Give the vault a key file instead, with `secret key add --key-file`."
+      advice: "Use a key file instead."
     )
   }
 }
 
-/// The master key that `secret unlock` left in the kernel.
+/// The master key that ``KernelKeyring`` keeps.
 struct KernelKeyringSource: VaultCredentialSource {
   let name = "the kernel keyring"
 

@@ -1,0 +1,50 @@
+internal import CofferCore
+
+/// `Optional`, as a value's type that is flattened at run time: the coder sees the wrapped type only, and `nil`
+/// is an absent secret.
+private protocol OptionalValue {
+  /// Decodes the wrapped type. Returns `nil` if the bytes are an encoded `nil`.
+  static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self?
+
+  /// Encodes the wrapped value, or returns `nil` if there is none.
+  func encoded(by coder: any SecretCoder) throws -> SecretBytes?
+}
+
+extension Optional: OptionalValue where Wrapped: Codable {
+  fileprivate static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws
+    -> Self?
+  {
+    do {
+      return try coder.decodeFlattened(Wrapped.self, from: secret).map { .some($0) }
+    } catch {
+      // The JSON text `null`, which another program may have stored.
+      if case .none = try coder.decode(Self.self, from: secret) { return nil }
+      throw error
+    }
+  }
+
+  fileprivate func encoded(by coder: any SecretCoder) throws -> SecretBytes? {
+    guard let wrapped = self else { return nil }
+    return try coder.encodeFlattened(wrapped)
+  }
+}
+
+extension SecretCoder {
+  /// Encodes `value`, or the value that it wraps. Returns `nil` if `value` is an optional without a value.
+  func encodeFlattened<Value: Encodable>(_ value: Value) throws -> SecretBytes? {
+    // By the type, because a cast of the value would unwrap it.
+    if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
+      return try optional.encoded(by: self)
+    }
+    return try encode(value)
+  }
+
+  /// Decodes a value of `type`, or of the type that it wraps. Returns `nil` if the bytes are an encoded `nil`.
+  func decodeFlattened<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws
+    -> Value?
+  {
+    guard let optional = type as? any OptionalValue.Type else { return try decode(type, from: secret) }
+    guard let value = try optional.decoded(from: secret, by: self) else { return nil }
+    return value as? Value
+  }
+}

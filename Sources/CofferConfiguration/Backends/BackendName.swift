@@ -1,0 +1,14 @@
+/// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines spell it.
+///
+/// Later versions may add names. A name that this version does not know can be made, but
+/// ``CofferConfiguration/backend(_:at:extraSources:options:)`` throws `.configuration` for it.
+public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringConvertible {
+  /// The text of the name.
+  public let rawValue: String
+
+  /// Makes a name of any text.
+  public init(rawValue: String) { self.rawValue = rawValue }
+
+  /// The text of the name.
+  public var description: String { rawValue }
+}

@@ -1,0 +1,66 @@
+package import CofferCore
+package import CofferVault
+
+/// A backend as the configuration knows it. To add one, add a file with a type that conforms, and a line to
+/// ``BackendRegistry``.
+package protocol BackendProvider: Sendable {
+  var name: BackendName { get }
+
+  /// What names one of the backend's stores, such as `PATH`, or `nil` if there is only one store.
+  var placeName: String? { get }
+
+  /// The variables that have no effect if another backend is chosen.
+  var variables: [String] { get }
+
+  /// What to do so that the backend becomes available, as a sentence.
+  var setup: String { get }
+
+  /// Returns why this backend is the automatic choice, as a sentence without its full stop, or `nil` if the
+  /// backend is not available. Throws if that cannot be determined: no later backend is chosen then.
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String?
+
+  /// What is missing if the backend is not available, such as “no keyring”.
+  func absence(in configuration: CofferConfiguration) -> String
+
+  /// Makes the backend for the store at `place`, or for the one that the configuration names. Opens nothing.
+  ///
+  /// Throws `.unsupported` if the program was built without the backend, or if `place` is given and the backend
+  /// has only one store.
+  func backend(
+    at place: String?,
+    in configuration: CofferConfiguration,
+    extraSources: [any VaultCredentialSource],
+    options: VaultOptions
+  ) throws(SecretError) -> any SecretBackend
+
+  /// Examines the backend, each step only if the one before was good. Throws what makes the backend unusable.
+  func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError)
+
+  /// Examines what the backend depends on. Called after ``examine(_:)``, whatever its outcome.
+  func examineSurroundings(_ diagnosis: inout BackendDiagnosis)
+}
+
+/// Every backend of this version. The automatic choice is the first one that is available.
+package enum BackendRegistry {
+  package static let providers: [any BackendProvider] = [
+    VaultProvider(),
+    KeyringProvider(),
+  ]
+
+  package static var names: [BackendName] { providers.map(\.name) }
+
+  /// The arguments that name a backend or one of its stores, for help texts: `NAME` and `NAME:PLACE`.
+  package static var forms: [String] {
+    providers.flatMap { provider in
+      [provider.name.rawValue] + (provider.placeName.map { ["\(provider.name):\($0)"] } ?? [])
+    }
+  }
+
+  /// The backend and the store that an argument of one of the ``forms`` names, or `nil` if it has another form.
+  package static func parse(_ argument: String) -> (name: BackendName, place: String?)? {
+    let parts = argument.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let provider = providers.first(where: { $0.name.rawValue == parts[0] }) else { return nil }
+    if parts.count == 1 { return (provider.name, nil) }
+    return provider.placeName == nil || parts[1].isEmpty ? nil : (provider.name, String(parts[1]))
+  }
+}

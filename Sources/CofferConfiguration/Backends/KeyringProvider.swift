@@ -1,0 +1,96 @@
+package import CofferCore
+package import CofferVault
+
+#if Keyring
+internal import CofferKeyring
+#endif
+
+extension BackendName {
+  /// The desktop's keyring: a Secret Service on the session bus.
+  public static let keyring = BackendName(rawValue: "keyring")
+}
+
+/// The keyring, which the trait `Keyring` builds in.
+struct KeyringProvider: BackendProvider {
+  let name = BackendName.keyring
+  let placeName: String? = nil
+  let variables: [String] = []
+  let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
+
+  func availability(in configuration: CofferConfiguration) -> String? {
+    #if Keyring
+    let isAvailable = KeyringBackend.isAvailable(environment: configuration.environmentWithoutKeys)
+    return isAvailable ? "The session bus has a keyring" : nil
+    #else
+    return nil
+    #endif
+  }
+
+  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
+
+  func backend(
+    at place: String?,
+    in configuration: CofferConfiguration,
+    extraSources: [any VaultCredentialSource],
+    options: VaultOptions
+  ) throws(SecretError) -> any SecretBackend {
+    if place != nil {
+      throw SecretError(.unsupported, "There is only one keyring.", advice: "Name it without a path.")
+    }
+    #if Keyring
+    return KeyringBackend(environment: configuration.environmentWithoutKeys)
+    #else
+    throw SecretError(
+      .unsupported,
+      "This program was built without the keyring.",
+      advice: "Build it with the package's Keyring trait, or set COFFER_BACKEND to another backend."
+    )
+    #endif
+  }
+
+  func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError) {
+    let keyring = try backend(at: nil, in: diagnosis.configuration, extraSources: [], options: VaultOptions())
+    #if Keyring
+    let status = KeyringBackend.probe(environment: diagnosis.configuration.environmentWithoutKeys)
+    diagnosis.subject = "bus"
+    guard status.isBusReachable else {
+      throw status.problem
+        ?? SecretError(
+          .unavailable, "There is no session bus, so no keyring can be reached.",
+          advice: "Use another backend.")
+    }
+    diagnosis.ok("\(status.busAddress ?? "the session bus") responds")
+
+    diagnosis.subject = "keyring"
+    if let problem = status.problem { throw problem }
+    guard status.isAvailable else {
+      throw SecretError(
+        .unavailable, "No keyring runs on the session bus, and the bus cannot start one.", advice: setup)
+    }
+    diagnosis.ok(
+      status.isServiceRunning ? "a keyring is running" : "a keyring is not running, but can be started")
+    guard status.isServiceRunning else { return }
+    if let collection = status.defaultCollection {
+      if status.isLocked != true {
+        diagnosis.ok("the collection “\(collection)” is unlocked")
+      } else if status.mayPrompt {
+        diagnosis.note(
+          "the collection “\(collection)” is locked; the keyring will prompt", .locked,
+          "Unlock it, or answer the prompt.")
+      } else {
+        throw SecretError(
+          .locked, "The collection “\(collection)” is locked, and a prompt is not possible.",
+          advice: "Unlock it in the desktop session, or use another backend.")
+      }
+    } else {
+      diagnosis.note("there is no default collection; storing the first secret creates it")
+    }
+    if status.isLocked != true {
+      let count = try keyring.items(inService: diagnosis.service).count
+      diagnosis.ok("the keyring responds, and has \(count) secrets in the service “\(diagnosis.service)”")
+    }
+    #endif
+  }
+
+  func examineSurroundings(_ diagnosis: inout BackendDiagnosis) {}
+}

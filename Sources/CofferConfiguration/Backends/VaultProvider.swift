@@ -1,0 +1,40 @@
+package import CofferCore
+internal import CofferSystem
+package import CofferVault
+
+extension BackendName {
+  /// An encrypted file.
+  public static let vault = BackendName(rawValue: "vault")
+}
+
+/// The vault that `COFFER_VAULT` names, or the default vault.
+struct VaultProvider: BackendProvider {
+  let name = BackendName.vault
+  let placeName: String? = "PATH"
+  let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
+  let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to the path of one."
+
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
+    // A vault that is named and missing is an error of its own, and no reason to choose another backend.
+    if namesVault(configuration) { return "COFFER_VAULT names a vault" }
+    try configuration.directories.requireHome(for: .data)
+    let path = configuration.vaultPath
+    return try Path.exists(path) ? "There is a vault at \(path)" : nil
+  }
+
+  func absence(in configuration: CofferConfiguration) -> String { "no vault at \(configuration.vaultPath)" }
+
+  func backend(
+    at place: String?,
+    in configuration: CofferConfiguration,
+    extraSources: [any VaultCredentialSource],
+    options: VaultOptions
+  ) throws(SecretError) -> any SecretBackend {
+    if place == nil && !namesVault(configuration) { try configuration.directories.requireHome(for: .data) }
+    return configuration.vault(at: place, extraSources: extraSources, options: options)
+  }
+
+  private func namesVault(_ configuration: CofferConfiguration) -> Bool {
+    configuration.environment.nonEmpty("COFFER_VAULT") != nil
+  }
+}

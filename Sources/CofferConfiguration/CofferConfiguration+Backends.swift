@@ -1,0 +1,110 @@
+public import CofferCore
+public import CofferVault
+
+extension CofferConfiguration {
+  /// A backend and the reason for its choice.
+  public struct Choice: Hashable, Sendable {
+    /// The name of the backend.
+    public let backend: BackendName
+    /// Why it is chosen, as one or two sentences.
+    public let reason: String
+  }
+
+  /// Returns the backend to use.
+  ///
+  /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file
+  /// is wrong, and `.denied` or `.io` if the file or the path of the vault cannot be read. Blocks for at most 5
+  /// seconds, for the answer of the session bus.
+  public func choice() throws(SecretError) -> Choice {
+    if let text = environment.nonEmpty("COFFER_BACKEND") {
+      let name = BackendName(rawValue: text)
+      guard providers.contains(where: { $0.name == name }) else {
+        throw SecretError(
+          .configuration, "COFFER_BACKEND is not the name of a backend.",
+          advice: "Set it to \(listedNames), or unset it.")
+      }
+      return Choice(backend: name, reason: "COFFER_BACKEND is \(name).")
+    }
+    if let name = try recorded().backend {
+      let unused = unusedVariables(with: name).map { " \($0) has no effect." }.joined()
+      return Choice(backend: name, reason: "The file \(configurationFile) names \(name).\(unused)")
+    }
+    var absences: [String] = []
+    for provider in providers {
+      if let reason = try provider.availability(in: self) {
+        return Choice(
+          backend: provider.name, reason: ([reason] + absences.map { "there is \($0)" }).sentence)
+      }
+      absences.append(provider.absence(in: self))
+    }
+    throw SecretError(
+      .noBackend, "There is no store for secrets yet: \(absences.sentence)",
+      advice: providers.map(\.setup).joined(separator: " "))
+  }
+
+  /// Returns the backend with that name, or the one of ``choice()``. It is opened at its first use.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the backend.
+  ///   - place: The store within the backend: the path of a vault. `nil` is the one that the configuration names.
+  ///   - extraSources: Sources of a vault's credential that are tried after ``credentialSources(extra:)``.
+  ///   - options: The options of a vault.
+  ///
+  /// Throws what ``choice()`` throws, `.configuration` if there is no such backend, and `.unsupported` if the
+  /// program was built without it or if it has no places.
+  public func backend(
+    _ name: BackendName? = nil,
+    at place: String? = nil,
+    extraSources: [any VaultCredentialSource] = [],
+    options: VaultOptions = VaultOptions()
+  ) throws(SecretError) -> any SecretBackend {
+    let chosen: BackendName
+    if let name { chosen = name } else { chosen = try choice().backend }
+    return try provider(of: chosen).backend(
+      at: place, in: self, extraSources: extraSources, options: options)
+  }
+
+  func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
+    guard let provider = providers.first(where: { $0.name == name }) else {
+      throw SecretError(
+        .configuration, "There is no backend with the name \(name).", advice: "Use \(listedNames).")
+    }
+    return provider
+  }
+
+  /// The variables of other backends that are set.
+  func unusedVariables(with name: BackendName) -> [String] {
+    set(of: providers.filter { $0.name != name }.flatMap(\.variables))
+  }
+
+  private var listedNames: String { providers.map(\.name.rawValue).joined(separator: " or ") }
+
+  /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with
+  /// ``credentialSources(extra:)``.
+  ///
+  /// Unless `options` names another directory, the newest known state of the vault is kept in
+  /// `$XDG_STATE_HOME/coffer`, which is created if possible.
+  public func vault(
+    at path: String? = nil,
+    extraSources: [any VaultCredentialSource] = [],
+    options: VaultOptions = VaultOptions()
+  ) -> VaultBackend {
+    vault(at: path, credentials: credentialSources(extra: extraSources), options: options)
+  }
+
+  /// Returns the same with `credentials` alone.
+  package func vault(
+    at path: String?,
+    credentials: [any VaultCredentialSource],
+    options: VaultOptions = VaultOptions()
+  ) -> VaultBackend {
+    var options = options
+    if options.watermarkDirectory == nil { options.watermarkDirectory = stateDirectory() }
+    return VaultBackend(path: path ?? vaultPath, credentials: credentials, options: options)
+  }
+}
+
+extension [String] {
+  /// The clauses as one sentence.
+  fileprivate var sentence: String { joined(separator: ", and ") + "." }
+}

@@ -1,0 +1,43 @@
+import CofferCore
+import CofferVault
+
+@testable import CofferConfiguration
+
+/// A keyring that exists or not, without a session bus.
+struct StubKeyring: BackendProvider {
+  let name = BackendName.keyring
+  let placeName: String? = nil
+  let variables: [String] = []
+  let setup = "Start the keyring."
+  var isAvailable: Bool
+  /// Called with the environment that the keyring would see.
+  var inspect: @Sendable ([String: String]) -> Void = { _ in }
+
+  func availability(in configuration: CofferConfiguration) -> String? {
+    inspect(configuration.environmentWithoutKeys)
+    return isAvailable ? "The test has a keyring" : nil
+  }
+
+  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
+
+  func backend(
+    at place: String?,
+    in configuration: CofferConfiguration,
+    extraSources: [any VaultCredentialSource],
+    options: VaultOptions
+  ) throws(SecretError) -> any SecretBackend {
+    if isAvailable { return MemoryBackend() }
+    throw SecretError(.unavailable, "The test has no keyring.")
+  }
+
+  func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError) {
+    diagnosis.subject = "keyring"
+    if !isAvailable { throw SecretError(.unavailable, "The test has no keyring.", advice: "Start it.") }
+    diagnosis.ok("it is a stub")
+  }
+
+  func examineSurroundings(_ diagnosis: inout BackendDiagnosis) {
+    diagnosis.subject = "surroundings"
+    diagnosis.note("they were examined")
+  }
+}
