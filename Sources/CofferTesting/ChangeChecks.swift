@@ -110,7 +110,7 @@ private final class Subscriber: Sendable {
     self.name = name
     self.log = log
     options = context.options
-    task = Task { [service = context.service] in
+    task = Task(executorPreference: ConformanceExecutor.shared) { [service = context.service] in
       for await change in stream
       where change.identifier.map({ $0.service.utf8.starts(with: service.utf8) }) ?? true {
         log.changes.withLock { $0.append(change) }

@@ -19,7 +19,7 @@ extension ConformanceContext {
   func await(_ body: @escaping @Sendable () async throws -> Void) throws {
     try wait(for: "the async calls") { group, failure in
       group.enter()
-      Task {
+      Task(executorPreference: ConformanceExecutor.shared) {
         do { try await body() } catch { failure.note(error) }
         group.leave()
       }
@@ -39,5 +39,16 @@ extension ConformanceContext {
     private let first = Mutex<(any Error)?>(nil)
     var error: (any Error)? { first.withLock { $0 } }
     func note(_ error: any Error) { first.withLock { $0 = $0 ?? error } }
+  }
+}
+
+/// Runs tasks on a queue, because the threads of the global executor may all be blocked by other tests.
+final class ConformanceExecutor: TaskExecutor {
+  static let shared = ConformanceExecutor()
+  private let queue = DispatchQueue(label: "conformance.tasks")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }

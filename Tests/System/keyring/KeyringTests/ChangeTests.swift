@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Changes by other programs, and what follows when the daemon or the bus is started again.
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct ChangeTests {
+@Suite(.needsKeyring) struct ChangeTests {
   private let identifier: SecretIdentifier
   private let keyring: PrivateKeyring
   private let clients: Clients

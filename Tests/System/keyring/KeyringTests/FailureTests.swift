@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Errors and recovery when the keyring is locked, when a daemon does not run, and when it does not answer.
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct FailureTests {
+@Suite(.needsKeyring) struct FailureTests {
   let identifier: SecretIdentifier
   init() throws { identifier = try SecretIdentifier(service: "svc", account: "alice") }
 

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// What gnome-keyring returns after it was killed and started again.
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct PersistenceTests {
+@Suite(.needsKeyring) struct PersistenceTests {
   @Test(arguments: [PrivateKeyring.Kind.encrypted, .passwordless])
   func everyValueSurvivesARestart(_ kind: PrivateKeyring.Kind) async throws {
     let keyring = try await PrivateKeyring(kind)

@@ -5,7 +5,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct PromptTests {
+@Suite(.needsKeyring) struct PromptTests {
   private let identifier: SecretIdentifier
   private let keyring: PrivateKeyring
 
@@ -47,7 +47,10 @@ import Testing
   @Test func cancellingDismissesThePrompt() async throws {
     let service = try await ScriptedService(keyring, "never")
     defer { service.kill() }
-    let backend = keyring.backend { $0.mayPrompt = true }
+    let backend = keyring.backend {
+      $0.mayPrompt = true
+      $0.promptTimeout = .seconds(300)  // so that the test ends if the prompt does not
+    }
     let code = Task { [identifier] in await errorCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     backend.cancelPrompts()
@@ -68,7 +71,10 @@ import Testing
 
   @Test func aServiceThatStopsDuringAPromptIsUnavailable() async throws {
     let service = try await ScriptedService(keyring, "never")
-    let backend = keyring.backend { $0.mayPrompt = true }
+    let backend = keyring.backend {
+      $0.mayPrompt = true
+      $0.promptTimeout = .seconds(300)  // so that the test ends if the prompt does not
+    }
     let code = Task { [identifier] in await errorCode(backend, identifier) }
     try await eventually("there was no prompt") { try service.calls().contains("Prompt") }
     service.kill()

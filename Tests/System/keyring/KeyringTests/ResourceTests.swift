@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Each test runs in a process of its own, so that it measures no other test.
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct ResourceTests {
+@Suite(.needsKeyring) struct ResourceTests {
   @Test func tenThousandLookupsDoNotUseMoreMemory() async {
     await #expect(processExitsWith: .success) {
       let keyring = try await PrivateKeyring(.encrypted)

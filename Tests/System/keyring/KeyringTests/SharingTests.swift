@@ -5,7 +5,7 @@ import CofferTestSupport
 import Testing
 
 /// Secrets that other programs store and read.
-@Suite(.needsKeyring, .timeLimit(.minutes(10))) struct SharingTests {
+@Suite(.needsKeyring) struct SharingTests {
   private let identifier: SecretIdentifier
   private let clients: Clients
   private let backend: KeyringBackend
