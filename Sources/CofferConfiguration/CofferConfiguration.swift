@@ -1,5 +1,5 @@
 internal import CLinux
-public import CofferCore
+internal import CofferCore
 internal import CofferSystem
 internal import Glibc
 

@@ -1,5 +1,5 @@
-package import CofferCore
-package import CofferVault
+internal import CofferCore
+internal import CofferVault
 
 #if Keyring
 internal import CofferKeyring

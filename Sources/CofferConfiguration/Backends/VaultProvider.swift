@@ -1,6 +1,6 @@
-package import CofferCore
+internal import CofferCore
 internal import CofferSystem
-package import CofferVault
+internal import CofferVault
 
 extension BackendName {
   /// An encrypted file.

@@ -1,4 +1,4 @@
-package import Foundation
+internal import Foundation
 internal import Testing
 
 /// A private directory, which is removed when the object is released.
