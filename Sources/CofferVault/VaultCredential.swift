@@ -4,7 +4,7 @@ public import CofferCore
 ///
 /// Make one with ``key(_:)``, ``passphrase(_:)`` or ``masterKey(_:)``.
 public struct VaultCredential: ~Copyable, Sendable {
-  /// The kind of a credential. Later versions may add kinds.
+  /// The kind of a credential and of the key slots that it opens. Later versions may add kinds.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
     /// The name of the kind, such as `passphrase`.
     public let description: String

@@ -11,7 +11,7 @@ extension SecretError {
     case ENOENT, ENOTDIR:
       return SecretError(
         .vaultNotFound, "There is no vault at \(path).",
-        advice: "Make one with `secret init`, or check the path.")
+        advice: "Check the path, or create the vault.")
     case ELOOP:
       // Resolved links were followed before: this one leads nowhere, or was created in the meantime.
       return SecretError(
@@ -58,6 +58,6 @@ extension SecretError {
     SecretError(
       .rolledBack,
       "The vault at \(path) is at change \(found.sequence), and change \(seen.sequence) was seen before.",
-      advice: "An older copy replaced it; if you restored it, confirm that with `secret accept-rollback`.")
+      advice: "An older copy was put in its place: restore the newest copy, or accept this one.")
   }
 }

@@ -3,17 +3,6 @@ public import FoundationEssentials
 
 /// One way to open a vault, as its header describes it.
 public struct VaultKeySlot: Hashable, Sendable {
-  /// The kind of a slot, which decides what credentials fit it. Later versions may add kinds.
-  public struct Kind: Hashable, Sendable, CustomStringConvertible {
-    /// The name of the kind, such as `passphrase`.
-    public let description: String
-
-    init(_ name: String) { description = name }
-
-    /// Made by a later version of Coffer. No credential of this version fits it.
-    public static let unknown = Kind("unknown")
-  }
-
   /// The cost of a derivation.
   public struct Cost: Hashable, Sendable {
     /// Bytes.
@@ -22,16 +11,19 @@ public struct VaultKeySlot: Hashable, Sendable {
     public let passes: Int
   }
 
-  /// 32 lower-case hexadecimal digits. All zeros if the kind is ``Kind/unknown``.
+  /// 32 lower-case hexadecimal digits. All zeros if ``kind`` is `nil`.
   public let id: String
-  public let kind: Kind
+  /// The kind of credential that opens the slot, or `nil` for a slot that a later version of Coffer made.
+  public let kind: VaultCredential.Kind?
   /// The cost of trying a credential, or `nil` if it is negligible.
   public let cost: Cost?
   public let created: Date
   /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.
   public let label: String
 
-  package init(id: String, kind: Kind, cost: Cost? = nil, created: Date, label: String) {
+  package init(
+    id: String, kind: VaultCredential.Kind?, cost: Cost? = nil, created: Date, label: String
+  ) {
     self.id = id
     self.kind = kind
     self.cost = cost
@@ -41,7 +33,7 @@ public struct VaultKeySlot: Hashable, Sendable {
 
   init(_ slot: KeySlot) {
     self.init(
-      id: slot.id.hex, kind: slot.scheme.map { type(of: $0).kind } ?? .unknown, cost: slot.scheme?.cost,
+      id: slot.id.hex, kind: slot.scheme.map { type(of: $0).kind }, cost: slot.scheme?.cost,
       created: Timestamp.date(slot.created), label: slot.label)
   }
 }

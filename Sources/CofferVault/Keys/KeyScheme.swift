@@ -1,11 +1,6 @@
 public import CofferCore
 internal import CofferVaultFormat
 
-extension VaultKeySlot.Kind {
-  /// A 32-byte key fits the slot.
-  public static let key = VaultKeySlot.Kind("key")
-}
-
 extension VaultCredential.Kind {
   /// A 32-byte key.
   public static let key = VaultCredential.Kind("key")
@@ -18,7 +13,7 @@ extension VaultCredential {
 
 /// The slot of a random key, which is the slot's secret as it is.
 extension KeyParameters: KeySlotScheme {
-  static var kind: VaultKeySlot.Kind { .key }
+  static var kind: VaultCredential.Kind { .key }
   var cost: VaultKeySlot.Cost? { nil }
 
   static func newSlot(

@@ -7,7 +7,8 @@ internal import CofferVaultFormat
 /// A new kind is its parameters in `CofferVaultFormat`, a conformance of them to this protocol, and an entry
 /// in ``KeySlot/kinds``.
 protocol KeySlotScheme: KeySlotParameters {
-  static var kind: VaultKeySlot.Kind { get }
+  /// The kind of credential that opens the slot.
+  static var kind: VaultCredential.Kind { get }
 
   /// The cost of ``key(for:options:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? { get }

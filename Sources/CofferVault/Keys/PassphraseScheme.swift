@@ -1,11 +1,6 @@
 public import CofferCore
 internal import CofferVaultFormat
 
-extension VaultKeySlot.Kind {
-  /// A passphrase fits the slot.
-  public static let passphrase = VaultKeySlot.Kind("passphrase")
-}
-
 extension VaultCredential.Kind {
   /// A passphrase.
   public static let passphrase = VaultCredential.Kind("passphrase")
@@ -20,7 +15,7 @@ extension VaultCredential {
 
 /// The slot of a passphrase, which Argon2id stretches to the slot's secret.
 extension PassphraseParameters: KeySlotScheme {
-  static var kind: VaultKeySlot.Kind { .passphrase }
+  static var kind: VaultCredential.Kind { .passphrase }
   var cost: VaultKeySlot.Cost? { VaultKeySlot.Cost(memory: Int(memory) * 1024, passes: Int(passes)) }
 
   /// A longer passphrase is a mistake, such as a wrong file.

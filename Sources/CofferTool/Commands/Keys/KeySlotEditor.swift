@@ -132,7 +132,7 @@ extension VaultKeySlot {
   /// The part of the id that commands print.
   var shortID: String { String(id.prefix(12)) }
 
-  var kindName: String { kind.description }
+  var kindName: String { kind?.description ?? "unknown" }
 
   /// The slot in a message. Escapes the label, which anyone can choose.
   var summary: String { "\(shortID) (\(kindName)\(label.isEmpty ? "" : ", “\(label.printable)”"))" }
