@@ -50,18 +50,13 @@ enum Dotenv {
     return value.withBytes { bytes in
       var count = bytes.count + 2
       for index in bytes.indices where escaped.contains(bytes[index]) { count += 1 }
-      return SecretBytes(count: count) { block in
-        block[0] = quote
-        var next = 1
+      return SecretWriter.bytes(capacity: count) { writer in
+        writer.append(quote)
         for index in bytes.indices {
-          if escaped.contains(bytes[index]) {
-            block[next] = UInt8(ascii: "\\")
-            next += 1
-          }
-          block[next] = bytes[index]
-          next += 1
+          if escaped.contains(bytes[index]) { writer.append("\\") }
+          writer.append(bytes[index])
         }
-        block[next] = quote
+        writer.append(quote)
       }
     }
   }

@@ -127,16 +127,13 @@ struct DotenvParser {
     guard index < bytes.count else { throw InvalidLine("has an unclosed double quote") }
     let raw = bytes.extracting(start..<index)
     index += 1
-    let value = SecretBytes(count: count) { block in
-      var from = 0
-      for to in 0..<count {
-        if raw[from] == UInt8(ascii: "\\") {
-          from += 1
-          block[to] = Self.escaped(raw[from]) ?? raw[from]
-        } else {
-          block[to] = raw[from]
-        }
-        from += 1
+    let value = SecretWriter.bytes(capacity: count) { writer in
+      var next = 0
+      while next < raw.count {
+        let isEscape = raw[next] == UInt8(ascii: "\\")
+        if isEscape { next += 1 }
+        writer.append(isEscape ? Self.escaped(raw[next]) ?? raw[next] : raw[next])
+        next += 1
       }
     }
     return SharedSecret(value)

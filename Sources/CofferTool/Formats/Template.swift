@@ -44,16 +44,11 @@ struct Template: ~Copyable {
       case .value(let identifier): count + (values[identifier]?.bytes.count ?? 0)
       }
     }
-    return SecretBytes(count: count) { block in
-      var end = 0
-      func append(_ bytes: Span<UInt8>) {
-        bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: block[end...]).copyMemory(from: $0) }
-        end += bytes.count
-      }
+    return SecretWriter.bytes(capacity: count) { writer in
       for part in parts {
         switch part {
-        case .text(let range): source.withBytes { append($0.extracting(range)) }
-        case .value(let identifier): values[identifier]?.bytes.withBytes { append($0) }
+        case .text(let range): source.withBytes { writer.append($0.extracting(range)) }
+        case .value(let identifier): values[identifier]?.bytes.withBytes { writer.append($0) }
         }
       }
     }

@@ -94,9 +94,9 @@ struct OutputRedactor {
       return count
     }
     guard length >= minimumLength else { return [] }
-    let line = SecretBytes(count: length + 1) { block in
-      value.withBytes { $0.extracting(first: length).withUnsafeBytes { block.copyMemory(from: $0) } }
-      block[length] = UInt8(ascii: "\n")
+    let line = SecretWriter.bytes(capacity: length + 1) { writer in
+      value.withBytes { writer.append($0.extracting(first: length)) }
+      writer.append("\n")
     }
     let replacement = Array("[\(name)]".utf8)
     return [

@@ -46,8 +46,9 @@ struct SecretEnvironment: ~Copyable {
   }
 
   private static func terminated(_ bytes: Span<UInt8>) -> SecretBytes {
-    SecretBytes(count: bytes.count + 1) { block in
-      bytes.withUnsafeBytes { block.copyMemory(from: $0) }
+    SecretWriter.bytes(capacity: bytes.count + 1) { writer in
+      writer.append(bytes)
+      writer.append(0)
     }
   }
 

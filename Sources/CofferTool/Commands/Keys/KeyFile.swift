@@ -22,9 +22,9 @@ struct KeyFile {
   func create(_ key: borrowing SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
     let text = VaultKey.text(of: key)
-    let line = SecretBytes(count: text.count + 1) { block in
-      text.withBytes { $0.withUnsafeBytes { block.copyMemory(from: $0) } }
-      block[text.count] = UInt8(ascii: "\n")
+    let line = SecretWriter.bytes(capacity: text.count + 1) { writer in
+      writer.append(text)
+      writer.append("\n")
     }
     try line.withBytes { bytes throws(SecretError) in
       try PrivateFile.write(bytes, to: path, replacing: false)

@@ -11,22 +11,15 @@ enum RecoveryKey {
   static func print(_ key: borrowing SecretBytes) throws(SecretError) {
     let text = VaultKey.text(of: key)
     let lines = text.withBytes { bytes in
-      SecretBytes(count: prefix.utf8.count + 1 + (bytes.count - prefix.utf8.count) / group * (group + 1)) {
-        block in
-        var end = 0
-        func append(_ byte: UInt8) {
-          block[end] = byte
-          end += 1
-        }
-        for index in 0..<prefix.utf8.count { append(bytes[index]) }
-        append(UInt8(ascii: "\n"))
+      SecretWriter.bytes(capacity: bytes.count * 2) { writer in
+        writer.append(prefix + "\n")
         for index in prefix.utf8.count..<bytes.count {
-          append(bytes[index])
+          writer.append(bytes[index])
           let written = index - prefix.utf8.count + 1
           if written % (group * groupsPerLine) == 0 {
-            append(UInt8(ascii: "\n"))
+            writer.append("\n")
           } else if written % group == 0 {
-            append(UInt8(ascii: " "))
+            writer.append(" ")
           }
         }
       }
@@ -39,22 +32,19 @@ enum RecoveryKey {
   static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let prefix = Array(prefix.utf8)
-    var end = prefix.count
-    // The prefix, followed by the text without white space.
-    let whole = SecretBytes(count: prefix.count + text.count) { block in
-      block.copyBytes(from: prefix)
-      text.withBytes { bytes in
-        for index in bytes.indices where !isSpace(bytes[index]) {
-          block[end] = bytes[index]
-          end += 1
-        }
+    let packed = text.withBytes { bytes in
+      SecretWriter.bytes(capacity: bytes.count) { writer in
+        for index in bytes.indices where !isSpace(bytes[index]) { writer.append(bytes[index]) }
       }
     }
+    let hasPrefix = packed.withBytes { bytes in
+      bytes.count >= prefix.count && prefix.indices.allSatisfy { bytes[$0] == prefix[$0] }
+    }
+    if hasPrefix { return try VaultKey.parse(packed) }
     return try VaultKey.parse(
-      whole.withBytes { bytes in
-        let packed = bytes.extracting(prefix.count..<end)
-        let hasPrefix = packed.count >= prefix.count && prefix.indices.allSatisfy { packed[$0] == prefix[$0] }
-        return SecretBytes(copying: hasPrefix ? packed : bytes.extracting(0..<end))
+      SecretWriter.bytes(capacity: prefix.count + packed.count) { writer in
+        writer.append(prefix.span)
+        writer.append(packed)
       })
   }
 }

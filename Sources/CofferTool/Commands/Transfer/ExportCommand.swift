@@ -91,16 +91,11 @@ struct ExportCommand: ParsableCommand {
       return (name: assignment.variable, value: SharedSecret(value))
     }
     let count = lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.bytes.count + 2 }
-    return SecretBytes(count: count) { block in
-      var next = 0
-      func append(_ bytes: Span<UInt8>) {
-        for index in bytes.indices { block[next + index] = bytes[index] }
-        next += bytes.count
-      }
+    return SecretWriter.bytes(capacity: count) { writer in
       for line in lines {
-        append("\(line.name)=".utf8.span)
-        line.value.bytes.withBytes { append($0) }
-        append("\n".utf8.span)
+        writer.append("\(line.name)=")
+        writer.append(line.value.bytes)
+        writer.append("\n")
       }
     }
   }

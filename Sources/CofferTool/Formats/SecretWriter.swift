@@ -1,0 +1,38 @@
+internal import Coffer
+internal import CofferSystem
+
+/// Appends bytes to secret bytes in guarded memory. Traps if there are more than its capacity.
+struct SecretWriter {
+  private let block: UnsafeMutableRawBufferPointer
+  private var count = 0
+
+  /// Returns the bytes that `body` appends: at most `capacity`.
+  static func bytes(capacity: Int, _ body: (inout SecretWriter) -> Void) -> SecretBytes {
+    var count = 0
+    let bytes = SecretBytes(count: capacity) { block in
+      var writer = SecretWriter(block: block)
+      body(&writer)
+      count = writer.count
+    }
+    if count == capacity { return bytes }
+    return bytes.prefix(count)
+  }
+
+  private init(block: UnsafeMutableRawBufferPointer) { self.block = block }
+
+  mutating func append(_ byte: UInt8) {
+    block[count] = byte
+    count += 1
+  }
+
+  mutating func append(_ bytes: Span<UInt8>) {
+    bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: block[count...]).copyMemory(from: $0) }
+    count += bytes.count
+  }
+
+  mutating func append(_ secret: borrowing SecretBytes) {
+    secret.withBytes { append($0) }
+  }
+
+  mutating func append(_ text: String) { append(text.utf8.span) }
+}
