@@ -8,12 +8,12 @@ import Testing
 
 /// The kernel's keyring of this user, under ids of vaults that exist only here.
 @Suite struct KernelKeyringTests {
-  private let directory = FileManager.default.temporaryDirectory.path + "/" + UUID().uuidString
-  private let key = VaultKey.generate().withBytes { $0.withUnsafeBytes { Array($0) } }
-  private var path: String { directory + "/vault" }
+  private let directory: TemporaryDirectory
+  private let key = VaultKey.generate().array()
+  private var path: String { directory.file("vault") }
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+    directory = try TemporaryDirectory()
     try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
   }
 
@@ -31,7 +31,6 @@ import Testing
   private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyringSource()]) }
 
   @Test func aKeptMasterKeyOpensUntilItIsForgotten() throws {
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     let id = try VaultBackend.describe(path: path).id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
@@ -47,7 +46,6 @@ import Testing
   }
 
   @Test func oneOfAnEarlierMasterKeyIsPassedOver() throws {
-    defer { try? FileManager.default.removeItem(atPath: directory) }
     let id = try VaultBackend.describe(path: path).id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
