@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The streams that a backend's `changes()` gave out, and the one call that feeds them all. Thread-safe.
+/// Sends each change to all streams that a backend's `changes()` returned. Thread-safe.
 package final class ChangeBroadcast: Sendable {
   private struct Subscribers {
     var next = 0
@@ -10,10 +10,10 @@ package final class ChangeBroadcast: Sendable {
 
   package init() {}
 
-  /// Whether anyone listens.
+  /// Whether there are no streams.
   package var isEmpty: Bool { subscribers.withLock { $0.continuations.isEmpty } }
 
-  /// A stream of what is sent from now on. `onEnd` is called once, when its reader is gone.
+  /// Returns a stream of the changes from now on. `onEnd` is called once, when the stream is released.
   package func subscribe(onEnd: @escaping @Sendable () -> Void = {}) -> AsyncStream<SecretChange> {
     let (stream, continuation) = AsyncStream.makeStream(of: SecretChange.self)
     let key = subscribers.withLock { subscribers in
@@ -29,7 +29,7 @@ package final class ChangeBroadcast: Sendable {
   }
 
   package func send(_ change: SecretChange) {
-    // Copied out first: `yield` may run code of the reader's, which may subscribe.
+    // Outside the lock, because `yield` may run code of the consumer, which may subscribe.
     let continuations = subscribers.withLock { Array($0.continuations.values) }
     for continuation in continuations { continuation.yield(change) }
   }

@@ -1,16 +1,15 @@
 internal import CSodium
 internal import Glibc
 
-/// Where secret bytes live: pages that are locked into memory, left out of core dumps and set between
-/// guard pages, all by libsodium.
+/// The memory of secret bytes: pages of libsodium that are locked, excluded from core dumps, and enclosed by guard
+/// pages.
 ///
-/// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about
-/// 65,000 in all (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore cut from 64 KiB slabs, and
-/// only larger ones get an allocation of their own. Locking is best effort, as it is in libsodium: beyond
-/// `RLIMIT_MEMLOCK` a page may be swapped, and ``isLocked`` says so. Where guarded memory cannot be had at all,
-/// the block comes from the heap and is still wiped. Thread-safe.
+/// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about 65,000
+/// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, and only larger blocks have
+/// an allocation of their own. Beyond `RLIMIT_MEMLOCK` pages are not locked and may be swapped; ``isLocked`` is `false`
+/// then. If guarded memory is not available, the block is on the heap, and is still wiped. Thread-safe.
 enum GuardedMemory {
-  /// Where a block came from, and so how it goes back.
+  /// The allocator of a block.
   enum Origin {
     case slab(sizeClass: Int)
     case guarded
@@ -21,13 +20,13 @@ enum GuardedMemory {
   private static let blockSizes = [64, 256, 1024, 4096]
 
   private struct Blocks {
-    /// The free blocks, a list for each of ``blockSizes``. A slab is kept once it is made.
+    /// A list of free blocks for each of ``blockSizes``. Slabs are never freed.
     var free: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
-    /// Whether each allocation until now is locked.
+    /// Whether all allocations so far are locked.
     var isLocked = true
   }
 
-  /// Behind a pthread mutex, because the thread sanitizer does not know the one of Synchronization.
+  /// With a pthread mutex, because the thread sanitizer does not support `Mutex`.
   private final class SharedBlocks: @unchecked Sendable {  // used only under the mutex
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var blocks = Blocks()
@@ -42,16 +41,16 @@ enum GuardedMemory {
   }
   private static let shared = SharedBlocks()
 
-  /// libsodium must be initialised before any other call of it, from whichever thread comes first.
+  /// Initialises libsodium, which must happen before any other call of it, on any thread.
   static let isReady: Bool = {
     guard sodium_init() >= 0 else { fatalError("libsodium could not be initialised: no randomness?") }
     return true
   }()
 
-  /// Whether all memory that was given out until now is locked.
+  /// Whether all memory that was allocated so far is locked.
   static var isLocked: Bool { shared.withLock { $0.isLocked } }
 
-  /// A block of at least `count` bytes, with whatever content.
+  /// Returns a block of at least `count` bytes with undefined contents.
   static func allocate(_ count: Int) -> (UnsafeMutableRawPointer, Origin) {
     _ = isReady
     guard let sizeClass = blockSizes.firstIndex(where: { $0 >= count }) else {
@@ -76,7 +75,7 @@ enum GuardedMemory {
     return (heapBlock(count), .heap)
   }
 
-  /// Wipes the block's `count` bytes and gives it back.
+  /// Wipes the block's `count` bytes and frees it.
   static func deallocate(_ block: UnsafeMutableRawPointer, count: Int, origin: Origin) {
     sodium_memzero(block, count)
     switch origin {
@@ -86,8 +85,8 @@ enum GuardedMemory {
     }
   }
 
-  /// Guarded memory, if there is any, and whether it is locked. `sodium_malloc` has tried to lock it and does not
-  /// say: asking once more changes nothing, and tells.
+  /// Returns guarded memory, or `nil` if it is not available, and whether it is locked. `sodium_malloc` does not report
+  /// whether it could lock the memory; the second `mlock` does, and has no other effect.
   private static func guarded(_ count: Int) -> (block: UnsafeMutableRawPointer?, isLocked: Bool) {
     guard let block = sodium_malloc(count) else { return (nil, false) }
     return (block, mlock(block, count) == 0)

@@ -1,8 +1,9 @@
 public import FoundationEssentials
 
-/// Secrets in guarded memory, gone with the process: for tests, and for programs that must not persist.
+/// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets
+/// on a disk. Thread-safe.
 public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBackend {
-  /// The largest value, in bytes: the same as a vault's.
+  /// The maximum size of a secret in bytes: 16 MiB, as in a vault.
   public static let maximumSecretSize = 16 * 1024 * 1024
 
   private let lock = DeadlineLock()
@@ -10,17 +11,19 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   private let now: @Sendable () -> Date
   private nonisolated(unsafe) var entries: [SecretIdentifier: Entry] = [:]  // only under the lock
 
-  /// `now` gives the time for metadata.
+  /// Creates an empty backend. `now` returns the time for metadata.
   public init(now: @escaping @Sendable () -> Date = { Date() }) {
     self.now = now
   }
 
+  /// Returns the secret's bytes, or `nil` if there is no such secret.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
       entries[identifier]?.secret.bytes.copy()
     }
   }
 
+  /// Stores `secret`, and replaces any existing secret with that identifier.
   public func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
@@ -31,11 +34,13 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     }
   }
 
+  /// Removes the secret. Returns `false` if there is no such secret.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try transaction { transaction throws(SecretError) in try transaction.remove(identifier) }
   }
 
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
       entries
@@ -45,6 +50,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     }
   }
 
+  /// Runs `body` with exclusive access, then makes its changes at once.
   public func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -61,6 +67,7 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     return result
   }
 
+  /// Returns a new stream of the changes by this object.
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
   /// The longest wait for another thread's transaction.
@@ -116,24 +123,24 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
   }
 }
 
-/// Throws `.conflict` where a transaction is used after its end.
+/// Throws `.conflict` if a transaction is used after its end.
 package func requireOpen(_ isOpen: Bool) throws(SecretError) {
   if !isOpen {
     throw SecretError(
       .conflict,
       "The transaction has ended.",
-      advice: "Use it only inside the closure it was given to."
+      advice: "Use it only in the closure that receives it."
     )
   }
 }
 
 extension SecretError {
-  /// That a value is above the backend's cap.
+  /// The error for a secret of `size` bytes that is larger than the backend's maximum.
   package static func tooLarge(_ size: Int, maximum: Int, _ identifier: SecretIdentifier) -> SecretError {
     SecretError(
       .tooLarge,
-      "The secret is \(size) bytes long, and the most this store takes is \(maximum).",
-      advice: "Keep large data in a file, and its key here.",
+      "The secret is \(size) bytes long, but this backend accepts at most \(maximum).",
+      advice: "Encrypt large data in a file, and store the file's key here.",
       identifier: identifier
     )
   }

@@ -1,43 +1,43 @@
-/// A place that keeps secrets: a keyring, a vault file, memory.
+/// A store of secrets: a keyring, a vault file, memory.
 ///
-/// Calls are synchronous and may wait, each up to the backend's own deadline; a keyring may wait for a
-/// person. From `async` code use the overloads of the same names, which wait off the cooperative thread
-/// pool. Every method may be called from any thread.
+/// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. In `async`
+/// code, use the overloads with the same names, which run outside the cooperative thread pool. Every method may be
+/// called from any thread.
 ///
-/// `CofferTesting` has the suite that every backend passes.
+/// `CofferTesting` contains the conformance suite that every backend passes.
 public protocol SecretBackend: Sendable {
-  /// The secret's bytes, exactly as stored, or `nil` where there is none.
+  /// Returns the secret's bytes, exactly as stored, or `nil` if there is no such secret.
   ///
-  /// `nil` means that the store was read and has no such secret. Anything else that keeps the value from
-  /// the caller throws: locked, unreachable, damaged.
+  /// `nil` means that the backend was read and does not contain the secret. Throws in every other case, for example
+  /// if the backend is locked, unreachable or damaged.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
-  /// Stores `secret`, in place of the one that was there.
+  /// Stores `secret`, and replaces any existing secret with that identifier.
   ///
-  /// When it returns, the secret has reached the disk, where the backend has one. When it throws, the
-  /// secret that was there before is still there. An empty secret is stored, and is not a missing one.
-  /// `metadata` is merged as ``SecretMetadata/merged(_:over:now:)`` says: `nil` keeps what was there.
-  /// Throws `.tooLarge` above the backend's cap, and stores nothing.
+  /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing
+  /// secret is unchanged. An empty secret is stored like any other. `metadata` is merged by the rule of
+  /// ``SecretMetadata/merged(_:over:now:)``; `nil` keeps the existing metadata. Throws `.tooLarge` if the secret is
+  /// larger than the backend's maximum.
   func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
     metadata: SecretMetadata?
   ) throws(SecretError)
 
-  /// Removes the secret for good. Returns `false` where there was none, which is no error.
+  /// Removes the secret. Returns `false` if there is no such secret.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 
-  /// Names and metadata of the secrets in `service`, or of all where it is `nil`, sorted by identifier.
-  /// Never a value, and no value is decrypted to make the list.
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
+  /// by identifier. No value is decrypted.
   func items(inService service: String?) throws(SecretError) -> [SecretItem]
 
-  /// Name and metadata of one secret, or `nil` where there is none.
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 }
 
 extension SecretBackend {
-  /// Stores `secret` and keeps the metadata that was there.
+  /// Stores `secret` and keeps the existing metadata.
   public func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier
@@ -45,47 +45,57 @@ extension SecretBackend {
     try store(secret, for: identifier, metadata: nil)
   }
 
+  /// Returns the identifier and metadata of one secret, by a search through its service.
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try items(inService: identifier.service).first { $0.identifier == identifier }
   }
 }
 
-/// A backend that tells of changes, its own and other processes'.
+/// A backend that reports changes by this process and by others.
 public protocol ObservableSecretBackend: SecretBackend {
-  /// A stream of changes from now on, for as long as it is kept. Each caller gets a stream of its own, and
-  /// each change once. A failure to watch does not end it; what was missed is told as a change of everything.
+  /// Returns a new stream of the changes from now on. Each stream yields every change once.
+  ///
+  /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
   func changes() -> AsyncStream<SecretChange>
 }
 
-/// That something changed. It carries no value: read the secret again.
+/// A notice that a secret was stored or removed. It contains no value: look the secret up again.
 public struct SecretChange: Hashable, Sendable {
-  /// The secret that was stored or removed. `nil`: any may have been.
+  /// The secret that was stored or removed, or `nil` if any secret may have been.
   public let identifier: SecretIdentifier?
 
+  /// Creates the notice for one secret, or for all secrets if `identifier` is `nil`.
   public init(_ identifier: SecretIdentifier?) { self.identifier = identifier }
 }
 
-/// A backend that makes several changes at once: all of them, or none.
+/// A backend that can make several changes in one atomic step.
 public protocol TransactionalSecretBackend: SecretBackend {
-  /// Runs `body` with the store to itself, then commits its changes in one durable step.
+  /// Runs `body` with exclusive access to the backend, then commits its changes in one durable step.
   ///
-  /// Reads inside see the transaction's own changes. If `body` throws, nothing was changed. Inside, use
-  /// only the transaction: the backend's own methods throw `.conflict` there. Keep it short, since writers
-  /// elsewhere are waiting; and do not keep the transaction, which throws `.conflict` once it has ended.
+  /// Reads in `body` see the transaction's own changes. If `body` throws, nothing is changed. In `body`, use only the
+  /// transaction: the backend's own methods throw `.conflict`. Keep `body` short, because other writers wait for it.
+  /// The transaction throws `.conflict` after `body` has returned.
   func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R
 }
 
-/// The calls that can be made inside a transaction. They mean what they mean on ``SecretBackend``.
+/// The methods of a transaction. They have the contracts of the methods of ``SecretBackend``.
 public protocol SecretTransaction {
+  /// Returns the secret's bytes, or `nil` if there is no such secret.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
+
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
+
+  /// Stores `secret`, and replaces any existing secret with that identifier.
   func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
     metadata: SecretMetadata?
   ) throws(SecretError)
+
+  /// Removes the secret. Returns `false` if there is no such secret.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 }

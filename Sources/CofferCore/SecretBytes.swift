@@ -1,17 +1,17 @@
 internal import CSodium
 
-/// Secret bytes in locked, undumpable, guarded memory, wiped when the last owner lets go.
+/// Secret bytes in guarded memory, which is locked and excluded from core dumps. The bytes are wiped when the value is
+/// destroyed.
 ///
-/// It cannot be copied, encoded, compared in variable time, interpolated or printed: none of those
-/// compiles. Bytes leave it only through ``withBytes(_:)`` and ``string()``, where the caller can see that
-/// they do. Moving one between threads is safe, and so is reading it from several.
-public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is never written after init
-  /// How many bytes.
+/// The type is noncopyable, and does not compile in interpolations, encoders or `==`. The bytes are accessible only
+/// through ``withBytes(_:)`` and ``string()``. Threads may share a value and read it at the same time.
+public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not written after init
+  /// The number of bytes.
   public let count: Int
   private let block: UnsafeMutableRawPointer
   private let origin: GuardedMemory.Origin
 
-  /// Copies `bytes`. The original stays where it is: wipe it, or better, never have it.
+  /// Copies `bytes`. The original stays in memory unless the caller wipes it.
   public init(copying bytes: Span<UInt8>) {
     self.init(count: bytes.count) { block in
       bytes.withUnsafeBytes { block.copyMemory(from: $0) }
@@ -28,7 +28,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is nev
     self.init(copying: string.utf8.span)
   }
 
-  /// Makes `count` zeroed bytes and has `body` fill them in place, so that they are nowhere else first.
+  /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy.
   public init<E: Error>(
     count: Int,
     initializing body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
@@ -44,19 +44,19 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is nev
     GuardedMemory.deallocate(block, count: count, origin: origin)
   }
 
-  /// Whether all memory that this process has had for secrets until now is locked, so that none of it can have been
-  /// written to swap space. The system refuses beyond `RLIMIT_MEMLOCK`; secrets are then kept nevertheless.
+  /// Whether all memory that this process has used for secrets is locked, so that none of it was written to swap
+  /// space. The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.
   ///
-  /// Makes some where there was none yet. Once `false`, it stays so. Thread-safe.
+  /// Once `false`, the property stays `false`. The first access allocates guarded memory. Thread-safe.
   public static var isMemoryLocked: Bool {
     _ = SecretBytes(count: 0) { _ in }
     return GuardedMemory.isLocked
   }
 
-  /// Whether there are no bytes. An empty secret is a secret.
+  /// Whether ``count`` is 0. An empty secret is not a missing one.
   public var isEmpty: Bool { count == 0 }
 
-  /// Gives `body` the bytes for the duration of the call. The span cannot outlive it.
+  /// Calls `body` with the bytes. The span cannot outlive the call.
   public borrowing func withBytes<R: ~Copyable, E: Error>(
     _ body: (Span<UInt8>) throws(E) -> R
   ) throws(E) -> R {
@@ -64,18 +64,18 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is nev
     return try body(Span(_unsafeBytes: bytes))
   }
 
-  /// A second copy, in guarded memory of its own.
+  /// Returns a copy in guarded memory.
   public borrowing func copy() -> SecretBytes {
     withBytes { SecretBytes(copying: $0) }
   }
 
-  /// Whether both hold the same bytes, in time that depends on the lengths alone.
+  /// Whether both values have the same bytes. The time depends only on the lengths.
   public borrowing func isEqual(to other: borrowing SecretBytes) -> Bool {
     count == other.count && sodium_memcmp(block, other.block, count) == 0
   }
 
-  /// The bytes as text, outside guarded memory: a Swift `String` is neither locked nor wiped.
-  /// Throws `.decodingFailed` where they are not UTF-8.
+  /// Returns the bytes as text. A `String` is outside guarded memory: it is neither locked nor wiped. Throws
+  /// `.decodingFailed` if the bytes are not UTF-8.
   public borrowing func string() throws(SecretError) -> String {
     let text = withBytes { bytes in
       bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }

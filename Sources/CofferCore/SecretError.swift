@@ -1,17 +1,18 @@
-/// What went wrong, as a code to decide by and a sentence to show.
+/// An error with a code for programs and a text for people.
 ///
-/// A struct with an extensible code, and not an enum, so that functions that throw it by type stay source
-/// compatible when a code is added. It never holds a secret, nor anything derived from one.
+/// The type is a struct with an extensible code, so that functions with typed throws stay source compatible when a
+/// code is added. It never contains a secret or anything derived from one.
 public struct SecretError: Error, Hashable, Sendable {
-  /// What kind of failure it is. Decide by this.
+  /// The kind of the error. Programs decide by the code, and not by the text.
   public let code: Code
-  /// The secret that the call was about, where it was about one.
+  /// The secret that the call was about, or `nil` if it was not about one secret.
   public let identifier: SecretIdentifier?
-  /// One sentence: what happened.
+  /// What happened, as a sentence.
   public let reason: String
-  /// One sentence: what to do about it.
+  /// What to do about it, as one or more sentences, or `nil`.
   public let advice: String?
 
+  /// Creates an error.
   public init(
     _ code: Code,
     _ reason: String,
@@ -24,14 +25,14 @@ public struct SecretError: Error, Hashable, Sendable {
     self.identifier = identifier
   }
 
-  /// The same error, about `identifier`.
+  /// Returns the error with `identifier`, unless it already has an identifier.
   public func about(_ identifier: SecretIdentifier) -> SecretError {
     SecretError(code, reason, advice: advice, identifier: self.identifier ?? identifier)
   }
 }
 
 extension SecretError: CustomStringConvertible {
-  /// What happened, and what to do about it.
+  /// The reason and the advice.
   public var description: String {
     guard let advice else { return reason }
     return "\(reason) \(advice)"
@@ -39,63 +40,64 @@ extension SecretError: CustomStringConvertible {
 }
 
 extension SecretError {
-  /// The kinds of failure. A missing secret is none of them: it is `nil`, or `false` from `remove`.
+  /// The kind of an error. Later versions may add codes. A missing secret is not an error.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
-    /// The code's name, the same as its static property's.
+    /// The name of the code: that of its static property.
     public let description: String
+    /// Creates the code of that name, for a backend with errors of its own.
     public init(_ name: String) { description = name }
 
-    // The secret is there, and cannot be had now.
+    // The backend cannot be used now.
 
-    /// The store is locked: no key was given, or the keyring needs a password and nobody may be asked.
+    /// The backend is locked: no source has a credential, or the keyring needs a password and prompts are not allowed.
     public static let locked = Code("locked")
-    /// A key or passphrase was given, and it does not open this vault.
+    /// The credential does not open this vault.
     public static let wrongKey = Code("wrongKey")
-    /// A person was asked, and declined.
+    /// A person dismissed the prompt.
     public static let promptDismissed = Code("promptDismissed")
-    /// The system or the service refused: permissions, ownership, a read-only file.
+    /// The system or the service refused access: permissions, ownership, a read-only file.
     public static let denied = Code("denied")
     /// The backend cannot be reached: no bus, no service.
     public static let unavailable = Code("unavailable")
-    /// The deadline passed while waiting for a lock or for a service.
+    /// A lock or a service was not available before the deadline.
     public static let timedOut = Code("timedOut")
 
-    // The store is not what it should be.
+    // The vault is missing, damaged or unusual.
 
     /// There is no vault at the path.
     public static let vaultNotFound = Code("vaultNotFound")
-    /// There is something at the path, and it is not a vault.
+    /// The file at the path is not a vault.
     public static let notAVault = Code("notAVault")
-    /// Authentication or a strict parse failed: the store is damaged, or someone changed it.
+    /// Authentication failed: the vault is damaged, or it was changed without its key.
     public static let tampered = Code("tampered")
-    /// The store is authentic and older than one already seen: a copy from the past was put back.
+    /// The vault is authentic, but older than a state that was seen before. A backup may have been restored.
     public static let rolledBack = Code("rolledBack")
-    /// Written by a later version of the format.
+    /// The vault has a later version of the format.
     public static let unsupportedVersion = Code("unsupportedVersion")
-    /// Opening it would cost more memory or time than the limits allow.
+    /// The key derivation needs more memory or time than the limits allow.
     public static let costLimitExceeded = Code("costLimitExceeded")
-    /// The vault, or a file that the call was to make, is already there.
+    /// The vault or file that the call would create already exists.
     public static let alreadyExists = Code("alreadyExists")
 
-    // The call could not be carried out.
+    // The call failed.
 
-    /// The system failed to read or write.
+    /// Reading or writing failed.
     public static let io = Code("io")
-    /// A value could not be encoded; nothing was stored.
+    /// A value could not be encoded. Nothing was stored.
     public static let encodingFailed = Code("encodingFailed")
-    /// What is stored does not decode as the type asked for; it is still there.
+    /// The stored bytes do not decode as the requested type. They are unchanged.
     public static let decodingFailed = Code("decodingFailed")
-    /// A service or account that cannot name a secret.
+    /// The service or the account is empty, too long, or contains a NUL.
     public static let invalidIdentifier = Code("invalidIdentifier")
-    /// A label or attributes out of bounds.
+    /// The label or an attribute exceeds the bounds.
     public static let invalidMetadata = Code("invalidMetadata")
-    /// Text that should be a key and is not: mistyped, cut off, or something else.
+    /// The text is not a key: mistyped, truncated, or something else.
     public static let invalidKey = Code("invalidKey")
-    /// A value, or a number of key slots, above the cap.
+    /// The secret or the number of key slots is above the maximum.
     public static let tooLarge = Code("tooLarge")
-    /// The call contradicts one under way, such as using a backend inside its own transaction.
+    /// The call conflicts with another one, such as the use of a backend in its own transaction.
     public static let conflict = Code("conflict")
-    /// The backend cannot do this at all.
+    /// The backend does not support the call.
     public static let unsupported = Code("unsupported")
     /// The configuration or the environment is wrong.
     public static let configuration = Code("configuration")

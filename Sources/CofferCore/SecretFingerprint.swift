@@ -1,7 +1,7 @@
 internal import CSodium
 
-/// Stands for a secret's bytes where only whether they changed matters: a keyed BLAKE2b-256 hash, from which
-/// nobody without the key can tell anything, not even by trying likely secrets.
+/// A keyed BLAKE2b-256 hash of a secret, to detect changes. Without the key, it reveals nothing about the secret, and
+/// guesses cannot be tested.
 package struct SecretFingerprint: Hashable, Sendable {
   private let hash: [UInt8]
 
@@ -16,7 +16,8 @@ extension SecretBytes {
     }
   }
 
-  /// The fingerprint under `key`, of 32 bytes. Equal bytes have equal fingerprints under one key.
+  /// Returns the fingerprint under `key`, which has 16 to 64 bytes. Equal secrets have equal fingerprints under one
+  /// key.
   package borrowing func fingerprint(under key: borrowing SecretBytes) -> SecretFingerprint {
     var hash = [UInt8](repeating: 0, count: 32)
     withBytes { bytes in

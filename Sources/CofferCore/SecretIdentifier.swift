@@ -1,18 +1,18 @@
-/// Names one secret: a service and an account, the pair that every keyring on Linux already uses.
+/// The name of a secret: a service and an account, which are the attributes that keyrings on Linux use.
 ///
-/// Identity is bytes. Swift's `==` on strings equates different Unicode spellings of the same text; two
-/// identifiers are equal only when their UTF-8 bytes are, and they sort by those bytes, service first.
+/// Identifiers are compared and sorted by their UTF-8 bytes, service first. Two Unicode spellings of one text are
+/// therefore different identifiers, unlike with the `==` of `String`.
 public struct SecretIdentifier: Sendable {
-  /// The application or site the secret belongs to: 1…1024 UTF-8 bytes without NUL.
+  /// The application or site that the secret belongs to: 1…1024 UTF-8 bytes without NUL.
   public let service: String
   /// The name of the secret within the service: 1…1024 UTF-8 bytes without NUL.
   public let account: String
 
-  /// The longest service or account, in UTF-8 bytes.
+  /// The maximum length of a service or account in UTF-8 bytes.
   public static let maximumLength = 1024
 
-  /// Makes an identifier, or throws `.invalidIdentifier` where either part is empty, longer than
-  /// ``maximumLength`` bytes, or has a NUL in it.
+  /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than ``maximumLength`` bytes, or
+  /// contains a NUL.
   public init(service: String, account: String) throws(SecretError) {
     try Self.validate(service, named: "service")
     try Self.validate(account, named: "account")
@@ -37,18 +37,20 @@ public struct SecretIdentifier: Sendable {
       )
     }
     if text.utf8.contains(0) {
-      throw SecretError(.invalidIdentifier, "The \(part) has a NUL in it.", advice: "Leave it out.")
+      throw SecretError(.invalidIdentifier, "The \(part) contains a NUL.", advice: "Remove it.")
     }
   }
 }
 
 extension SecretIdentifier: Hashable {
+  /// Whether both have the same UTF-8 bytes.
   public static func == (left: Self, right: Self) -> Bool {
     left.service.utf8.elementsEqual(right.service.utf8) && left.account.utf8.elementsEqual(right.account.utf8)
   }
 
+  /// Hashes the UTF-8 bytes.
   public func hash(into hasher: inout Hasher) {
-    // 0xFF is in no UTF-8 text: it keeps ("ab", "c") and ("a", "bc") apart.
+    // 0xFF does not occur in UTF-8, so ("ab", "c") and ("a", "bc") have different hashes.
     for byte in service.utf8 { hasher.combine(byte) }
     hasher.combine(0xFF as UInt8)
     for byte in account.utf8 { hasher.combine(byte) }
@@ -56,6 +58,7 @@ extension SecretIdentifier: Hashable {
 }
 
 extension SecretIdentifier: Comparable {
+  /// Compares the UTF-8 bytes, service first.
   public static func < (left: Self, right: Self) -> Bool {
     if left.service.utf8.elementsEqual(right.service.utf8) {
       return left.account.utf8.lexicographicallyPrecedes(right.account.utf8)
@@ -65,6 +68,6 @@ extension SecretIdentifier: Comparable {
 }
 
 extension SecretIdentifier: CustomStringConvertible {
-  /// `service/account`, for messages. It cannot be parsed back: both parts may hold slashes.
+  /// `service/account`, for messages. It cannot be parsed, because both parts may contain slashes.
   public var description: String { "\(service)/\(account)" }
 }

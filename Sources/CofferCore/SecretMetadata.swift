@@ -1,25 +1,30 @@
 public import FoundationEssentials
 
-/// What is known of a secret beside its value. It is encrypted in a vault; in a keyring the attributes
-/// and the label are not.
+/// The metadata of a secret. A vault encrypts all of it. A keyring does not encrypt the label and the attributes.
 public struct SecretMetadata: Hashable, Sendable {
-  /// A human-readable name: at most 1024 UTF-8 bytes.
+  /// A human-readable name: at most 1024 UTF-8 bytes without NUL.
   public var label: String?
-  /// When the secret was first stored. `nil` when storing: now, or what it was.
+  /// The time at which the secret was first stored. If it is `nil` in a call of `store`, the existing time is kept, or
+  /// the current time is used.
   public var created: Date?
-  /// When it was last stored. Backends set it; what is given here is ignored.
+  /// The time at which the secret was last stored. Backends set it and ignore the value in a call of `store`.
   public var modified: Date?
-  /// When it stops being of use. Nothing is removed by itself.
+  /// The time at which the secret expires. Backends do not remove expired secrets.
   public var expires: Date?
-  /// Further names and values: at most 32, names of 1…128 and values of at most 1024 UTF-8 bytes, no NUL.
-  /// Unlike identifiers, two spellings of a name that are canonically equivalent are one name.
+  /// Names and values: at most 32, with names of 1…128 and values of at most 1024 UTF-8 bytes without NUL. Two
+  /// canonically equivalent spellings of a name are one name, unlike in ``SecretIdentifier``.
   public var attributes: [String: String]
 
+  /// The maximum length of a label in UTF-8 bytes.
   public static let maximumLabelLength = 1024
+  /// The maximum number of attributes.
   public static let maximumAttributeCount = 32
+  /// The maximum length of an attribute's name in UTF-8 bytes.
   public static let maximumAttributeNameLength = 128
+  /// The maximum length of an attribute's value in UTF-8 bytes.
   public static let maximumAttributeValueLength = 1024
 
+  /// Creates metadata. ``validate()`` checks the bounds.
   public init(
     label: String? = nil,
     created: Date? = nil,
@@ -34,12 +39,12 @@ public struct SecretMetadata: Hashable, Sendable {
     self.attributes = attributes
   }
 
-  /// Throws `.invalidMetadata` where a bound is exceeded. Every backend calls it before it stores.
+  /// Throws `.invalidMetadata` if a bound is exceeded. Every backend calls it before it stores a secret.
   public func validate() throws(SecretError) {
     if let label, label.utf8.count > Self.maximumLabelLength || label.utf8.contains(0) {
       throw SecretError(
         .invalidMetadata,
-        "The label is longer than \(Self.maximumLabelLength) bytes or has a NUL in it.",
+        "The label is longer than \(Self.maximumLabelLength) bytes or contains a NUL.",
         advice: "Shorten it."
       )
     }
@@ -54,24 +59,24 @@ public struct SecretMetadata: Hashable, Sendable {
       if name.isEmpty || name.utf8.count > Self.maximumAttributeNameLength || name.utf8.contains(0) {
         throw SecretError(
           .invalidMetadata,
-          "An attribute's name is empty, too long, or has a NUL in it.",
+          "An attribute's name is empty, too long, or contains a NUL.",
           advice: "Use 1 to \(Self.maximumAttributeNameLength) bytes."
         )
       }
       if value.utf8.count > Self.maximumAttributeValueLength || value.utf8.contains(0) {
         throw SecretError(
           .invalidMetadata,
-          "The value of the attribute \(name) is too long or has a NUL in it.",
+          "The value of the attribute \(name) is too long or contains a NUL.",
           advice: "Use at most \(Self.maximumAttributeValueLength) bytes."
         )
       }
     }
   }
 
-  /// What a store over an existing secret leaves: the one rule for every backend.
+  /// Returns the metadata of a secret after a call of `store`, by the rule for all backends.
   ///
-  /// Given metadata replaces label, expiry and attributes as a whole; `nil` keeps what was there. The time
-  /// of creation is the existing secret's, then the one given, then `now`.
+  /// `given` replaces the existing label, expiry and attributes as a whole; `nil` keeps them. The time of creation is
+  /// that of `existing`, or else of `given`, or else `now`.
   public static func merged(
     _ given: SecretMetadata?,
     over existing: SecretMetadata?,
@@ -84,11 +89,14 @@ public struct SecretMetadata: Hashable, Sendable {
   }
 }
 
-/// A secret's name and metadata, without its value.
+/// A secret's identifier and metadata, without its value.
 public struct SecretItem: Hashable, Sendable {
+  /// The identifier.
   public let identifier: SecretIdentifier
+  /// The metadata.
   public let metadata: SecretMetadata
 
+  /// Creates an item.
   public init(identifier: SecretIdentifier, metadata: SecretMetadata) {
     self.identifier = identifier
     self.metadata = metadata

@@ -12,6 +12,7 @@ public struct VaultCredential: ~Copyable, Sendable {
     init(_ name: String) { description = name }
   }
 
+  /// Decides which key slots the credential fits.
   public let kind: Kind
   /// The bytes of the key or of the passphrase.
   public let secret: SecretBytes

@@ -17,23 +17,16 @@ public struct VaultKeySlot: Hashable, Sendable {
   public let kind: VaultCredential.Kind?
   /// The cost of trying a credential, or `nil` if it is negligible.
   public let cost: Cost?
+  /// When the slot was made, by the clock of its maker.
   public let created: Date
   /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.
   public let label: String
 
-  package init(
-    id: String, kind: VaultCredential.Kind?, cost: Cost? = nil, created: Date, label: String
-  ) {
-    self.id = id
-    self.kind = kind
-    self.cost = cost
-    self.created = created
-    self.label = label
-  }
-
   init(_ slot: KeySlot) {
-    self.init(
-      id: slot.id.hex, kind: slot.scheme.map { type(of: $0).kind }, cost: slot.scheme?.cost,
-      created: Timestamp.date(slot.created), label: slot.label)
+    id = slot.id.hex
+    kind = slot.scheme.map { type(of: $0).kind }
+    cost = slot.scheme?.cost
+    created = Timestamp.date(slot.created)
+    label = slot.label
   }
 }

@@ -3,7 +3,9 @@ internal import CofferVaultFormat
 
 /// The result of a verification: everything that it read is authentic.
 public struct VaultReport: Hashable, Sendable {
+  /// The number of secrets in the vault.
   public let secretCount: Int
+  /// The number of key slots in the header, of any kind.
   public let keySlotCount: Int
   /// The size of the file in bytes.
   public let fileSize: Int

@@ -16,7 +16,7 @@ extension VaultProvider {
     let path = diagnosis.place ?? diagnosis.configuration.vaultPath
     let description = try VaultBackend.describe(path: path)
     let kinds = description.keySlots.map {
-      $0.kind == .unknown ? "a credential of an unknown kind" : "a \($0.kind)"
+      $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
     }.joined(separator: ", or ")
     diagnosis.ok("\(path) exists, only you can read it, and it opens with \(kinds)")
 

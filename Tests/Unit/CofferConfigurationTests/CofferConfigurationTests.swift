@@ -28,7 +28,7 @@ import Testing
     #expect(set.vaultPath == "/data/coffer/default.vault")
     #expect(set.configurationFile == "/conf/coffer/config")
     #expect(set.defaultKeyFile == "/conf/coffer/key")
-    // Relative and empty ones are to be ignored.
+    // Relative and empty paths are ignored.
     for text in ["data", "./data", ""] {
       let ignored = configuration(["XDG_DATA_HOME": text, "XDG_CONFIG_HOME": text])
       #expect(ignored.vaultPath == unset.vaultPath)
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func promptingCanBeForbidden() {
+  @Test func aVariableForbidsPrompts() {
     #expect(configuration().mayPrompt)
     #expect(configuration(["COFFER_NO_PROMPT": ""]).mayPrompt)
     #expect(!configuration(["COFFER_NO_PROMPT": "1"]).mayPrompt)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: ["Vault", "file", " vault", "vault\n"])
-  func aVariableThatIsNeitherIsAnError(name: String) throws {
+  func anUnknownBackendInTheVariableIsAnError(name: String) throws {
     let error = try #require(
       thrown { () throws(SecretError) in
         _ = try configuration(["COFFER_BACKEND": name], keyring: true).choice()
@@ -80,7 +80,7 @@ import Testing
     #expect(error.description.contains("COFFER_BACKEND"))
   }
 
-  @Test func theRecordedChoiceComesNext() throws {
+  @Test func theRecordedChoiceIsSecond() throws {
     try home.write("", to: ".local/share/coffer/default.vault")
     try configuration().record(backend: .keyring)
     let choice = try configuration().choice()
@@ -91,30 +91,30 @@ import Testing
     #expect(try configuration(keyring: true).choice().backend == .vault)
   }
 
-  @Test func thenAVaultThatIsThere() throws {
+  @Test func anExistingVaultIsThird() throws {
     try home.write("", to: ".local/share/coffer/default.vault")
     let choice = try configuration(keyring: true).choice()
     #expect(choice.backend == .vault)
     #expect(choice.reason == "There is a vault at \(home.path)/.local/share/coffer/default.vault.")
   }
 
-  @Test func aVaultThatIsNamedIsTheChoiceEvenWhereItIsNotThere() throws {
+  @Test func aNamedVaultIsChosenEvenIfItIsMissing() throws {
     let choice = try configuration(["COFFER_VAULT": home.path + "/missing"], keyring: true).choice()
     #expect(choice.backend == .vault)
   }
 
-  @Test func thenTheKeyring() throws {
+  @Test func anAvailableKeyringIsLast() throws {
     #expect(try configuration(keyring: true).choice().backend == .keyring)
   }
 
-  @Test func andElseNothingDoes() throws {
+  @Test func withoutABackendTheErrorNamesWhatIsMissing() throws {
     let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
     #expect(error.code == .noBackend)
     #expect(error.advice?.contains("VaultBackend.create") == true)
   }
 
   @Test func anErrorDoesNotChangeTheChoice() throws {
-    // A file that cannot be understood, and a path that cannot be followed.
+    // A wrong file, and a path that cannot be followed.
     try home.write("backend = kerying\n", to: ".config/coffer/config")
     let error = thrown { () throws(SecretError) in _ = try configuration(keyring: true).choice() }
     #expect(error?.code == .configuration)
@@ -129,7 +129,7 @@ import Testing
     #expect(other?.code == .io)
   }
 
-  @Test func theKeyringIsAskedWithoutTheKeys() throws {
+  @Test func theKeyringSeesNoKeyVariables() throws {
     var environment = home.environment()
     for name in CofferConfiguration.keyVariables { environment[name] = "canary" }
     environment["COFFER_PASSPHRASE_FD"] = nil
@@ -147,7 +147,7 @@ import Testing
 
   // MARK: Backends
 
-  @Test func theBackendIsTheChosenOne() throws {
+  @Test func theChosenBackendIsMade() throws {
     #expect(try configuration(keyring: true).backend() is MemoryBackend)
     let vault = try #require(configuration(keyring: true).backend(.vault) as? VaultBackend)
     #expect(vault.path == home.path + "/.local/share/coffer/default.vault")
@@ -157,9 +157,9 @@ import Testing
     #expect(error?.code == .unavailable)
   }
 
-  // MARK: What is recorded
+  // MARK: Recorded settings
 
-  @Test func whatIsRecordedIsFound() throws {
+  @Test func recordedSettingsAreReadBack() throws {
     let other = String(id.reversed())
     #expect(try configuration().recordedKeyFile(forVault: id) == nil)
     try configuration().record(keyFile: "/keys/a key = #1", forVault: id)
@@ -175,13 +175,13 @@ import Testing
     )
   }
 
-  @Test func theFileIsForItsOwnerAlone() throws {
+  @Test func theConfigurationFileIsPrivate() throws {
     let before = umask(0)
     defer { umask(before) }
     try configuration().record(backend: .vault)
     #expect(try home.mode(of: ".config/coffer/config") == 0o600)
     #expect(try home.mode(of: ".config/coffer") == 0o700)
-    // A file that was open is closed by the next change, and nothing is left beside it.
+    // The next change makes an open file private, and leaves no other file.
     try FileManager.default.setAttributes(
       [.posixPermissions: 0o666],
       ofItemAtPath: home.path + "/.config/coffer/config"
@@ -191,7 +191,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: home.path + "/.config/coffer") == ["config"])
   }
 
-  @Test func aPersonsCommentsAreKept() throws {
+  @Test func commentsAreKept() throws {
     try home.write("# mine\n\n  backend=keyring\t\n# end", to: ".config/coffer/config")
     try configuration().record(backend: .vault)
     try configuration().record(keyFile: "/k", forVault: id)
@@ -201,7 +201,7 @@ import Testing
     )
   }
 
-  @Test func aFileThatIsALinkStaysOne() throws {
+  @Test func aLinkToTheConfigurationFileIsKept() throws {
     try home.write("# elsewhere\n", to: "dotfiles/coffer")
     try FileManager.default.createDirectory(
       atPath: home.path + "/.config/coffer",
@@ -215,7 +215,7 @@ import Testing
     #expect(try home.text(of: "dotfiles/coffer") == "# elsewhere\nbackend = vault\n")
   }
 
-  @Test func aFileThatIsNotUnderstoodIsNotChanged() throws {
+  @Test func aWrongFileIsNotChanged() throws {
     let text = "backend = vault\nbackground = red\n"
     try home.write(text, to: ".config/coffer/config")
     #expect(
@@ -226,13 +226,13 @@ import Testing
   }
 
   @Test(arguments: ["relative/key", "", "/a\nbackend = keyring", "/a\r", "/trailing ", "/nul\0"])
-  func aPathThatWouldNotComeBackIsRefused(path: String) throws {
+  func aPathThatCannotBeReadBackIsRefused(path: String) throws {
     let error = thrown { () throws(SecretError) in try configuration().record(keyFile: path, forVault: id) }
     #expect(error?.code == .configuration)
     #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config"))
   }
 
-  @Test func writersAtOneTimeLoseNothing() async throws {
+  @Test func concurrentWritersLoseNothing() async throws {
     let configuration = configuration()
     let ids = (0..<16).map { String(repeating: String($0, radix: 16), count: 32) }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -242,15 +242,15 @@ import Testing
     for id in ids { #expect(try configuration.recordedKeyFile(forVault: id) == "/keys/\(id)") }
   }
 
-  @Test func withoutAHomeRecordingSaysSo() throws {
-    // Where the file cannot be made, the sentence names it.
+  @Test func anErrorOfRecordingNamesTheFile() throws {
+    // The directory cannot be created.
     let configuration = CofferConfiguration(environment: ["HOME": "/proc/no", "PATH": "/bin"])
     let error = try #require(thrown { () throws(SecretError) in try configuration.record(backend: .vault) })
     #expect([.io, .denied].contains(error.code))
     #expect(error.reason.contains("/proc/no"))
   }
 
-  // MARK: The file's form
+  // MARK: The format of the file
 
   @Test(arguments: [
     ("backend", 1), ("backend =", 1), ("= vault", 1), ("backend = file", 1), ("Backend = vault", 1),
@@ -259,7 +259,7 @@ import Testing
     ("key-file.0123456789abcdef0123456789abcdef = x", 1), ("backend = vault\r\n", 1),
     ("\u{FEFF}backend = vault", 1),
   ])
-  func aLineThatIsNotUnderstoodIsAnErrorThatNamesIt(text: String, line: Int) throws {
+  func anErrorNamesTheWrongLine(text: String, line: Int) throws {
     try home.write(text, to: ".config/coffer/config")
     let error = try #require(
       thrown { () throws(SecretError) in _ = try configuration().recordedKeyFile(forVault: id) }
@@ -269,7 +269,7 @@ import Testing
     #expect(error.advice != nil)
   }
 
-  @Test func whatIsNoConfigurationFileIsAnError() throws {
+  @Test func aPathToSomethingElseIsAnError() throws {
     let path = home.path + "/.config/coffer/config"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
@@ -283,7 +283,7 @@ import Testing
     #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
   }
 
-  @Test func nothingPrintsTheEnvironment() {
+  @Test func printingShowsNoEnvironment() {
     let configuration = configuration([
       "COFFER_KEY": "canary-1", "COFFER_PASSPHRASE_COMMAND": "echo canary-2", "OTHER_TOKEN": "canary-3",
     ])

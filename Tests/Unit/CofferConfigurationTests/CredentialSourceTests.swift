@@ -27,7 +27,7 @@ import Testing
     return configuration
   }
 
-  /// What the first source gives: `nil`, or `passphrase:` or `key:` and the text.
+  /// The credential of the first source as text, or `nil`.
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> String? {
     guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
     if credential.kind == .passphrase { return "passphrase:" + (try credential.secret.string()) }
@@ -58,15 +58,15 @@ import Testing
       configuration([:]).credentialSources().map(\.name) == ["the recorded key file", "the kernel keyring"])
   }
 
-  @Test func nothingRecordedIsNoCredential() throws { #expect(try first(configuration([:])) == nil) }
+  @Test func withoutARecordThereIsNoCredential() throws { #expect(try first(configuration([:])) == nil) }
 
-  @Test func aSystemdCredentialNeedNotBeThere() throws {
+  @Test func aSystemdCredentialMayBeMissing() throws {
     #expect(try first(configuration(["CREDENTIALS_DIRECTORY": home.path])) == nil)
     try home.write("", to: "coffer.key")
     #expect(failure(configuration(["CREDENTIALS_DIRECTORY": home.path]))?.code == .configuration)
   }
 
-  // MARK: A passphrase's file
+  // MARK: Files
 
   @Test(arguments: [
     ("secret", "secret"), ("secret\n", "secret"), ("secret\n\n", "secret\n"), ("secret\r\n", "secret\r"),
@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(arguments: ["COFFER_KEY_FILE", "COFFER_PASSPHRASE_FILE"])
-  func aFileThatIsNotThereIsAnErrorThatNamesTheVariable(name: String) throws {
+  func aMissingFileIsAnErrorThatNamesTheVariable(name: String) throws {
     for path in [home.path + "/missing", "/dev/null/missing", home.path, "/dev/zero", "/dev/null", ""] {
       let error = try #require(failure(configuration([name: path])), "\(path)")
       #expect(error.code == .configuration)
@@ -87,13 +87,13 @@ import Testing
   }
 
   @Test(arguments: ["COFFER_KEY_FILE", "COFFER_PASSPHRASE_FILE"])
-  func aFIFOStopsNobody(name: String) throws {
+  func aFIFODoesNotBlock(name: String) throws {
     let path = home.path + "/fifo"
     #expect(mkfifo(path, 0o600) == 0)
     #expect(failure(configuration([name: path]))?.code == .configuration)
   }
 
-  @Test func aFileIsNeitherEmptyNorLarge() throws {
+  @Test func anEmptyOrLargeFileIsAnError() throws {
     for text in ["", "\n"] {
       let file = try home.write(text, to: "passphrase")
       #expect(failure(configuration(["COFFER_PASSPHRASE_FILE": file]))?.code == .configuration)
@@ -114,7 +114,7 @@ import Testing
     #expect(error.description.contains("chmod 600"))
   }
 
-  // MARK: A passphrase's descriptor
+  // MARK: Descriptors
 
   private func pipe(_ text: String, close isClosed: Bool = true) -> (reading: Int32, writing: Int32) {
     var ends: [Int32] = [-1, -1]
@@ -132,27 +132,27 @@ import Testing
     #expect(try first(configuration) == "passphrase:secret")
     #expect(try first(copy) == "passphrase:secret")
     #expect(try first(configuration) == "passphrase:secret")
-    #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0, "a program that is run does not get it")
+    #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0, "other programs inherit the descriptor")
   }
 
   @Test(arguments: ["", "x", "-1", "99999", "3 ", "99999999999"])
-  func aDescriptorThatIsNotOpenIsAnError(text: String) throws {
+  func aClosedDescriptorIsAnError(text: String) throws {
     let error = try #require(failure(configuration(["COFFER_PASSPHRASE_FD": text])))
     #expect(error.code == .configuration)
     #expect(error.reason.contains("COFFER_PASSPHRASE_FD"))
   }
 
-  @Test func aDescriptorThatNeverEndsTimesOutAndStaysSo() throws {
+  @Test func aTimeoutOfTheDescriptorIsKept() throws {
     let (reading, writing) = pipe("half", close: false)
     defer { close(reading) }
     let configuration = configuration(["COFFER_PASSPHRASE_FD": "\(reading)"], timeout: .milliseconds(50))
     #expect(failure(configuration)?.code == .timedOut)
     #expect(write(writing, " the rest", 9) == 9)
     close(writing)
-    #expect(failure(configuration)?.code == .timedOut, "the rest is no passphrase")
+    #expect(failure(configuration)?.code == .timedOut, "the rest was taken as the passphrase")
   }
 
-  // MARK: A passphrase's command
+  // MARK: Commands
 
   private func command(_ text: String, _ more: [String: String] = [:], timeout: Duration = .seconds(60))
     -> CofferConfiguration
@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test func aCommandDoesNotGetTheKeys() throws {
-    // Only the command itself is asked, among sources that would fail.
+    // The other sources would fail, so only the command is used.
     let configuration = command(
       "env",
       ["COFFER_KEY": "canary", "COFFER_KEY_FILE": "canary", "COFFER_PASSPHRASE_FILE": "canary", "OTHER": "1"]
@@ -176,7 +176,7 @@ import Testing
       configuration.credentialSources().first { $0.name == "COFFER_PASSPHRASE_COMMAND" }
     )
     guard let credential = try source.credential(for: vault) else {
-      Issue.record("there is no passphrase")
+      Issue.record("The command gave no passphrase.")
       return
     }
     #expect(credential.kind == .passphrase)
@@ -192,7 +192,7 @@ import Testing
   @Test(arguments: [
     "exit 3", "echo secret; exit 1", "kill -9 $$", "false", "", "/nonexistent/command", "true", "echo",
   ])
-  func aCommandThatFailsIsAnError(text: String) throws {
+  func aFailingCommandIsAnError(text: String) throws {
     let error = try #require(failure(command(text)))
     #expect(error.code == .configuration)
     #expect(error.reason.contains("COFFER_PASSPHRASE_COMMAND"))
@@ -206,7 +206,7 @@ import Testing
   @Test(arguments: [
     "sleep 600", "sleep 600 & echo early", "exec >&-; sleep 600", "trap '' TERM INT; sleep 600",
   ])
-  func aCommandThatDoesNotEndIsKilledWithWhatItStarted(text: String) async throws {
+  func aTimeoutKillsTheCommandAndWhatItStarted(text: String) async throws {
     let mark = home.path + "/pid"
     let started = ContinuousClock.now
     let error = failure(command("echo $$ > \(mark); \(text)", timeout: .seconds(3)))

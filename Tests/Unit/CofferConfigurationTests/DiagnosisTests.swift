@@ -49,7 +49,7 @@ import Testing
     let missing = findings(["COFFER_VAULT": vault])
     let finding = try #require(missing.first { $0.grade == .bad })
     #expect(finding.subject == "vault" && finding.code == .vaultNotFound && finding.advice != nil)
-    #expect(missing.contains { $0.subject == "directory" }, "the surroundings are examined anyway")
+    #expect(missing.contains { $0.subject == "directory" }, "the surroundings were not examined")
   }
 
   @Test func noBackendIsABadFinding() throws {

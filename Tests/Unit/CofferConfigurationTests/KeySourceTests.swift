@@ -7,7 +7,7 @@ import Testing
 
 @testable import CofferConfiguration
 
-/// The sources that give a key: their text is parsed, and a mistake in it is an error that names the source.
+/// The sources of keys, whose text is parsed.
 @Suite(.timeLimit(.minutes(5))) struct KeySourceTests {
   let home: TemporaryDirectory
   let vault: VaultDescription
@@ -36,7 +36,7 @@ import Testing
     return credential.secret.array()
   }
 
-  @Test func aKeyIsReadFromEachOfItsSources() throws {
+  @Test func aKeyIsReadFromEachSource() throws {
     let file = try home.write(text + "\n", to: "coffer.key")
     #expect(try first(configuration(["COFFER_KEY_FILE": file])) == key)
     #expect(try first(configuration(["COFFER_KEY": text])) == key)
@@ -50,7 +50,7 @@ import Testing
     #expect(error.reason.contains(file) && error.reason.contains(configuration([:]).configurationFile))
   }
 
-  @Test func aMistypedKeyIsAnErrorThatNamesTheSourceAndNotTheKey() throws {
+  @Test func aMistypedKeyIsAnErrorThatNamesOnlyTheSource() throws {
     let mistyped = String(text.dropLast()) + (text.last == "A" ? "B" : "A")
     let file = try home.write(mistyped, to: "key")
     for (name, value) in [("COFFER_KEY", mistyped), ("COFFER_KEY_FILE", file), ("COFFER_KEY", "hunter22")] {
@@ -69,7 +69,7 @@ import Testing
     )
   }
 
-  @Test func aValueIsKeptInAVaultThatTheEnvironmentOpens() throws {
+  @Test func theEnvironmentOpensTheVaultOfAValue() throws {
     let path = home.path + "/x.vault"
     let configuration = configuration(["COFFER_VAULT": path, "COFFER_KEY": text])
     try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))

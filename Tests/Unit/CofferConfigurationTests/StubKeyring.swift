@@ -3,7 +3,7 @@ import CofferVault
 
 @testable import CofferConfiguration
 
-/// A keyring that exists or not, without a session bus.
+/// A keyring without a session bus.
 struct StubKeyring: BackendProvider {
   let name = BackendName.keyring
   let placeName: String? = nil

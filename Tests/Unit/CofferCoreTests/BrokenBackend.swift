@@ -3,7 +3,7 @@ import CofferTestSupport
 import Foundation
 import Synchronization
 
-/// A backend that keeps every promise but one.
+/// A backend that breaks one rule of the contract.
 final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
   enum Fault: String, CaseIterable, Sendable {
     case none
@@ -125,7 +125,7 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
         )
       }
     case .losesConcurrentWrites:
-      // Two at a time, and the second is lost.
+      // Of two concurrent stores, the second is lost.
       guard turn.try() else { return }
       defer { turn.unlock() }
       Thread.sleep(forTimeInterval: 0.0005)
@@ -244,7 +244,7 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     }
   }
 
-  /// A transaction that is none.
+  /// A transaction that changes the backend at once.
   private struct Direct: SecretTransaction {
     let backend: MemoryBackend
     let pause: Bool
@@ -267,7 +267,7 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try backend.remove(identifier) }
   }
 
-  /// A transaction that does not see what it did.
+  /// A transaction whose reads do not see its own changes.
   private struct Blind: SecretTransaction {
     let transaction: any SecretTransaction
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { nil }

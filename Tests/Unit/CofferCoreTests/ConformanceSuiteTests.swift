@@ -2,7 +2,7 @@ import CofferCore
 import CofferTesting
 import Testing
 
-/// The suite must be able to fail: each fault is found, by the check that is named for what it breaks.
+/// The conformance suite detects each fault, with the check for the broken rule.
 @Suite(.timeLimit(.minutes(10))) struct ConformanceSuiteTests {
   static let findings: [(BrokenBackend.Fault, String)] = [
     (.trimsANewline, "bytes-are-exact"), (.losesEmptyValues, "empty-is-a-value"),
@@ -53,7 +53,7 @@ import Testing
     )
     #expect(failures.failures.map(\.check) == [check])
     #expect(failures.description.contains("\(check): "))
-    // The suite's own report must not be the place where values are printed.
+    // The report of the suite contains no values.
     #expect(!failures.description.contains("canary"))
   }
 
@@ -61,7 +61,7 @@ import Testing
     #expect(Set(Self.findings.map(\.0)) == Set(BrokenBackend.Fault.allCases).subtracting([.none]))
   }
 
-  @Test func theBackendIsBrokenByTheFaultAlone() async throws {
+  @Test func withoutAFaultTheBackendPasses() async throws {
     try await SecretBackendConformance { BrokenBackend(.none) }.run()
   }
 
@@ -74,7 +74,7 @@ import Testing
     #expect(Set(failures.failures.map(\.check)) == names)
   }
 
-  @Test func aNameThatIsNoCheckIsAFailure() async throws {
+  @Test func anUnknownCheckNameIsAFailure() async throws {
     let suite = SecretBackendConformance { MemoryBackend() }
     let failures = try #require(
       await #expect(throws: ConformanceFailures.self) { try await suite.run(only: ["no-such-check"]) }
@@ -110,7 +110,7 @@ import Testing
     #expect(names.allSatisfy { $0.allSatisfy { $0 == "-" || $0.isLowercase } })
   }
 
-  /// A backend without any optional capability.
+  /// A backend without optional capabilities.
   private struct Plain: SecretBackend {
     let store = MemoryBackend()
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {

@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test func oneThreadAtATime() throws {
+  @Test func theLockExcludesOtherThreads() throws {
     let lock = DeadlineLock()
     let isInside = Atomic(false)
     DispatchQueue.concurrentPerform(iterations: 64) { _ in
@@ -30,18 +30,18 @@ import Testing
     }
   }
 
-  @Test func aThreadThatHasItIsToldSo() throws {
+  @Test func aThreadThatHoldsTheLockGetsConflict() throws {
     let lock = DeadlineLock()
     try lock.withLock(timeout: .seconds(60)) { () throws(SecretError) in
       #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == .conflict)
-      // Not released by the attempt.
+      // The failed attempt did not release the lock.
       #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(0)) {} } == .conflict)
     }
     #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 
   @Test(arguments: [0, 0.01, 0.25])
-  func waitingEnds(seconds: Double) throws {
+  func waitingEndsAtTheTimeout(seconds: Double) throws {
     let lock = DeadlineLock()
     let (held, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     DispatchQueue(label: "holder").async {
@@ -61,7 +61,7 @@ import Testing
     #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 
-  @Test func anErrorReleasesIt() {
+  @Test func anErrorReleasesTheLock() {
     let lock = DeadlineLock()
     #expect(
       code { () throws(SecretError) in

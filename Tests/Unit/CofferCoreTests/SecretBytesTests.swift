@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct SecretBytesTests {
   @Test(arguments: [0, 1, 63, 64, 65, 255, 256, 257, 1024, 1025, 4095, 4096, 4097, 65_536, 1 << 20, 16 << 20])
-  func bytesComeBack(count: Int) {
+  func bytesAreReadBack(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
     let secret = SecretBytes(copying: bytes)
     #expect(secret.count == count)
@@ -19,7 +19,7 @@ import Testing
     #expect(count == 0 || copy.withBytes { $0.withUnsafeBufferPointer { $0.baseAddress } } != address)
   }
 
-  @Test func textComesBack() throws {
+  @Test func textIsReadBack() throws {
     for text in ["", "a", "a\0b\n", "caf\u{E9}", "cafe\u{301}", "🔑"] {
       #expect(try SecretBytes(copying: text).string().utf8.elementsEqual(text.utf8))
     }
@@ -33,7 +33,7 @@ import Testing
     #expect(error?.code == .decodingFailed)
   }
 
-  @Test func equalityIsOfAllBytes() {
+  @Test func equalityComparesAllBytes() {
     let bytes = (0..<300).map { UInt8(truncatingIfNeeded: $0) }
     #expect(isEqual(bytes, bytes))
     for index in bytes.indices {
@@ -50,13 +50,13 @@ import Testing
     SecretBytes(copying: one).isEqual(to: SecretBytes(copying: other))
   }
 
-  @Test func itBeginsAsZeros() {
-    // From a block that held something else before.
+  @Test func newBytesAreZero() {
+    // In a block that had other contents before.
     for _ in 0..<100 { _ = SecretBytes(copying: [UInt8](repeating: 0xAA, count: 64)) }
     #expect(SecretBytes(count: 64) { _ in }.array() == [UInt8](repeating: 0, count: 64))
   }
 
-  @Test func anErrorWhileFillingIsPassedOn() {
+  @Test func anErrorOfTheInitializerIsRethrown() {
     struct Failure: Error {}
     for count in [0, 10, 5000] {
       #expect(throws: Failure.self) {
@@ -70,8 +70,8 @@ import Testing
     init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
   }
 
-  @Test func manyThousandsAreAliveAtOnce() throws {
-    // More than a process has memory mappings, were each to have its own.
+  @Test func manyThousandSecretsCanExistAtOnce() throws {
+    // More than the memory mappings of a process.
     var kept: [SharedSecret] = []
     for number in 0..<80_000 { kept.append(SharedSecret(SecretBytes(copying: "secret number \(number)"))) }
     let mappings = try Self.lines(of: "/proc/self/maps").count
@@ -88,7 +88,7 @@ import Testing
     #expect(addresses.count == kept.count)
   }
 
-  @Test func manyThreadsMakeAndReleaseThem() async {
+  @Test func manyThreadsCreateAndReleaseSecrets() async {
     await withTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
         group.addTask {
@@ -104,24 +104,24 @@ import Testing
   }
 
   @Test(arguments: [16, 64, 200, 1000, 4096])
-  func blocksAreWipedWhenTheyAreReleased(count: Int) {
-    // A block of a slab stays mapped after it is given back, so that it can be looked at.
+  func releasedBlocksAreWiped(count: Int) {
+    // A block of a slab stays mapped after its release, so the test can read it.
     let secret = SharedSecret(SecretBytes(copying: [UInt8](repeating: 0xA5, count: count)))
     let (block, origin) = GuardedMemory.allocate(count)
     block.initializeMemory(as: UInt8.self, repeating: 0xA5, count: count)
     guard case .slab = origin else {
-      Issue.record("\(count) bytes are not in a slab")
+      Issue.record("A block of \(count) bytes is not in a slab.")
       return
     }
     GuardedMemory.deallocate(block, count: count, origin: origin)
-    // Another test's thread may have taken it meanwhile, but not with these bytes.
+    // Another thread may use the block again, with other bytes.
     #expect(
       UnsafeRawBufferPointer(start: block, count: count).filter { $0 == 0xA5 }.count < max(count / 2, 16)
     )
     #expect(secret.bytes.array() == [UInt8](repeating: 0xA5, count: count))
   }
 
-  @Test func itsMemoryIsLeftOutOfCoreDumps() throws {
+  @Test func theMemoryIsExcludedFromCoreDumps() throws {
     for count in [32, 5000] {
       let secret = SecretBytes(copying: [UInt8](repeating: 1, count: count))
       let address = secret.withBytes { $0.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  /// The lines of a file of the kernel's, which gives it in parts: Foundation takes the first for all of it.
+  /// The lines of a file in /proc. Foundation reads only the first part of such a file.
   private static func lines(of path: String) throws -> [Substring] {
     let handle = try #require(FileHandle(forReadingAtPath: path))
     var text = Data()
@@ -139,7 +139,7 @@ import Testing
     return String(decoding: text, as: UTF8.self).split(separator: "\n")
   }
 
-  /// The flags of the mapping that the address is in, as the kernel lists them.
+  /// The flags of the mapping that contains the address, from /proc/self/smaps.
   private static func mappingFlags(of address: UInt) throws -> [String]? {
     var isInside = false
     for line in try lines(of: "/proc/self/smaps") {
@@ -154,7 +154,7 @@ import Testing
     return nil
   }
 
-  @Test func fingerprintsTellSecretsApart() {
+  @Test func fingerprintsDistinguishSecrets() {
     let key = SecretBytes.random(count: 32)
     let other = SecretBytes.random(count: 32)
     let isSame = key.isEqual(to: other)

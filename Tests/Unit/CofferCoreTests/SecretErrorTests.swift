@@ -2,14 +2,14 @@ import CofferCore
 import Testing
 
 @Suite struct SecretErrorTests {
-  @Test func describesWhatHappenedAndWhatToDo() throws {
+  @Test func theDescriptionIsTheReasonAndTheAdvice() throws {
     let error = SecretError(.locked, "The vault is locked.", advice: "Give its key.")
     #expect("\(error)" == "The vault is locked. Give its key.")
     #expect("\(SecretError(.io, "The disk is full."))" == "The disk is full.")
     #expect("\(SecretError.Code.wrongKey)" == "wrongKey")
   }
 
-  @Test func theFirstIdentifierStays() throws {
+  @Test func aboutKeepsAnExistingIdentifier() throws {
     let (one, two) = (
       try SecretIdentifier(service: "s", account: "1"), try SecretIdentifier(service: "s", account: "2")
     )
@@ -19,12 +19,12 @@ import Testing
     #expect(error.code == .io && error.reason == "x" && error.advice == nil)
   }
 
-  @Test func codesAreToldApartByName() {
+  @Test func codesAreEqualIfTheirNamesAre() {
     #expect(SecretError.Code("locked") == .locked)
     #expect(SecretError.Code("another") != .locked)
   }
 
-  @Test func errorsOfTheCoreGiveAwayNoValue() throws {
+  @Test func errorsContainNoValue() throws {
     let canary = "canary-5up3r-s3cr3t"
     let backend = MemoryBackend()
     let identifier = try SecretIdentifier(service: "s", account: "a")
@@ -35,7 +35,7 @@ import Testing
     let large = Array(canary.utf8) + [UInt8](repeating: 65, count: MemoryBackend.maximumSecretSize)
     note { () throws(SecretError) in try backend.store(SecretBytes(copying: large), for: identifier) }
     note { () throws(SecretError) in _ = try SecretBytes(copying: Array(canary.utf8) + [0xFF]).string() }
-    // Metadata is no secret, but an error is not where it belongs either.
+    // Metadata is not secret, but does not belong in an error.
     let long = canary + String(repeating: "x", count: 1024)
     for metadata in [
       SecretMetadata(label: long), SecretMetadata(attributes: [long: ""]),

@@ -6,13 +6,13 @@ import Testing
     try SecretIdentifier(service: service, account: account)
   }
 
-  @Test func keepsBothPartsVerbatim() throws {
+  @Test func bothPartsAreKeptVerbatim() throws {
     let identifier = try make(" a/b\n", "cafe\u{301}%00")
     #expect(Array(identifier.service.utf8) == Array(" a/b\n".utf8))
     #expect(Array(identifier.account.utf8) == Array("cafe\u{301}%00".utf8))
   }
 
-  @Test func isItsBytes() throws {
+  @Test func equalityComparesBytes() throws {
     #expect("caf\u{E9}" == "cafe\u{301}", "Swift's strings are equal where identifiers must not be")
     let (composed, decomposed) = (try make("s", "caf\u{E9}"), try make("s", "cafe\u{301}"))
     #expect(composed != decomposed)
@@ -23,7 +23,7 @@ import Testing
     #expect(try make("a", "bc") != make("ab", "c"))
   }
 
-  @Test func hashesTellTheTwoPartsApart() throws {
+  @Test func hashesSeparateTheTwoParts() throws {
     #expect(try make("a", "bc").hashValue != make("ab", "c").hashValue)
     #expect(try make("caf\u{E9}", "x").hashValue != make("cafe\u{301}", "x").hashValue)
   }

@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func nothingGivenKeepsWhatWasThere() {
+  @Test func nilKeepsTheExistingMetadata() {
     let existing = SecretMetadata(
       label: "l",
       created: early,
@@ -46,7 +46,7 @@ import Testing
     #expect(SecretMetadata.merged(nil, over: existing, now: middle) == expected)
   }
 
-  @Test func whatIsGivenReplacesAsAWhole() {
+  @Test func givenMetadataReplacesTheExisting() {
     let existing = SecretMetadata(
       label: "l",
       created: early,
@@ -62,7 +62,7 @@ import Testing
     #expect(merged == SecretMetadata(created: early, modified: middle, attributes: ["c": "d"]))
   }
 
-  @Test func aFirstStoreIsCreatedWhenItSaysOrNow() {
+  @Test func theFirstStoreSetsTheGivenTimeOrNow() {
     #expect(
       SecretMetadata.merged(nil, over: nil, now: middle) == SecretMetadata(created: middle, modified: middle)
     )

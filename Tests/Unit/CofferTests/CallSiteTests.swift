@@ -4,7 +4,7 @@ import Coffer
 import Observation
 import Testing
 
-// The ways in which such a property is declared and used elsewhere: that they compile is most of the test.
+// The declarations and uses of existing clients. The main test is that they compile.
 
 private struct RedPanda: Codable, Sendable, Equatable {
   var name: String
@@ -84,9 +84,9 @@ private final class AService: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct CallSiteTests {
-  @Test func inAnObservableClass() throws { try SecurityManager().run() }
+  @Test func aPropertyOfAnObservableClassWorks() throws { try SecurityManager().run() }
 
-  @Test func valuesOfAProjectedProperty() async throws {
+  @Test func theProjectedValueHasAStream() async throws {
     let manager = SecurityManager()
     let changes = Count()
     withObservationTracking {
@@ -112,9 +112,9 @@ private final class AService: Sendable {
     #expect(model.token == "one")
   }
 
-  @Test func inAnActor() async throws { #expect(try await AnActor().run() == "one") }
+  @Test func aPropertyOfAnActorWorks() async throws { #expect(try await AnActor().run() == "one") }
 
-  @Test func asAConstant() throws {
+  @Test func aConstantWorks() throws {
     let service = AService()
     try service.token.set("one")
     #expect(service.token.wrappedValue == "one")

@@ -32,14 +32,14 @@ import Testing
   @Test(arguments: [
     "", "text", "\"quoted\"", "a\n", "a\r\n", "\0", "caf\u{E9}", "cafe\u{301}", "🔑", "{}", "null",
   ])
-  func textIsItsUTF8(text: String) throws {
+  func textIsStoredAsUTF8(text: String) throws {
     try value(String.self).set(text)
     #expect(try stored() == Array(text.utf8))
     #expect(try value(String.self).get()?.utf8.elementsEqual(text.utf8) == true)
   }
 
   @Test(arguments: [[], [0], [10], Array(0...255), [0xFF, 0xFE]] as [[UInt8]])
-  func bytesAreThemselves(bytes: [UInt8]) throws {
+  func bytesAreStoredAsTheyAre(bytes: [UInt8]) throws {
     try value([UInt8].self).set(bytes)
     #expect(try stored() == bytes)
     #expect(try value([UInt8].self).get() == bytes)
@@ -48,12 +48,12 @@ import Testing
     #expect(try value(Data.self).get() == Data(bytes))
   }
 
-  @Test func aSliceOfDataIsItself() throws {
+  @Test func aSliceOfDataIsStoredAsItIs() throws {
     try value(Data.self).set(Data([1, 2, 3, 4]).dropFirst(2))
     #expect(try stored() == [3, 4])
   }
 
-  @Test func everythingElseIsJSON() throws {
+  @Test func otherTypesAreJSON() throws {
     let credentials = Credentials(user: "a", url: "https://example.com/", password: "p\"q")
     try value(Credentials.self).set(credentials)
     #expect(
@@ -62,7 +62,7 @@ import Testing
     #expect(try value(Credentials.self).get() == credentials)
   }
 
-  @Test func emptyArraysOfOtherThingsAreJSON() throws {
+  @Test func emptyArraysOfOtherTypesAreJSON() throws {
     try value([String].self).set([])
     #expect(try stored() == Array("[]".utf8))
     #expect(try value([String].self).get() == [])
@@ -87,18 +87,18 @@ import Testing
     #expect(try value(Date.self).get() == date)
   }
 
-  @Test func whatIsNotUTF8IsNotText() throws {
+  @Test func invalidUTF8DoesNotDecodeAsText() throws {
     try put([0xFF, 0xFE])
     #expect(thrown { () throws(SecretError) in _ = try value(String.self).get() }?.code == .decodingFailed)
     #expect(try value([UInt8].self).get() == [0xFF, 0xFE])
   }
 
-  @Test func nothingIsNotJSON() throws {
+  @Test func anEmptySecretIsNotJSON() throws {
     try put([])
     #expect(thrown { () throws(SecretError) in _ = try value(Int.self).get() }?.code == .decodingFailed)
   }
 
-  @Test func aDecodingErrorGivesAwayNothing() throws {
+  @Test func aDecodingErrorContainsNoValue() throws {
     try put(Array(#"{"user":"canary-1","url":7}"#.utf8))
     let error = try #require(thrown { () throws(SecretError) in _ = try value(Credentials.self).get() })
     #expect(error.code == .decodingFailed)
@@ -108,7 +108,7 @@ import Testing
     #expect(!dumped.contains("canary") && !dumped.contains("password") && !dumped.contains("url"))
   }
 
-  @Test func whatDoesNotEncodeStoresNothingAndGivesAwayNothing() throws {
+  @Test func anEncodingErrorContainsNoValueAndStoresNothing() throws {
     struct Stubborn: Codable, Sendable {
       var text: String
       func encode(to encoder: any Encoder) throws {

@@ -60,20 +60,20 @@ import Testing
     #expect(list.wrappedValue == ["b", "a"])
   }
 
-  @Test func updateOfADictionary() throws {
+  @Test func updateChangesADictionary() throws {
     let table = value([String: Int].self)
     try table.update(key: "a", value: 1)
     try table.update(key: "b", value: 2)
     #expect(table.wrappedValue == ["a": 1, "b": 2])
     try table.update(key: "a", value: nil)
     try table.update(key: "b", value: nil)
-    #expect(table.wrappedValue == [:], "an empty dictionary is not a missing one")
+    #expect(table.wrappedValue == [:], "the empty dictionary was removed")
     try table.remove()
     try table.update(key: "a", value: nil)
     #expect(table.wrappedValue == [:])
   }
 
-  @Test func setOfAProperty() throws {
+  @Test func setChangesAProperty() throws {
     let profile = value(Profile.self)
     #expect(try !profile.set(\.age, to: 1))
     #expect(profile.wrappedValue == nil)
@@ -83,7 +83,7 @@ import Testing
     #expect(profile.wrappedValue == Profile(name: "Ada", age: 37, nickname: nil))
   }
 
-  @Test func aChangeThatChangesNothingIsNotStored() throws {
+  @Test func aChangeWithoutAResultIsNotStored() throws {
     let scripted = ScriptedBackend()
     let list = SecurelyStoredValue<[String]>(key: "list", service: "tests", backend: scripted)
     try list.set(["a"])
@@ -91,16 +91,16 @@ import Testing
     #expect(scripted.edit { $0.metadata.count } == 1)
   }
 
-  @Test func whatDoesNotDecodeIsNotOverwritten() throws {
-    try backend.write("no JSON", "edited")
+  @Test func aValueThatDoesNotDecodeIsNotOverwritten() throws {
+    try backend.write("not JSON", "edited")
     #expect(
       thrown { () throws(SecretError) in try value([String].self).append("a") }?.code == .decodingFailed
     )
     #expect(thrown { () throws(SecretError) in try value(Bool.self).toggle() }?.code == .decodingFailed)
-    #expect(try backend.text("edited") == "no JSON")
+    #expect(try backend.text("edited") == "not JSON")
   }
 
-  @Test func whatCannotBeReadIsNotOverwritten() throws {
+  @Test func aValueThatCannotBeReadIsNotOverwritten() throws {
     let scripted = ScriptedBackend()
     let list = SecurelyStoredValue<[String]>(key: "list", service: "tests", backend: scripted)
     try list.set(["a"])
@@ -113,7 +113,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func concurrentChangesLoseNothing(transactional: Bool) async throws {
-    // Without transactions only the values of one process are kept apart, and these are.
+    // Without transactions, the changes of one process are still atomic.
     let backend: any SecretBackend = transactional ? MemoryBackend() : ScriptedBackend()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<8 {
@@ -130,7 +130,7 @@ import Testing
     #expect(found.sorted() == expected)
   }
 
-  @Test func anotherProcessesChangeInBetweenIsKept() throws {
+  @Test func aConcurrentChangeOfAnotherProcessIsKept() throws {
     let scripted = ScriptedBackend()
     let list = SecurelyStoredValue<[String]>(key: "list", service: "tests", backend: scripted)
     try list.set(["a"])
@@ -146,7 +146,7 @@ import Testing
     #expect(list.wrappedValue == ["a", "foreign", "b"])
   }
 
-  @Test func aSetterThatReadsItsOwnValueIsNoDeadlock() throws {
+  @Test func aSetterMayReadItsOwnValue() throws {
     let profile = value(Curious.self)
     try profile.set(Curious(number: 1))
     Curious.look.set { [backend] in
@@ -157,7 +157,7 @@ import Testing
     #expect(profile.wrappedValue?.number == 2)
   }
 
-  /// A type whose setter and encoding run other code.
+  /// A type whose setter and `encode(to:)` call a closure.
   struct Curious: Codable, Sendable {
     var number: Int
     static let look = Callback()
@@ -177,7 +177,7 @@ import Testing
     init(from decoder: any Decoder) throws { number = try decoder.singleValueContainer().decode(Int.self) }
   }
 
-  final class Callback: @unchecked Sendable {  // behind the lock
+  final class Callback: @unchecked Sendable {  // only under the lock
     private let lock = NSLock()
     private var body: (@Sendable () -> Void)?
     func set(_ body: @escaping @Sendable () -> Void) { lock.withLock { self.body = body } }

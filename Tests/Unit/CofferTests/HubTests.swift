@@ -6,7 +6,7 @@ import Observation
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HubTests {
-  @Test func hubAndWatcherEndWithTheLastValue() async throws {
+  @Test func theHubAndTheWatchEndWithTheLastValue() async throws {
     let backend = ScriptedBackend()
     weak var hub: ValueHub?
     do {
@@ -32,7 +32,7 @@ import Testing
     let backend = ScriptedBackend()
     let stream = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).values
     try write("foreign", backend)
-    try await backend.tellAndWait(nil)
+    try await backend.reportAndWait(nil)
     var values = stream.makeAsyncIterator()
     #expect(await values.next() == .some(nil))
     #expect(await values.next() == .some("foreign"))
@@ -42,7 +42,7 @@ import Testing
     try backend.store.write(text, "token")
   }
 
-  @Test func aStreamThatIsLetGoIsReleased() async throws {
+  @Test func aReleasedStreamIsUnsubscribed() async throws {
     let backend = ScriptedBackend()
     weak var hub: ValueHub?
     do {
@@ -61,7 +61,7 @@ import Testing
     try await eventually("the hub was not released") { hub == nil }
   }
 
-  @Test func theRegistryForgetsHubs() throws {
+  @Test func theRegistryRemovesReleasedHubs() throws {
     let registry = HubRegistry()
     let backend = MemoryBackend()
     let identifier = try SecretIdentifier(service: "tests", account: "token")
@@ -73,7 +73,7 @@ import Testing
     #expect(registry.count == 0)
   }
 
-  @Test func aBackendThatIsAValueWorks() throws {
+  @Test func aBackendOfAValueTypeWorks() throws {
     struct Wrapped: SecretBackend {
       let store = MemoryBackend()
       func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
@@ -104,7 +104,7 @@ import Testing
     #expect(changes.value == 1)
   }
 
-  @Test func aFailureToChooseIsReportedAndTriedAgain() throws {
+  @Test func aFailedChoiceIsReportedAndRetried() throws {
     let attempts = Count()
     let backend = MemoryBackend()
     let source = BackendSource { () throws(SecretError) in
@@ -143,7 +143,7 @@ import Testing
     #expect(attempts.value == 4)
   }
 
-  @Test func usingAValueInsideItsBackendsTransactionIsAConflict() throws {
+  @Test func aValueThrowsConflictInATransactionOfItsBackend() throws {
     let backend = MemoryBackend()
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
     try token.set("one")

@@ -22,7 +22,7 @@ private final class Account {
 
   init() throws { identifier = try SecretIdentifier(service: "tests", account: "token") }
 
-  @Test func firesForAWriteThroughTheModel() throws {
+  @Test func observationReportsAWriteThroughTheModel() throws {
     let account = Account(backend: backend)
     let changes = Count()
     withObservationTracking {
@@ -45,10 +45,10 @@ private final class Account {
       changes.add()
     }
     try account.$token.set(nil)
-    #expect(changes.value == 2, "nothing was removed")
+    #expect(changes.value == 2, "removing an absent value was published")
   }
 
-  @Test func settingNilIsTold() throws {
+  @Test func observationReportsARemoval() throws {
     let account = Account(backend: backend)
     try account.$token.set("one")
     let changes = Count()
@@ -61,7 +61,7 @@ private final class Account {
     #expect(changes.value == 1)
   }
 
-  @Test func firesForAnothersWriteInThisProcess() throws {
+  @Test func observationReportsAWriteThroughAnotherValue() throws {
     let account = Account(backend: backend)
     let changes = Count()
     withObservationTracking {
@@ -73,7 +73,7 @@ private final class Account {
     #expect(changes.value == 1)
   }
 
-  @Test func firesForGetAsForTheProperty() throws {
+  @Test func observationTracksGet() throws {
     let account = Account(backend: backend)
     let changes = Count()
     withObservationTracking {
@@ -85,7 +85,7 @@ private final class Account {
     #expect(changes.value == 1)
   }
 
-  @Test func firesForAnotherProcess() async throws {
+  @Test func observationReportsAWriteOfAnotherProcess() async throws {
     let account = Account(backend: backend)
     let changes = Count()
     withObservationTracking {
@@ -94,12 +94,12 @@ private final class Account {
       changes.add()
     }
     try backend.store.write("foreign", "token")
-    backend.tell(identifier)
+    backend.report(identifier)
     try await eventually("Observation did not fire") { changes.value == 1 }
     #expect(account.token == "foreign")
   }
 
-  @Test func aChangeOfEverythingIsLookedInto() async throws {
+  @Test func aChangeOfAllSecretsIsRead() async throws {
     let account = Account(backend: backend)
     let changes = Count()
     withObservationTracking {
@@ -107,14 +107,14 @@ private final class Account {
     } onChange: {
       changes.add()
     }
-    try await backend.tellAndWait(nil)
+    try await backend.reportAndWait(nil)
     #expect(changes.value == 0)
     try backend.store.write("foreign", "token")
-    backend.tell(nil)
+    backend.report(nil)
     try await eventually("Observation did not fire") { changes.value == 1 }
   }
 
-  @Test func becomingReadableForTheFirstTimeIsTold() async throws {
+  @Test func theFirstSuccessfulReadAfterAFailureIsPublished() async throws {
     try backend.write("one", "token")
     let account = Account(backend: backend)
     backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
@@ -125,12 +125,12 @@ private final class Account {
       changes.add()
     }
     backend.edit { $0.lookupError = nil }
-    backend.tell(nil)
+    backend.report(nil)
     try await eventually("Observation did not fire") { changes.value == 1 }
     #expect(account.token == "one")
   }
 
-  @Test func becomingReadableAgainIsTold() async throws {
+  @Test func aSuccessfulReadAfterAPublishedFailureIsPublished() async throws {
     try backend.write("one", "token")
     let account = Account(backend: backend)
     #expect(account.token == "one")
@@ -142,12 +142,12 @@ private final class Account {
       changes.add()
     }
     backend.edit { $0.lookupError = nil }
-    backend.tell(nil)
+    backend.report(nil)
     try await eventually("Observation did not fire") { changes.value == 1 }
     #expect(account.token == "one")
   }
 
-  @Test func becomingUnreadableIsTold() async throws {
+  @Test func aFailureIsPublished() async throws {
     try backend.write("one", "token")
     let account = Account(backend: backend)
     let changes = Count()
@@ -157,7 +157,7 @@ private final class Account {
       changes.add()
     }
     backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
-    backend.tell(nil)
+    backend.report(nil)
     try await eventually("Observation did not fire") { changes.value == 1 }
   }
 
@@ -171,7 +171,7 @@ private final class Account {
     } onChange: {
       seen.withLock { $0.append(token.wrappedValue) }
       #expect(throws: Never.self) { try copy.set("copied") }
-      // And even what it was told of.
+      // It may also write the value that it observes.
       #expect(throws: Never.self) { try token.set("replaced") }
     }
     try account.$token.set("one")
@@ -180,7 +180,7 @@ private final class Account {
     #expect(account.token == "replaced")
   }
 
-  @Test func anObserverWaitingForAnotherThreadsWriteIsNoDeadlock() throws {
+  @Test func anObserverMayWaitForAnotherThreadsWrite() throws {
     let account = Account(backend: backend)
     let token = account.$token
     withObservationTracking {
@@ -197,7 +197,7 @@ private final class Account {
     #expect(account.token == "from another thread")
   }
 
-  @Test func watchingBeginsWithTheFirstReadAndOnlyOnce() throws {
+  @Test func theFirstReadStartsTheOnlyWatch() throws {
     let account = Account(backend: backend)
     #expect(backend.edit { $0.watchersEver } == 0)
     try account.$token.set("one")

@@ -5,8 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A backend that fails when it is told to, and tells of changes when it is told to: what a keyring or another
-/// process does to a value.
+/// A backend with scripted failures and changes, as a keyring or another process causes them.
 final class ScriptedBackend: ObservableSecretBackend {
   let store = MemoryBackend()
   private let broadcast = ChangeBroadcast()
@@ -20,9 +19,9 @@ final class ScriptedBackend: ObservableSecretBackend {
     var watchers = 0
     var watchersEver = 0
     var metadata: [SecretMetadata?] = []
-    /// Called before a lookup, outside the script's lock.
+    /// Called before a lookup, without the lock.
     var beforeLookup: (@Sendable () -> Void)?
-    /// Called after a lookup, before its result is given.
+    /// Called after a lookup, before it returns.
     var afterLookup: (@Sendable () -> Void)?
   }
 
@@ -72,17 +71,17 @@ final class ScriptedBackend: ObservableSecretBackend {
     return broadcast.subscribe { [weak self] in self?.edit { $0.watchers -= 1 } }
   }
 
-  func tell(_ identifier: SecretIdentifier?) { broadcast.send(SecretChange(identifier)) }
+  func report(_ identifier: SecretIdentifier?) { broadcast.send(SecretChange(identifier)) }
 
-  /// Tells of a change, and waits until it has been looked into.
-  func tellAndWait(_ identifier: SecretIdentifier?) async throws {
+  /// Reports a change, and waits until the hub has read the secret again.
+  func reportAndWait(_ identifier: SecretIdentifier?) async throws {
     let before = lookups
-    tell(identifier)
-    try await eventually("a change was not looked into") { self.lookups > before }
+    report(identifier)
+    try await eventually("the hub did not read a changed secret") { self.lookups > before }
   }
 }
 
-/// Counts calls, from any thread.
+/// A thread-safe counter of calls.
 final class Count: Sendable {
   private let count = Atomic(0)
   func add() { count.add(1, ordering: .relaxed) }

@@ -11,20 +11,20 @@ import Testing
 
   init() { token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend) }
 
-  @Test func absentIsNilAndNoError() throws {
+  @Test func anAbsentValueIsNilWithoutAnError() throws {
     #expect(try token.get() == nil)
     #expect(token.wrappedValue == nil)
     #expect(token.lastError == nil)
   }
 
-  @Test func whatIsSetIsRead() throws {
+  @Test func aStoredValueIsReadBack() throws {
     try token.set("one")
     #expect(token.wrappedValue == "one")
     #expect(try backend.text("token") == "one")
     #expect(token.projectedValue === token)
   }
 
-  @Test func anotherProcessesWriteIsReadAtOnce() throws {
+  @Test func aWriteOfAnotherProcessIsReadAtOnce() throws {
     try token.set("one")
     try backend.store.write("rotated", "token")
     #expect(token.wrappedValue == "rotated")
@@ -36,7 +36,7 @@ import Testing
     #expect(try token.get() == "")
   }
 
-  @Test func failureIsNilWithAnErrorAndGetThrowsIt() throws {
+  @Test func aFailedReadIsNilWithAnErrorAndGetThrows() throws {
     try token.set("one")
     for code in [SecretError.Code.locked, .unavailable, .denied, .timedOut, .tampered] {
       backend.edit { $0.lookupError = SecretError(code, "The test says so.") }
@@ -50,7 +50,7 @@ import Testing
     #expect(token.lastError == nil)
   }
 
-  @Test func failedSetKeepsTheOldValueAndTellsNobody() throws {
+  @Test func aFailedSetKeepsTheValueAndPublishesNothing() throws {
     try token.set("one")
     let changes = Count()
     withObservationTracking {
@@ -69,7 +69,7 @@ import Testing
     #expect(changes.value == 1)
   }
 
-  @Test func failedRemoveThrowsAndTellsNobody() throws {
+  @Test func aFailedRemoveThrowsAndPublishesNothing() throws {
     try token.set("one")
     let changes = Count()
     withObservationTracking {
@@ -84,7 +84,7 @@ import Testing
     #expect(token.wrappedValue == "one")
   }
 
-  @Test func removingWhatIsAbsentSucceeds() throws {
+  @Test func removingAnAbsentValueSucceeds() throws {
     try token.remove()
     try token.set("one")
     try token.remove()
@@ -99,28 +99,28 @@ import Testing
     #expect(try backend.items(inService: "tests").isEmpty)
   }
 
-  @Test func setKeepsTheMetadataThatWasThere() throws {
+  @Test func setKeepsTheMetadata() throws {
     let identifier = try SecretIdentifier(service: "tests", account: "token")
     try backend.store(SecretBytes(copying: "x"), for: identifier, metadata: SecretMetadata(label: "A label"))
     try token.set("one")
     #expect(try backend.item(identifier)?.metadata.label == "A label")
   }
 
-  @Test func setReplacesWhatDoesNotDecode() throws {
+  @Test func setReplacesAValueThatDoesNotDecode() throws {
     let number = SecurelyStoredValue<Int>(key: "number", service: "tests", backend: backend)
-    try backend.write("no number: canary", "number")
+    try backend.write("not a number: canary", "number")
     #expect(number.wrappedValue == nil)
     #expect(number.lastError?.code == .decodingFailed)
     #expect(!String(reflecting: number.lastError).contains("canary"))
-    #expect(try backend.text("number") == "no number: canary")
+    #expect(try backend.text("number") == "not a number: canary")
     try number.set(7)
     #expect(try number.get() == 7)
     #expect(number.lastError == nil)
   }
 
-  @Test func whatDoesNotDecodeCanBeRemoved() throws {
+  @Test func aValueThatDoesNotDecodeCanBeRemoved() throws {
     let number = SecurelyStoredValue<Int>(key: "number", service: "tests", backend: backend)
-    try backend.write("no number", "number")
+    try backend.write("not a number", "number")
     try number.remove()
     #expect(try number.get() == nil)
   }
@@ -147,14 +147,14 @@ import Testing
     #expect(thirds.value == 0)
   }
 
-  @Test func keysAreBytes() throws {
+  @Test func keysAreComparedByBytes() throws {
     let composed = SecurelyStoredValue<String>(key: "caf\u{E9}", service: "tests", backend: backend)
     let decomposed = SecurelyStoredValue<String>(key: "cafe\u{301}", service: "tests", backend: backend)
     try composed.set("1")
     #expect(decomposed.wrappedValue == nil)
   }
 
-  @Test func aKeyThatCannotBeIsAnErrorAtFirstUse() async throws {
+  @Test func anInvalidKeyIsAnErrorAtTheFirstUse() async throws {
     let impossible = SecurelyStoredValue<String>(key: "", service: "tests", backend: backend)
     #expect(impossible.lastError == nil)
     #expect(impossible.wrappedValue == nil)
@@ -180,7 +180,7 @@ import Testing
     #expect(Executable.name(link: link, argument) == name)
   }
 
-  @Test func itIsSendableAndWorksFromManyThreads() async throws {
+  @Test func manyThreadsMayUseOneValue() async throws {
     let token = token
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<50 { group.addTask { try token.set("\(number)") } }

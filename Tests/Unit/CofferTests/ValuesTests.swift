@@ -16,7 +16,7 @@ import Testing
     token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
   }
 
-  /// What the stream gives, up to and including `last`.
+  /// The values of the stream up to and including `last`.
   private func collect(_ stream: AsyncStream<String?>, until last: String) async -> [String?] {
     var values: [String?] = []
     for await value in stream {
@@ -26,7 +26,7 @@ import Testing
     return values
   }
 
-  @Test func beginsWithTheCurrentValue() async throws {
+  @Test func aStreamBeginsWithTheCurrentValue() async throws {
     try write("current")
     var values = token.values.makeAsyncIterator()
     #expect(await values.next() == .some("current"))
@@ -35,13 +35,13 @@ import Testing
   private func write(_ text: String) throws { try backend.store.write(text, "token") }
   private func set(_ text: String?) throws { try token.set(text) }
 
-  @Test func givesEachChangeOnceAndInOrder() async throws {
+  @Test func aStreamYieldsEachChangeOnceAndInOrder() async throws {
     let stream = token.values
     for text in ["a", "b", nil, "b", "b", "last"] { try set(text) }
     #expect(await collect(stream, until: "last") == [nil, "a", "b", nil, "b", "b", "last"])
   }
 
-  @Test func severalSubscribersEachGetEverything() async throws {
+  @Test func eachSubscriberGetsEveryChange() async throws {
     let streams = (0..<3).map { _ in token.values }
     let other = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).values
     for text in ["a", "b", "last"] { try set(text) }
@@ -59,7 +59,7 @@ import Testing
     #expect(await collect(late, until: "last") == ["a", "last"])
   }
 
-  @Test func aSubscriberFromWithinAnAnnouncementDoesNotGetItTwice() async throws {
+  @Test func aSubscriberDuringADeliveryDoesNotGetTheChangeTwice() async throws {
     let token = token
     let late = Mutex<AsyncStream<String?>?>(nil)
     withObservationTracking {
@@ -73,42 +73,42 @@ import Testing
     #expect(await collect(stream, until: "last") == ["a", "last"])
   }
 
-  @Test func theEchoOfAWriteIsNotToldAgain() async throws {
+  @Test func theBackendsReportOfAnOwnWriteIsNotPublished() async throws {
     let stream = token.values
     for text in ["a", "b"] {
       try set(text)
-      for _ in 0..<3 { try await backend.tellAndWait(identifier) }
-      try await backend.tellAndWait(nil)
+      for _ in 0..<3 { try await backend.reportAndWait(identifier) }
+      try await backend.reportAndWait(nil)
     }
     try set("last")
     #expect(await collect(stream, until: "last") == [nil, "a", "b", "last"])
   }
 
-  @Test func anotherProcessesChangesAreGiven() async throws {
+  @Test func aStreamYieldsChangesOfAnotherProcess() async throws {
     let stream = token.values
     try set("a")
     try write("foreign")
-    try await backend.tellAndWait(identifier)
-    try await backend.tellAndWait(identifier)
+    try await backend.reportAndWait(identifier)
+    try await backend.reportAndWait(identifier)
     _ = try remove()
-    try await backend.tellAndWait(nil)
+    try await backend.reportAndWait(nil)
     try set("last")
     #expect(await collect(stream, until: "last") == [nil, "a", "foreign", nil, "last"])
   }
 
   private func remove() throws -> Bool { try backend.store.remove(identifier) }
 
-  @Test func othersChangesAreNotLookedInto() async throws {
+  @Test func changesOfOtherSecretsAreIgnored() async throws {
     var values = token.values.makeAsyncIterator()
     #expect(await values.next() == .some(nil))
     let before = backend.lookups
-    backend.tell(try SecretIdentifier(service: "tests", account: "other"))
-    // The stream is in order: when this one has been looked into, the other has been passed over.
-    try await backend.tellAndWait(identifier)
+    backend.report(try SecretIdentifier(service: "tests", account: "other"))
+    // Changes arrive in order, so the other change was ignored before this one was read.
+    try await backend.reportAndWait(identifier)
     #expect(backend.lookups == before + 1)
   }
 
-  @Test func removingWhatAnotherProcessRemovedIsTold() async throws {
+  @Test func aRemovalByAnotherProcessIsPublishedByRemove() async throws {
     let stream = token.values
     try set("a")
     _ = try remove()
@@ -129,7 +129,7 @@ import Testing
     #expect(await values.next() == .some(7))
     #expect(number.lastError == nil)
     backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
-    backend.tell(nil)
+    backend.report(nil)
     #expect(await values.next() == .some(nil))
     #expect(number.lastError?.code == .locked)
   }
@@ -146,7 +146,7 @@ import Testing
     #expect(await task.value <= 1)
   }
 
-  @Test func concurrentWritersAreToldInTheOrderOfTheirWrites() async throws {
+  @Test func changesArePublishedInTheOrderOfTheWrites() async throws {
     let stream = token.values
     let token = token
     await withTaskGroup(of: Void.self) { group in
@@ -158,7 +158,7 @@ import Testing
         }
       }
     }
-    // The last that is told is the last that was written.
+    // The last published value is the last stored value.
     let last = try #require(try await token.backendText(backend))
     var values: [String] = []
     for await value in stream {
