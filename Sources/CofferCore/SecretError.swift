@@ -70,6 +70,12 @@ extension SecretError {
     public static let tampered = Code("tampered")
     /// The store is authentic and older than one already seen: a copy from the past was put back.
     public static let rolledBack = Code("rolledBack")
+    /// Another vault is in the place of the one that was seen there.
+    public static let unexpectedVault = Code("unexpectedVault")
+    /// The vault has a master key that does not follow from the one that was seen: an older or a foreign one.
+    public static let unexpectedKey = Code("unexpectedKey")
+    /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked against it.
+    public static let unverifiable = Code("unverifiable")
     /// Written by a later version of the format.
     public static let unsupportedVersion = Code("unsupportedVersion")
     /// Opening it would cost more memory or time than the limits allow.

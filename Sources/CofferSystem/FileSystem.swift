@@ -2,10 +2,10 @@
 ///
 /// Each is one system call without a retry. The layer above repeats interrupted calls and completes short ones.
 package protocol FileSystem: Sendable {
-  /// Resolves every link in `path`. The last component need not exist.
+  /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not exist.
   ///
   /// From then on the file is a name in an open directory, so that links that change later have no effect.
-  func locate(_ path: String) throws(FileSystemError) -> Location
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 }
 
 /// A name in an open directory.

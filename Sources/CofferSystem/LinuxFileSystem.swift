@@ -5,9 +5,9 @@ internal import Glibc
 package struct LinuxFileSystem: FileSystem {
   package init() {}
 
-  package func locate(_ path: String) throws(FileSystemError) -> Location {
-    // The file may be a link or may not exist. Its directory must exist.
-    if let resolved = try resolve(path) {
+  package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    // The file may not exist. Its directory must exist.
+    if followingLink, let resolved = try resolve(path) {
       return try location(of: resolved)
     }
     let (parent, name) = Self.split(path)

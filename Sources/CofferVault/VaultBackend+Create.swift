@@ -9,15 +9,16 @@ extension VaultBackend {
   /// it throws, no file was created, unless the last barrier failed.
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
-    options: VaultOptions = VaultOptions()
+    history: HistoryLimit = .standard, options: VaultOptions = VaultOptions()
   ) throws(SecretError) {
     try create(
-      at: path, credential: credential, label: label, options: options, environment: VaultEnvironment())
+      at: path, credential: credential, label: label, history: history, options: options,
+      environment: VaultEnvironment())
   }
 
   package static func create(
-    at path: String, credential: borrowing VaultCredential, label: String, options: VaultOptions,
-    environment: VaultEnvironment
+    at path: String, credential: borrowing VaultCredential, label: String,
+    history: HistoryLimit = .standard, options: VaultOptions, environment: VaultEnvironment
   ) throws(SecretError) {
     let location: StorageLocation
     do throws(SecretError) {
@@ -36,7 +37,7 @@ extension VaultBackend {
     var writer = try VaultFileWriter(
       at: location, temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
       header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
-      randomness: environment.randomness)
+      settings: BaseIndex.Settings(history: history), randomness: environment.randomness)
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
       writer.abandon()
       throw error

@@ -67,7 +67,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try read { vault throws(SecretError) in
-      guard let item = try vault.find(vault.keys.lookupID(identifier)) else { return nil }
+      guard let item = try vault.find(identifier) else { return nil }
       do throws(SecretError) { return try vault.value(of: item) } catch { throw error.about(identifier) }
     }
   }
@@ -102,7 +102,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try read { vault throws(SecretError) in
-      try vault.find(vault.keys.lookupID(identifier))?.record.item()
+      try vault.find(identifier)?.record.item()
     }
   }
 
@@ -166,7 +166,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Rewrites the file without replaced and removed secrets. Changes do this automatically when it is worthwhile.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rewrite { vault throws(SecretError) in (vault.file.header.slots, vault.keys) }
+      try session.rewrite { _, _ in }
     }
   }
 

@@ -13,9 +13,9 @@ public struct VaultOptions: Sendable {
   /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// An existing directory that remembers the newest state of each vault between runs, so that an older copy in its
-  /// place is noticed. `nil`: only a process that has seen the newer state notices.
-  public var watermarkDirectory: String?
+  /// An existing private directory that remembers between runs what was seen of each vault, so that another vault or an
+  /// older copy in its place is noticed. `nil`: only a process that has seen the newer state notices.
+  public var knownVaultsDirectory: String?
 
   /// The default limits and costs.
   public init() {}

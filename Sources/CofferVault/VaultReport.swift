@@ -4,6 +4,8 @@ internal import CofferVaultFormat
 /// The result of a verification: everything that it read is authentic.
 public struct VaultReport: Hashable, Sendable {
   public let secretCount: Int
+  /// The number of earlier versions in the file, including those that the next rewrite drops.
+  public let earlierVersionCount: Int
   public let keySlotCount: Int
   /// The size of the file in bytes.
   public let fileSize: Int
@@ -32,36 +34,24 @@ public struct VaultReport: Hashable, Sendable {
   /// Reads and authenticates the whole file.
   init(verifying open: UnlockedVault) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
-    var live: Set<Bytes16> = []
 
-    func check(_ id: Bytes16, of identifier: SecretIdentifier) throws(SecretError) {
-      guard keys.lookupID(identifier) == id else {
-        throw .tampered("a record has the lookup id of another name")
+    func check(_ entry: BlockEntry) throws(SecretError) {
+      let identifier = try entry.record.item().identifier
+      guard keys.lookupID(identifier) == entry.record.id else {
+        throw .tampered("a record has another name's lookup id")
       }
+      guard entry.record.kind == .put else { return }
+      do throws(SecretError) { _ = try open.value(of: entry) } catch { throw error.about(identifier) }
     }
-    func check(_ item: BlockEntry) throws(SecretError) {
-      let identifier = try item.record.item().identifier
-      try check(item.record.id, of: identifier)
-      do throws(SecretError) { _ = try open.value(of: item) } catch { throw error.about(identifier) }
-      live.insert(item.record.id)
+    var (secrets, versions) = (0, 0)
+    try open.forEachSecret { records throws(SecretError) in
+      for record in records { try check(record) }
+      if records.last?.record.kind == .put { secrets += 1 }
+      versions += records.count { $0.record.kind == .put }
     }
-
-    for index in open.base.blocks.indices {
-      for item in try open.block(index) { try check(item) }
-    }
-    var frames = TailReader(
-      file, keys: keys, from: open.state.baseEnd, to: open.state.end, previousTag: open.state.rootTag,
-      sequence: open.base.sequence)
-    while let frame = try frames.next() {
-      switch frame.content {
-      case .put(let item): try check(item)
-      case .remove(let record):
-        try check(record.id, of: record.identifier)
-        live.remove(record.id)
-      }
-    }
-    guard live.count == open.state.itemCount else { throw .tampered("the number of secrets is wrong") }
-    secretCount = live.count
+    guard secrets == open.state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    secretCount = secrets
+    earlierVersionCount = versions - secrets
     keySlotCount = file.header.slots.count
     checkpoint = open.state.checkpoint.description
     isRecovered = open.isRecovered

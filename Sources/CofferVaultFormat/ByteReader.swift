@@ -62,6 +62,39 @@ package struct ByteReader {
     return range
   }
 
+  /// Reads a list of fields, and calls `parse` with the type and a reader of each field's content.
+  ///
+  /// `parse` returns `false` for a type that it does not know. Such a field is skipped, or, if it is critical, the
+  /// method throws `.unsupportedVersion`.
+  package mutating func taggedFields(
+    _ parse: (UInt16, inout ByteReader) throws(SecretError) -> Bool
+  ) throws(SecretError) {
+    var list = try nested(Int(try u16()))
+    var last: UInt16 = 0
+    while !list.isAtEnd {
+      let type = try list.u16()
+      guard type > last else { throw failure("has fields out of order") }
+      last = type
+      var field = try list.nested(Int(try list.u16()))
+      if try parse(type, &field) {
+        try field.expectEnd()
+      } else if type >= TaggedField.firstCritical {
+        throw SecretError(
+          .unsupportedVersion, "The vault was written by a later version of Coffer.",
+          advice: "Update Coffer to read it.")
+      }
+    }
+  }
+
+  /// A reader of the next `count` bytes, which this reader skips.
+  private mutating func nested(_ count: Int) throws(SecretError) -> ByteReader {
+    let range = try range(count)
+    return ByteReader(bytes, from: range.lowerBound, to: range.upperBound, part: part)
+  }
+
+  /// Reads the remaining bytes. Returns their range.
+  package mutating func rest() throws(SecretError) -> Range<Int> { try range(end - position) }
+
   package func expectEnd() throws(SecretError) {
     guard isAtEnd else { throw failure("has bytes after its end") }
   }

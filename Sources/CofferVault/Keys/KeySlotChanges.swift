@@ -19,14 +19,14 @@ extension VaultSession {
   ) throws(SecretError) -> VaultKeySlot {
     let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
     let slot = try makeSlot(credential, for: keys, header, label: label)
-    try rewrite { vault throws(SecretError) in
+    try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       guard vault.file.header.slots.count < Layout.maximumKeySlots else {
         throw SecretError(
           .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
           advice: "Remove one first.")
       }
-      return (vault.file.header.slots + [slot], keys)
+      changes.slots.append(slot)
     }
     return VaultKeySlot(slot)
   }
@@ -37,10 +37,10 @@ extension VaultSession {
     let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
     let old = try Self.slot(id, in: header.slots)
     let slot = try makeSlot(credential, for: keys, header, label: label ?? old.label)
-    try rewrite { vault throws(SecretError) in
+    try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       _ = try Self.slot(id, in: vault.file.header.slots)
-      return (vault.file.header.slots.map { $0.id.hex == id ? slot : $0 }, keys)
+      changes.slots = changes.slots.map { $0.id.hex == id ? slot : $0 }
     }
     return VaultKeySlot(slot)
   }
@@ -77,12 +77,12 @@ extension VaultSession {
       }
       slots.append(slot)
     }
-    try rewrite { vault throws(SecretError) in
+    try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else {
         throw slotsChanged
       }
-      return (slots, newKeys)
+      (changes.slots, changes.keys) = (slots, newKeys)
     }
   }
 

@@ -4,11 +4,11 @@ package import CofferVaultFormat
 /// Both commit slots of a file, opened and compared.
 package struct CommitSlots {
   package let state: CommitState
-  /// The index of the slot that holds the state. The next commit writes the other one.
-  package let current: Int
-  /// Whether one of the slots is invalid.
+  /// The index of the slot that the next commit writes first. The other slot holds ``state``.
+  package let next: Int
+  /// Whether one of the slots is invalid. Then the last change may be missing.
   package let isRecovered: Bool
-  /// The nonces of both slots, at least one of which changes with each commit.
+  /// The nonces of both slots, which change with each commit.
   package let nonces: [UInt8]
 
   package init(reading vault: VaultFile, keys: DerivedKeys) throws(SecretError) {
@@ -29,7 +29,7 @@ package struct CommitSlots {
     let size = try vault.storage.size()
     guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }
     state = newest.state
-    current = newest.slot
+    next = 1 - newest.slot
     isRecovered = states.count < 2
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
   }

@@ -108,10 +108,12 @@ package struct StorageLocation: Sendable {
 
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of an error.
   package init(
-    _ path: String, in fileSystem: any FileSystem, to action: String = "open"
+    _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {
     self.path = path
-    location = try perform(action, path: path) { () throws(FileSystemError) in try fileSystem.locate(path) }
+    location = try perform(action, path: path) { () throws(FileSystemError) in
+      try fileSystem.locate(path, followingLink: followingLink)
+    }
   }
 
   /// The name in its directory.

@@ -13,7 +13,7 @@ final class VaultSession {
   private var open: UnlockedVault?
   /// The keys that opened the vault last. They open a file that another process has rewritten without a new unlock.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
-  private var rollbackGuard: RollbackGuard
+  private var knownVaults: KnownVaults
   /// The condition of the last file.
   private var condition: FileCondition?
   /// The changes since they were last taken.
@@ -23,8 +23,8 @@ final class VaultSession {
     self.path = path
     self.chain = chain
     environment = chain.environment
-    rollbackGuard = RollbackGuard(
-      directory: chain.options.watermarkDirectory, fileSystem: environment.fileSystem)
+    knownVaults = KnownVaults(
+      path: path, directory: chain.options.knownVaultsDirectory, environment: chain.environment)
   }
 
   /// Whether a look at the vault needs no credential.
@@ -35,6 +35,11 @@ final class VaultSession {
     return changes
   }
 
+  /// The errors that a reader without a lock may meet although the vault is whole.
+  private static let suspicious: Set<SecretError.Code> = [
+    .tampered, .rolledBack, .unexpectedKey, .unexpectedVault, .unverifiable,
+  ]
+
   // MARK: Reading
 
   /// Runs `body` on the vault as it is now, without a lock.
@@ -44,10 +49,14 @@ final class VaultSession {
   func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    do throws(SecretError) { return try body(try current()) } catch {
-      guard error.code == .tampered || error.code == .rolledBack else { throw error }
-      return try readLocked(body)
+    do throws(SecretError) {
+      let vault = try current()
+      // One slot may be invalid because a commit is writing it. A second look under a lock tells.
+      guard vault.isRecovered, !vault.wasOpenedLocked else { return try body(vault) }
+    } catch {
+      guard Self.suspicious.contains(error.code) else { throw error }
     }
+    return try readLocked(body)
   }
 
   /// Opens the vault again and runs `body` on it while no process writes.
@@ -55,7 +64,11 @@ final class VaultSession {
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     close()
-    return try withLock(exclusive: false, of: file) { file throws(SecretError) in try body(try open(file)) }
+    return try withLock(exclusive: false, of: file) { file throws(SecretError) in
+      let opened = try open(file)
+      opened.wasOpenedLocked = true
+      return try body(opened)
+    }
   }
 
   /// Opens the vault or catches up with its changes.
@@ -64,7 +77,7 @@ final class VaultSession {
       do throws(SecretError) {
         if try open.file.isCurrent() {
           changes += try open.refresh().map { SecretChange($0) }
-          try rollbackGuard.check(open)
+          try knownVaults.check(open)
           return open
         }
       } catch {
@@ -73,7 +86,7 @@ final class VaultSession {
         throw error
       }
     }
-    let previous = rollbackGuard.newest
+    let previous = knownVaults.newest
     let opened = try open(file())
     if let previous, previous != opened.state.checkpoint { changes.append(SecretChange(nil)) }
     return opened
@@ -96,7 +109,7 @@ final class VaultSession {
     }
     let opened = try UnlockedVault(file, keys: fileKeys)
     keys = (file.header.vaultID, fileKeys)
-    try rollbackGuard.admit(opened)
+    try knownVaults.admit(opened)
     open = opened
     return opened
   }
@@ -104,14 +117,19 @@ final class VaultSession {
   /// Lets go of the file and its lock.
   func close() { open = nil }
 
-  /// Takes the vault as it is now for the newest state. Returns its checkpoint.
-  func acceptRollback() throws(SecretError) -> String {
+  /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
+  func trust(_ policy: KnownVaultRecord.Policy?) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try UnlockedVault(file, keys: chain.unlock(file))
-      rollbackGuard.accept(opened)
+      try knownVaults.trust(opened, policy)
       (open, keys) = (opened, (file.header.vaultID, opened.keys))
       return opened.state.checkpoint.description
     }
+  }
+
+  /// The policy by which the vault is held to what was seen of it.
+  func policy() throws(SecretError) -> KnownVaultRecord.Policy {
+    try read { _ throws(SecretError) in knownVaults.policy() }
   }
 
   // MARK: Writing
@@ -140,7 +158,7 @@ final class VaultSession {
       let transaction = VaultTransaction(vault, now: environment.now)
       defer { transaction.isOpen = false }
       let result = try body(transaction)
-      if !transaction.changes.isEmpty { try commit(transaction, to: vault) }
+      if !transaction.isEmpty { try commit(transaction, to: vault) }
       return result
     }
   }
@@ -151,7 +169,7 @@ final class VaultSession {
     } else {
       try vault.file.synchronizeName()
       try vault.append(transaction)
-      rollbackGuard.advance(to: vault.state.checkpoint, vault.keys)
+      knownVaults.advance(to: vault.state.checkpoint, vault.keys)
     }
     changes += transaction.changes.map { SecretChange($0.identifier) }
   }
@@ -165,15 +183,15 @@ final class VaultSession {
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.nextRewrite
-    guard condition.didFailSync || isDue else { return nil }
+    let isRequired = condition.didFailSync || !transaction.purged.isEmpty
+    guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
-        slots: vault.file.header.slots, keys: vault.keys, transaction: transaction,
-        randomness: environment.randomness)
+        UnlockedVault.RewriteChanges(of: vault), transaction: transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can be
       // appended although the rewrite failed.
-      if condition.didFailSync { throw error }
+      if isRequired { throw error }
       condition.nextRewrite = 2 * replayLength
       return nil
     }
@@ -183,19 +201,19 @@ final class VaultSession {
   private func finish(_ replacement: Replacement, _ newKeys: DerivedKeys) throws(SecretError) {
     close()
     try replacement.writer.finishReplace()
-    rollbackGuard.advance(to: replacement.state.checkpoint, newKeys)
+    knownVaults.advance(to: replacement.state.checkpoint, newKeys)
   }
 
-  /// Writes the vault to a new file with other key slots and, if they differ, other keys.
+  /// Writes the vault to a new file with the changes that `change` makes.
   func rewrite(
-    _ change: (UnlockedVault) throws(SecretError) -> (slots: [KeySlot], keys: DerivedKeys)
+    _ change: (UnlockedVault, inout UnlockedVault.RewriteChanges) throws(SecretError) -> Void
   ) throws(SecretError) {
     try write { vault throws(SecretError) in
-      let (slots, newKeys) = try change(vault)
-      let replacement = try vault.rewrite(
-        slots: slots, keys: newKeys, randomness: environment.randomness)
-      keys = (vault.file.header.vaultID, newKeys)
-      try finish(replacement, newKeys)
+      var changes = UnlockedVault.RewriteChanges(of: vault)
+      try change(vault, &changes)
+      let replacement = try vault.rewrite(changes, environment: environment)
+      keys = (vault.file.header.vaultID, changes.keys)
+      try finish(replacement, changes.keys)
     }
   }
 }

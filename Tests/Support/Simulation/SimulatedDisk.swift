@@ -173,7 +173,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
 
   // MARK: The calls
 
-  package func locate(_ path: String) throws(FileSystemError) -> Location {
+  package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
     Location(directory: SimulatedDirectory(disk: self), name: path, path: path)
   }
 

@@ -1,0 +1,182 @@
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVaultFormat
+internal import Glibc
+
+/// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
+///
+/// What was seen is remembered by this process and, with a directory, in a record for each place of the vault: the path
+/// as it was named, and the path without links if it differs. A link or a renamed directory thus cannot put an older
+/// copy in the vault's place. The first use of a place is trusted.
+struct KnownVaults {
+  private let environment: VaultEnvironment
+  private let directory: String?
+  private let namedPath: String
+  /// What this process has seen last.
+  private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
+  private var places: [KnownVaultFile] = []
+
+  /// `directory` holds the records. `nil`: only this process's memory notices anything.
+  init(path: String, directory: String?, environment: VaultEnvironment) {
+    self.directory = directory
+    self.environment = environment
+    namedPath = Self.absolute(path)
+  }
+
+  /// The newest state that was seen.
+  var newest: Checkpoint? { seen?.record.checkpoint }
+
+  // MARK: Checking
+
+  /// Admits a file that was just opened. Throws `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`.
+  mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
+    try locate(opened)
+    try checkSeen(opened)
+    var policy = seen?.record.policy
+    var known: [KnownVaultRecord?] = []
+    for place in places {
+      let content = try place.load()
+      if let content {
+        try Self.check(opened, against: content, path: place.path)
+        policy = max(policy ?? .strict, content.record.policy)
+      }
+      known.append(content?.record)
+    }
+    let record = Self.record(of: opened, policy ?? .strict)
+    seen = (record, opened.keys)
+    for (place, known) in zip(places, known) where known != record {
+      remember(record, instead: known, at: place, opened)
+    }
+  }
+
+  /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
+  mutating func check(_ opened: UnlockedVault) throws(SecretError) {
+    try checkSeen(opened)
+    seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
+  }
+
+  private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
+    guard let seen else { return }
+    let message = HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
+    let content = KnownVaultFile.Content(
+      record: seen.record, mac: seen.keys.knownVaultMAC(of: message), message: message)
+    try Self.check(opened, against: content, path: opened.file.path)
+  }
+
+  /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
+  private static func check(
+    _ opened: UnlockedVault, against known: KnownVaultFile.Content, path: String
+  ) throws(SecretError) {
+    let (header, record) = (opened.file.header, known.record)
+    guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
+    if record.masterCommitment == header.masterCommitment {
+      guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {
+        throw .unverifiable(path: path, "its record is not authentic")
+      }
+      guard record.policy == .versioned || opened.mayFollow(record.checkpoint) else {
+        throw .rolledBack(path: path, seen: record.checkpoint, found: opened.state.checkpoint)
+      }
+      return
+    }
+    // Only a program that knew the master key that was seen could seal its lineage under another one.
+    guard let lineage = opened.base.settings.lineage,
+      try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
+    else { throw .unexpectedKey(path: path) }
+    guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
+      throw .rolledBack(path: path, seen: record.checkpoint, found: opened.state.checkpoint)
+    }
+  }
+
+  // MARK: Remembering
+
+  /// Remembers a state that this process wrote and that is on the disk.
+  mutating func advance(to checkpoint: Checkpoint, _ keys: DerivedKeys) {
+    guard var record = seen?.record else { return }
+    record.checkpoint = checkpoint
+    record.masterCommitment = keys.masterCommitment(record.vault)
+    seen = (record, keys)
+    for place in places { place.raise(to: record, keys) }
+  }
+
+  /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a record cannot be
+  /// written.
+  mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
+    try locate(opened)
+    let record = Self.record(of: opened, policy ?? self.policy())
+    seen = (record, opened.keys)
+    for place in places { try place.replace(with: record, opened.keys) }
+  }
+
+  /// The policy in the records, or the strict one if there is none or it cannot be read.
+  func policy() -> KnownVaultRecord.Policy {
+    places.reduce(seen?.record.policy ?? .strict) { policy, place in
+      do throws(SecretError) { return max(policy, try place.load()?.record.policy ?? .strict) } catch {
+        return policy
+      }
+    }
+  }
+
+  private func remember(
+    _ record: KnownVaultRecord, instead known: KnownVaultRecord?, at place: KnownVaultFile,
+    _ opened: UnlockedVault
+  ) {
+    do throws(SecretError) {
+      // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on the
+      // disk may be remembered.
+      try opened.file.storage.synchronizeData()
+      try opened.file.synchronizeName()
+      if let known, known.policy == record.policy, known.checkpoint.sequence < record.checkpoint.sequence {
+        place.raise(to: record, opened.keys)
+      } else if known == nil || record.policy == .versioned {
+        try place.replace(with: record, opened.keys)
+      }
+    } catch {
+      // What was seen before is remembered, if anything was.
+    }
+  }
+
+  private static func record(
+    of opened: UnlockedVault, _ policy: KnownVaultRecord.Policy
+  ) -> KnownVaultRecord {
+    KnownVaultRecord(
+      policy: policy, vault: opened.file.header.vaultID,
+      masterCommitment: opened.file.header.masterCommitment, checkpoint: opened.state.checkpoint)
+  }
+
+  // MARK: Places
+
+  private mutating func locate(_ opened: UnlockedVault) throws(SecretError) {
+    guard let directory else { return }
+    let resolved = opened.file.location.resolvedPath
+    let paths = resolved == namedPath ? [namedPath] : [namedPath, resolved]
+    if places.map(\.path) == paths { return }
+    places = try paths.map { path throws(SecretError) in
+      try KnownVaultFile(
+        about: path, in: directory, user: environment.user, environment: environment)
+    }
+  }
+
+  /// The path from the root on, without empty and `.` components. Links are not resolved.
+  private static func absolute(_ path: String) -> String {
+    var full = path
+    if !path.hasPrefix("/"), let current = getcwd(nil, 0) {
+      defer { free(current) }
+      full = String(cString: current) + "/" + path
+    }
+    return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+  }
+}
+
+extension KnownVaultRecord.Policy: Comparable {
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension UnlockedVault {
+  /// Whether this state may have come after `earlier`, as far as the file shows: a fork that is older than the last
+  /// rewrite leaves no trace.
+  func mayFollow(_ earlier: Checkpoint) -> Bool {
+    guard state.sequence >= earlier.sequence else { return false }
+    guard let tag = tag(at: earlier.sequence) else { return true }
+    return tag == earlier.tailTag
+  }
+}
