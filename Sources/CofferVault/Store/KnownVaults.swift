@@ -51,6 +51,7 @@ struct KnownVaults {
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
   mutating func check(_ opened: UnlockedVault) throws(SecretError) {
+    if let seen, seen.keys === opened.keys, seen.record.checkpoint == opened.state.checkpoint { return }
     try checkSeen(opened)
     seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
   }

@@ -49,6 +49,7 @@ package final class UnlockedVault {
     guard slots.state.baseEnd == state.baseEnd, slots.state.rootTag == state.rootTag else {
       throw .tampered("the base changed under an open vault")
     }
+    wasOpenedLocked = false
     let before = state
     (state, nextSlot, isRecovered, slotNonces) = (slots.state, slots.next, slots.isRecovered, slots.nonces)
     guard state.sequence >= before.sequence, state.end >= before.end else {
