@@ -25,6 +25,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   private let broadcast = ChangeBroadcast()
   private let watcher: VaultWatcher
   private let options: VaultOptions
+  let environment: VaultEnvironment
 
   /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
   public convenience init(
@@ -39,13 +40,14 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ) {
     self.path = path
     self.options = options
+    self.environment = environment
     session = VaultSession(
       path: path, chain: CredentialChain(credentials, options: options, environment: environment))
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
   /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made.
-  private func withSession<R: ~Copyable>(
+  func withSession<R: ~Copyable>(
     _ body: (VaultSession) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changes: [SecretChange] = []
@@ -57,7 +59,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   }
 
   /// Runs `body` on the current state of the vault.
-  private func read<R: ~Copyable>(
+  func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withSession { session throws(SecretError) in try session.read(body) }
@@ -170,12 +172,24 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Accepts the vault's current state as the newest, after `.rolledBack`: a backup was restored on purpose.
+  /// Accepts the vault as it is now, whatever was seen of it before: after `.rolledBack`, `.unexpectedVault`,
+  /// `.unexpectedKey` or `.unverifiable`, if a person knows that the vault is the right one.
   ///
-  /// Returns the checkpoint of that state. Changes made after the backup are lost.
+  /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Throws `.io` or `.denied` if the
+  /// decision cannot be recorded.
   @discardableResult
-  public func acceptRollback() throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in try session.acceptRollback() }
+  public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
+    try withSession { session throws(SecretError) in try session.trust(policy?.recorded) }
+  }
+
+  /// The policy by which the vault is held to what was seen of it.
+  public func trustPolicy() throws(SecretError) -> TrustPolicy {
+    try withSession { session throws(SecretError) in TrustPolicy(try session.policy()) }
+  }
+
+  /// Whether one of the two commit slots is damaged or torn, so that the last change may be missing.
+  public func isRecovered() throws(SecretError) -> Bool {
+    try read { vault in vault.isRecovered }
   }
 
   /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,

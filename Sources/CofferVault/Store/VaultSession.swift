@@ -154,10 +154,17 @@ final class VaultSession {
   func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
+    try vaultTransaction { transaction, _ throws(SecretError) in try body(transaction) }
+  }
+
+  /// Runs `body` on a transaction and the vault that it changes, and commits its changes.
+  func vaultTransaction<R>(
+    _ body: (VaultTransaction, UnlockedVault) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
     try write { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
       defer { transaction.isOpen = false }
-      let result = try body(transaction)
+      let result = try body(transaction, vault)
       if !transaction.isEmpty { try commit(transaction, to: vault) }
       return result
     }
