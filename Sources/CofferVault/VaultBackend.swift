@@ -151,7 +151,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ///
   /// A program can keep the master key for a while and return it from a credential source as
   /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the master key can
-  /// read and change the vault until ``rekey(credentials:)`` or ``removeKeySlot(id:credentials:)`` changes it.
+  /// read and change the vault until ``rekey(credentials:)`` or ``removeKeySlots(ids:credentials:)`` changes it.
   public func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -187,9 +187,13 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     try withSession { session throws(SecretError) in TrustPolicy(try session.policy()) }
   }
 
-  /// Whether one of the two commit slots is damaged or torn, so that the last change may be missing.
-  public func isRecovered() throws(SecretError) -> Bool {
-    try read { vault in vault.isRecovered }
+  /// What a person should know of the vault's file although it can be used.
+  public func condition() throws(SecretError) -> VaultCondition {
+    try read { vault in
+      VaultCondition(
+        isRecovered: vault.isRecovered, isReadableByOthers: vault.file.isReadableByOthers,
+        isWritable: vault.file.isWritable)
+    }
   }
 
   /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
@@ -212,8 +216,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Adds a key slot for `credential`. Returns the new slot.
   ///
-  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.tooLarge` if the vault has 16 slots,
-  /// `.invalidKey` for a malformed credential and `.invalidMetadata` for a malformed label.
+  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential opens the vault
+  /// already, `.tooLarge` if the vault has 16 slots, `.invalidKey` for a malformed credential and `.invalidMetadata` for a malformed label.
   @discardableResult
   public func addKeySlot(
     _ credential: borrowing VaultCredential, label: String = ""
@@ -236,25 +240,26 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Removes the key slot `id`, changes the master key and encrypts everything again.
+  /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
-  /// A program that had the slot's credential may have kept the old master key. Each slot that stays needs its own
-  /// credential for the new one, from the vault's own sources or from `credentials`. Throws `.configuration` if there is
-  /// no such slot, `.locked` if a credential is missing, `.costLimitExceeded` if the cost of a slot that stays exceeds
-  /// the limits, and `.conflict` for the last slot. If it throws, nothing was changed.
-  public func removeKeySlot(
-    id: String, credentials: [any VaultCredentialSource] = []
+  /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs its own
+  /// credential for the new one, from the vault's own sources or from `credentials`. A slot that is removed needs none, so
+  /// that slots whose credentials are lost can be removed together. Throws `.configuration` if there is no such slot,
+  /// `.locked` if credentials are missing, `.costLimitExceeded` if the cost of a slot that stays exceeds the limits, and
+  /// `.conflict` if no slot would stay. If it throws, nothing was changed.
+  public func removeKeySlots(
+    ids: Set<String>, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: id, credentials: credentials)
+      try session.rekey(without: ids, credentials: credentials)
     }
   }
 
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own credential like in
-  /// ``removeKeySlot(id:credentials:)``.
+  /// ``removeKeySlots(ids:credentials:)``.
   public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: nil, credentials: credentials)
+      try session.rekey(without: [], credentials: credentials)
     }
   }
 }

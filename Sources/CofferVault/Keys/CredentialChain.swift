@@ -66,6 +66,21 @@ package struct CredentialChain: Sendable {
     return misses
   }
 
+  /// Returns the slot that `credential` opens, or `nil` if it opens none whose cost is within the limits.
+  func slot(
+    openedBy credential: borrowing VaultCredential, of file: VaultFile
+  ) throws(SecretError) -> KeySlot? {
+    for slot in file.header.slots {
+      do throws(SecretError) {
+        let key = try slot.scheme?.key(for: credential, options: options, environment: environment)
+        if try key?.unwrap(slot, vault: file.header.vaultID) != nil { return slot }
+      } catch {
+        guard error.code == .costLimitExceeded else { throw error }
+      }
+    }
+    return nil
+  }
+
   // MARK: Unlocking
 
   /// The number of slots with a cost that are tried to unlock a vault.

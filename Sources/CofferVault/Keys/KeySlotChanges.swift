@@ -17,8 +17,13 @@ extension VaultSession {
   func addKeySlot(
     _ credential: borrowing VaultCredential, label: String
   ) throws(SecretError) -> VaultKeySlot {
-    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let slot = try makeSlot(credential, for: keys, header, label: label)
+    let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
+    if let slot = try chain.slot(openedBy: credential, of: file) {
+      throw SecretError(
+        .alreadyExists, "The credential opens the key slot \(slot.id.hex) already.",
+        advice: "Nothing was changed.")
+    }
+    let slot = try makeSlot(credential, for: keys, file.header, label: label)
     try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       guard vault.file.header.slots.count < Layout.maximumKeySlots else {
@@ -45,37 +50,35 @@ extension VaultSession {
     return VaultKeySlot(slot)
   }
 
-  /// Changes the master key, and wraps the new one for every slot except that of `removedID`.
+  /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`.
   func rekey(
-    without removedID: String?, credentials: [any VaultCredentialSource]
+    without removedIDs: Set<String>, credentials: [any VaultCredentialSource]
   ) throws(SecretError) {
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
-    if let removedID { _ = try Self.slot(removedID, in: file.header.slots) }
-    let staying = file.header.slots.filter { $0.id.hex != removedID }
+    for id in removedIDs.sorted() { _ = try Self.slot(id, in: file.header.slots) }
+    let staying = file.header.slots.filter { !removedIDs.contains($0.id.hex) }
     guard !staying.isEmpty else {
       throw SecretError(
-        .conflict, "It is the vault's last key slot; without it no credential could open the vault.",
-        advice: "Add another first.")
+        .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")
     }
     let newKeys = DerivedKeys(randomness: environment.randomness)
     var rewrapped: [Bytes16: KeySlot] = [:]
-    let misses = try chain.appending(credentials).open(staying, of: file) {
-      slot, key, _ throws(SecretError) in
+    let misses = try chain.appending(credentials).open(staying, of: file) { slot, key, _ throws(SecretError) in
       rewrapped[slot.id] = try key.wrap(
         newKeys.master, vault: file.header.vaultID, slotHeader: slot.header,
         randomness: environment.randomness)
       return true
     }
-    var slots: [KeySlot] = []
-    for slot in staying {
-      guard let slot = rewrapped[slot.id] else {
-        if let refusal = misses.refusals.first(where: { $0.slot == slot.id }) { throw refusal.error }
-        throw SecretError(
-          .locked,
-          "Every key slot that stays must be given the new master key, and the credential of slot \(slot.id.hex) is missing.",
-          advice: "Give that credential as well, or remove that slot first.")
-      }
-      slots.append(slot)
+    let slots = staying.compactMap { rewrapped[$0.id] }
+    guard slots.count == staying.count else {
+      if let refusal = misses.refusals.first(where: { rewrapped[$0.slot] == nil }) { throw refusal.error }
+      let missing = staying.filter { rewrapped[$0.id] == nil }
+        .map { $0.label.isEmpty ? $0.id.hex : "\($0.id.hex) (\($0.label))" }
+      throw SecretError(
+        .locked,
+        "Every key slot that stays needs its credential to receive the new master key. Missing: "
+          + "\(missing.joined(separator: ", ")).",
+        advice: "Give the missing credentials, or remove those slots as well. A removed slot needs none.")
     }
     try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)

@@ -1,0 +1,10 @@
+/// What a person should know of a vault's file although it can be used.
+public struct VaultCondition: Hashable, Sendable {
+  /// Whether one of the two commit slots is damaged or torn. Then the last change may be missing.
+  public let isRecovered: Bool
+  /// Whether other users may read the file. Its content is encrypted; what can be read without a key is listed in
+  /// `VaultFormat`.
+  public let isReadableByOthers: Bool
+  /// Whether the vault can be changed: it belongs to this user and the system permits writing.
+  public let isWritable: Bool
+}
