@@ -10,18 +10,19 @@ import json
 import os
 import sys
 
-import coffer_vault
 import commit_check
-import vault_format as f
-import vault_reader as r
 import vector_cases_base
 import vector_cases_commits
 import vector_cases_contents
+import vector_cases_ends
 import vector_cases_frames
 import vector_cases_header
+import vector_cases_history
 import vector_cases_key_slots
+import vector_cases_records
 import vector_key_text
-from vector_suite import Suite, edited, short_value
+from vector_outcome import key_outcome, outcome_of
+from vector_suite import Suite, edited
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -29,28 +30,6 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 def read_file(path):
     with open(path, "rb") as stream:
         return stream.read()
-
-
-def outcome_of(file, entry):
-    """What the reader makes of an entry, in the shape of its `expect`."""
-    try:
-        if "key_text" in entry["credential"]:
-            credential = r.Key(f.parse_key_text(entry["credential"]["key_text"].encode()))
-        else:
-            credential = r.Passphrase(entry["credential"]["passphrase"].encode("utf-8"))
-        read = coffer_vault.contents(r.read_vault(file, credential, r.Limits(**entry.get("limits", {}))))
-    except f.Refused as refused:
-        return {"outcome": refused.outcome}, refused.reason
-    items = [item | short_value(item.pop("value")) for item in read.pop("items")]
-    del read["recovered"]
-    return read | {"items": items}, ""
-
-
-def key_outcome(entry):
-    try:
-        return {"outcome": f.OK, "key": f.parse_key_text(entry["text"].encode("utf-8")).hex()}
-    except f.Refused as refused:
-        return {"outcome": refused.outcome}
 
 
 def generated():
@@ -61,8 +40,11 @@ def generated():
         vector_cases_header,
         vector_cases_key_slots,
         vector_cases_commits,
+        vector_cases_ends,
         vector_cases_frames,
+        vector_cases_records,
         vector_cases_base,
+        vector_cases_history,
     ):
         cases.add(suite)
     files = suite.files()

@@ -3,12 +3,16 @@
 import struct
 
 import vault_format as f
+import vault_records as p
 from vector_bases import item
 from vector_suite import TAMPERED, constant, each, flip, following, number, patch, plus
 
 # Offsets in the root's index.
-SEQUENCE, ITEMS, BLOCKS, RESERVED, ENTRIES = 0, 8, 16, 20, 24
-FIRST_ID, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 28, 32  # in the entry of a block
+SEQUENCE, ITEMS, BLOCKS, RESERVED, FIELDS = 0, 8, 16, 20, 24
+ENTRIES = FIELDS + 2 + 4 + 4  # after the history limit
+FIRST_ID, FIRST_SEQUENCE, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 32, 36, 40  # in the entry of a block
+ENTRY = 56
+ITEM_SEQUENCE = 17  # in an item
 
 
 def add(suite):
@@ -96,23 +100,36 @@ def roots(suite):
         "reserved": ("the reserved field", number(RESERVED, "I", 1)),
         "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
         "something-follows": ("a byte follows", following(b"\0")),
-        "entry-follows": ("48 bytes follow", following(bytes(48))),
+        "entry-follows": ("56 bytes follow", following(bytes(ENTRY))),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "header-alone": ("no entries, and two blocks counted", lambda value: value[:24]),
+        "header-alone": ("no entries, and two blocks counted", lambda value: value[:ENTRIES]),
+        "without-fields": ("neither fields nor entries", lambda value: value[:FIELDS]),
         "entries-exchanged": (
             "the two entries in the other order",
-            lambda value: value[:24] + value[72:120] + value[24:72],
+            lambda value: value[:ENTRIES] + value[ENTRIES + ENTRY :] + value[ENTRIES : ENTRIES + ENTRY],
         ),
-        "entry-twice": ("one block twice", lambda value: value[:72] + value[24:72]),
+        "entry-twice": ("one block twice", lambda value: value[: ENTRIES + ENTRY] + value[ENTRIES : ENTRIES + ENTRY]),
     }
     for index in (0, 1):
-        at = ENTRIES + 48 * index
+        at = ENTRIES + ENTRY * index
         block = f"block-{index}"
         faults |= {
             f"{block}-first-id": (f"a first lookup id that is not block {index}'s", flip(at + FIRST_ID)),
             f"{block}-first-id-last-byte": (
                 f"a first lookup id that is not block {index}'s, in its last byte",
                 flip(at + 15),
+            ),
+            f"{block}-first-sequence-one-more": (
+                f"a first sequence that is not block {index}'s",
+                plus(at + FIRST_SEQUENCE, "Q", 1),
+            ),
+            f"{block}-first-sequence-zero": (
+                f"a first sequence of 0 for block {index}",
+                number(at + FIRST_SEQUENCE, "Q", 0),
+            ),
+            f"{block}-first-sequence-2-62": (
+                f"a first sequence of 2^62 for block {index}",
+                number(at + FIRST_SEQUENCE, "Q", 1 << 62),
             ),
             f"{block}-offset-one-more": (f"block {index} a byte later", plus(at + OFFSET, "Q", 1)),
             f"{block}-offset-one-less": (f"block {index} a byte earlier", plus(at + OFFSET, "Q", -1)),
@@ -155,7 +172,7 @@ def roots(suite):
         }
     faults["counts-moved"] = (
         "an item more in one block and one less in the other",
-        each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + 48 + COUNT, "I", -1)),
+        each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + ENTRY + COUNT, "I", -1)),
     )
     for name, (comment, fault) in faults.items():
         suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root index": fault})
@@ -189,7 +206,7 @@ def roots(suite):
         TAMPERED,
         {
             "root index": each(
-                number(BLOCKS, "I", 1), following(bytes(16) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
+                number(BLOCKS, "I", 1), following(bytes(24) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
             )
         },
     )
@@ -236,9 +253,9 @@ def blocks(suite):
 
     made = suite.made["created"]
     offset = suite.place("created", "root")
-    associated = f.block_associated(made.file_id, offset, 0)
+    associated = p.block_associated(made.file_id, offset, 0)
     empty = f.seal(made.sealer.keys[f.BASE], bytes(24), associated, b"")
-    entry = f.BLOCK_ENTRY.pack(bytes(16), offset, len(empty), 0, f.tag(empty))
+    entry = p.BlockEntry(bytes(16), 0, offset, len(empty), 0, f.tag(empty)).encode()
     suite.resealed(
         "block-without-items",
         "a sealed block that holds nothing, and an entry that says so",
@@ -248,7 +265,7 @@ def blocks(suite):
     )
     large = suite.made["largest-block"]
     key, described = large.sealer.keys[f.LOOKUP_IDS], large.description["base"]["items"]
-    last = max(range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"]))
+    last = max(range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"]))
     suite.resealed(
         "block-above-1-mib",
         "a block two bytes longer than 1 MiB: its last item has an empty label",
@@ -273,9 +290,11 @@ def items(suite):
         "length-16-mib": ("the longest seal there may be, and no such value", number(-4, "I", 16_777_288)),
         "length-above-16-mib": ("a seal longer than may be", number(-4, "I", 16_777_289)),
         "length-most": ("the highest length", number(-4, "I", 0xFFFFFFFF)),
-        "sequence": ("a sequence under which the value was not sealed", flip(16)),
-        "sequence-above-root": ("a sequence above the root's", number(16, "Q", 11)),
-        "value-tag": ("a value's tag that is not the value's", flip(24)),
+        "sequence": ("a sequence under which the value was not sealed", flip(ITEM_SEQUENCE)),
+        "sequence-above-root": ("a sequence above the root's", number(ITEM_SEQUENCE, "Q", 11)),
+        "without-place": ("a value without its place", lambda value: value[:-12]),
+        "length-73": ("a seal of 73 bytes", number(-4, "I", 73)),
+        "length-104": ("a value 32 bytes longer, into its block", number(-4, "I", 104)),
     }
     for name, (comment, fault) in places.items():
         suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
@@ -352,7 +371,7 @@ def base_index(suite, place):
     described = made.description["base"]["items"]
     key = made.sealer.keys[f.LOOKUP_IDS]
     order = sorted(
-        range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"])
+        range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"])
     )
     return order[place]
 
@@ -362,12 +381,19 @@ def exchanged(suite, other):
     made = suite.made["small"]
     start, length = made.parts[f"block 0 value {other}"]
     tag = made.file[start + length - 16 : start + length]
-    return each(patch(24, tag), lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length))
+    place = p.VALUE_PLACE.pack(start, length)
+    return lambda value: patch(tag_in(value), tag)(value[:-12] + place)
+
+
+def tag_in(item):
+    """Where the tag is in an item."""
+    service = 33 + 2 + int.from_bytes(item[33:35], "little")
+    return service + 2 + int.from_bytes(item[service : service + 2], "little")
 
 
 def placed(suite, other):
     start, length = suite.made["small"].parts[f"block 0 value {other}"]
-    return lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length)
+    return lambda value: value[:-12] + p.VALUE_PLACE.pack(start, length)
 
 
 def swapped(made):
