@@ -21,6 +21,7 @@ import vector_cases_history
 import vector_cases_key_slots
 import vector_cases_records
 import vector_key_text
+import vector_known_vaults
 from vector_outcome import key_outcome, outcome_of
 from vector_suite import Suite, edited
 
@@ -45,11 +46,13 @@ def generated():
         vector_cases_records,
         vector_cases_base,
         vector_cases_history,
+        vector_known_vaults,
     ):
         cases.add(suite)
     files = suite.files()
     files["vectors.json"] = suite.json().encode()
     files["key_text.json"] = vector_key_text.text().encode()
+    files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     return files, suite
 
 
@@ -72,6 +75,7 @@ def main(arguments):
         return 2
     files, suite = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
+    wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
     if arguments:
         wrong += commit_check.failures()
     present = {name for name in os.listdir(FOLDER) if name.endswith((".vault", ".json"))}

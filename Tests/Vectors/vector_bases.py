@@ -5,6 +5,8 @@ import struct
 
 from nacl import bindings
 
+import vault_format as f
+
 # The identity of a recipient slot, which no reader of this version opens.
 IDENTITY = hashlib.blake2b(b"the identity of the vectors", digest_size=32).digest()
 RECIPIENT = bindings.crypto_scalarmult_base(IDENTITY)
@@ -273,6 +275,17 @@ def versions():
     return vault("versions", items, tail, base={"items_per_block": 3}, history={"versions": 4, "days": 30})
 
 
+def known(name, number, **more):
+    """A vault of a few changes, and the same under its next master key."""
+    identity = {"master_key": KNOWN_MASTERS[number].hex(), "vault_id": noise(16, "known vault").hex()}
+    return vault(name, [item("one", "10")], **identity, **more)
+
+
+KNOWN_MASTERS = [noise(32, "the first master key"), noise(32, "the second master key")]
+FIRST_KEY = f.subkey(KNOWN_MASTERS[0], f.KNOWN_VAULTS).hex()
+KNOWN_TAIL = [[put("one", str(n))] for n in range(11, 15)]
+
+
 def largest_metadata():
     """A frame with metadata that is padded to 65,536 bytes, an unknown field in it."""
     one = put("a", "1", service="s", fields=[[0x1000, "00" * 65_462]])
@@ -301,5 +314,7 @@ BASES = {
     "tail-only": (tail_only(), CI),
     "emptied": (emptied(), CI),
     "versions": (versions(), CI),
+    "known": (known("known", 0, tail=KNOWN_TAIL, base={"sequence": 10}), CI),
+    "rekeyed": (known("rekeyed", 1, base={"sequence": 15}, lineage=[FIRST_KEY]), CI),
     "largest-metadata": (largest_metadata(), CI),
 }
