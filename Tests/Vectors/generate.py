@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the test vectors, byte for byte the same each time.
 
-generate.py             writes them, having verified that the Python reader gives what each expects
-generate.py --check     writes nothing, and verifies that the files are current, too, and that commits work
-generate.py --verbose   the same, and prints what the reader says to each
+generate.py             verifies that the Python reader finds what each expects, and writes them; so too the worked
+                        example of VaultFormat.md
+generate.py --check     writes nothing; verifies also that the files and the example are current and that changes work
+generate.py --verbose   the same, and prints what the reader makes of each
 """
 
 import json
@@ -20,6 +21,7 @@ import vector_cases_header
 import vector_cases_history
 import vector_cases_key_slots
 import vector_cases_records
+import vector_example
 import vector_key_text
 import vector_known_vaults
 from vector_outcome import key_outcome, outcome_of
@@ -76,8 +78,12 @@ def main(arguments):
     files, suite = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
     wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
+    example = vector_example.text(suite)
     if arguments:
         wrong += commit_check.failures()
+        wrong += vector_example.failures(example)
+    else:
+        vector_example.write(example)
     present = {name for name in os.listdir(FOLDER) if name.endswith((".vault", ".json"))}
     for name in sorted(present | set(files)):
         path = os.path.join(FOLDER, name)

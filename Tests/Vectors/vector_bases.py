@@ -286,6 +286,23 @@ FIRST_KEY = f.subkey(KNOWN_MASTERS[0], f.KNOWN_VAULTS).hex()
 KNOWN_TAIL = [[put("one", str(n))] for n in range(11, 15)]
 
 
+EXAMPLE_KEY = bytes(range(32))
+
+
+def example():
+    """The vault of the worked example: the default history, and one frame."""
+    one = put("token", "hunter2", service="example", label="A token")
+    identity = {"master_key": bytes(range(32, 64)), "vault_id": bytes(range(64, 80)), "file_id": bytes(range(80, 96))}
+    return vault(
+        "example",
+        tail=[[one]],
+        slots=[key_slot("laptop", EXAMPLE_KEY)],
+        base={"sequence": 1},
+        history=HISTORY,
+        **{name: value.hex() for name, value in identity.items()},
+    )
+
+
 def largest_metadata():
     """A frame with metadata that is padded to 65,536 bytes, an unknown field in it."""
     one = put("a", "1", service="s", fields=[[0x1000, "00" * 65_462]])
@@ -314,6 +331,7 @@ BASES = {
     "tail-only": (tail_only(), CI),
     "emptied": (emptied(), CI),
     "versions": (versions(), CI),
+    "example": (example(), {"key_text": EXAMPLE_KEY}),
     "known": (known("known", 0, tail=KNOWN_TAIL, base={"sequence": 10}), CI),
     "rekeyed": (known("rekeyed", 1, base={"sequence": 15}, lineage=[FIRST_KEY]), CI),
     "largest-metadata": (largest_metadata(), CI),

@@ -63,9 +63,8 @@ def damaged(suite):
         ("tail-only", 1, 2),
         ("created", 0, 0),
         ("created", 1, 0),
-        ("metadata", 0, None),
-        ("metadata", 1, None),
-        ("many", 1, None),
+        ("versions", 0, None),
+        ("versions", 1, None),
         ("emptied", 0, None),
     ):
         suite.overwritten(

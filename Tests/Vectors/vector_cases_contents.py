@@ -39,6 +39,7 @@ def add(suite):
         "tail-only": "an empty base; put, replaced, removed and put again in one transaction; commit slot 0 is newer",
         "emptied": "everything was removed",
         "versions": "earlier versions and removals, in blocks of three items and in the tail",
+        "example": "the worked example of VaultFormat.md",
         "known": "a root of 10 and changes 11 to 14, for the records of places",
         "rekeyed": "the same vault under its next master key, which names the former one",
         "largest-metadata": "metadata padded to 65,536 bytes, an unknown field in it",
