@@ -21,6 +21,7 @@ import vector_cases_header
 import vector_cases_history
 import vector_cases_key_slots
 import vector_cases_records
+import vector_cases_root
 import vector_example
 import vector_key_text
 import vector_known_vaults
@@ -47,6 +48,7 @@ def generated():
         vector_cases_frames,
         vector_cases_records,
         vector_cases_base,
+        vector_cases_root,
         vector_cases_history,
         vector_known_vaults,
     ):

@@ -207,7 +207,9 @@ def read_record(path, place):
     try:
         status = os.fstat(descriptor)
         private = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_mode & 0o077 == 0
-        require(private and status.st_uid == os.geteuid(), "the record is not a private file of this user", UNVERIFIABLE)
+        require(
+            private and status.st_uid == os.geteuid(), "the record is not a private file of this user", UNVERIFIABLE
+        )
         data = c.read_whole(descriptor)
     finally:
         os.close(descriptor)

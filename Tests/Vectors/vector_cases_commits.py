@@ -81,7 +81,12 @@ def damaged(suite):
     start, end = suite.place("uncopied", "commit slot 0"), suite.end("uncopied", "commit slot 1")
     first, second = made.file[start : start + f.PAGE], made.file[start + f.PAGE : end]
     suite.damage(
-        "both-slots-damaged", "neither slot opens", "uncopied", TAMPERED, (start, 1, b"\x5a"), (start + f.PAGE, 1, b"\x5a")
+        "both-slots-damaged",
+        "neither slot opens",
+        "uncopied",
+        TAMPERED,
+        (start, 1, b"\x5a"),
+        (start + f.PAGE, 1, b"\x5a"),
     )
     suite.damage(
         "both-slots-damaged-created",
@@ -180,7 +185,8 @@ def states(suite):
         "root-offset-wraps": (
             "a root offset that wraps around to the base end",
             each(
-                number(ROOT_OFFSET, "Q", (1 << 64) - 1000), number(ROOT_LENGTH, "I", suite.end("uncopied", "root") + 1000)
+                number(ROOT_OFFSET, "Q", (1 << 64) - 1000),
+                number(ROOT_LENGTH, "I", suite.end("uncopied", "root") + 1000),
             ),
         ),
         "root-length-zero": (

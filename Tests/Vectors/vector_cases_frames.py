@@ -5,7 +5,7 @@ import struct
 import vault_format as f
 import vault_records as p
 from vector_bases import put, remove
-from vector_suite import TAMPERED, constant, each, flip, following, number, plus
+from vector_suite import TAMPERED, constant, flip, following, number, plus
 
 # Offsets in a frame's metadata.
 VALUE_LENGTH, KIND, IDENTIFIER, SEQUENCE, TIME, SERVICE = 0, 4, 5, 21, 29, 37
@@ -78,7 +78,9 @@ def damaged(suite):
     )
     suite.overwritten("frame-zeros", "a frame of zeros", "small", TAMPERED, "frame 3", 0, bytes(len(frame(suite, 3))))
     plain = struct.pack("<I", m_of(suite, 3))
-    suite.overwritten("frame-m-not-masked", "the last frame's m without its mask", "small", TAMPERED, "frame 3", 0, plain)
+    suite.overwritten(
+        "frame-m-not-masked", "the last frame's m without its mask", "small", TAMPERED, "frame 3", 0, plain
+    )
 
 
 def lengths(suite):

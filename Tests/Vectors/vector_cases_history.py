@@ -64,7 +64,12 @@ def aged_versions(suite):
         return lambda d: d.update(tail=tail, history={"versions": 10, "days": 1})
 
     for name, comment, stored, now in (
-        ("clock-back", "an older version superseded later than a newer one: the newer ends the list", (0, 9, 1, 9, 9), 3),
+        (
+            "clock-back",
+            "an older version superseded later than a newer one: the newer ends the list",
+            (0, 9, 1, 9, 9),
+            3,
+        ),
         ("clock-ahead", "versions superseded after the time of reading", (5, 6, 7), 1),
     ):
         change = times(*[NOW + DAY * day for day in stored])

@@ -150,7 +150,10 @@ def known_fields(suite):
         "attribute-value-nul": ("a NUL in an attribute's value", attributes(b"n", b"\0")),
         "attribute-value-not-utf8": ("an attribute's value that is not UTF-8", attributes(b"n", b"\xff")),
         "expiry-before-label": ("the expiry before the label", [field(p.EXPIRY, expiry), field(p.LABEL)]),
-        "attributes-before-expiry": ("attributes before the expiry", [*attributes(b"n", b"v"), field(p.EXPIRY, expiry)]),
+        "attributes-before-expiry": (
+            "attributes before the expiry",
+            [*attributes(b"n", b"v"), field(p.EXPIRY, expiry)],
+        ),
         "label-twice": ("two labels", [field(p.LABEL, b"a"), field(p.LABEL, b"a")]),
     }
     for name, (comment, fields) in faults.items():
@@ -185,7 +188,9 @@ def held(suite, name, comment, outcome, holder, fields):
         ),
         "root": ("root index", None, lambda value: value[:24] + fields + value[26:]),
     }[holder]
-    where = holder.replace("-", " ").replace("put in base", "put in the base").replace("move in base", "move in the base")
+    where = (
+        holder.replace("-", " ").replace("put in base", "put in the base").replace("move in base", "move in the base")
+    )
     suite.resealed(name, f"{comment}: {where}", "created", outcome, {part: fault}, change=change)
 
 

@@ -72,7 +72,9 @@ def frame(made, vault):
     yield from lines("  sealed", entry.sealed_value)
     yield from lines(f"frame at {one.offset}:", b"")
     yield from lines("  metadata, padded", padded)
-    yield from lines("  associated data", p.metadata_associated(header.file_id, one.offset, length, vault.state.root_tag))
+    yield from lines(
+        "  associated data", p.metadata_associated(header.file_id, one.offset, length, vault.state.root_tag)
+    )
     yield from lines("  m, mask", length + f.blake2b(128, data[4:28], key)[:4])
     yield from lines("  whole frame", data)
     yield "checkpoint".ljust(LABEL) + vault.checkpoint

@@ -70,7 +70,9 @@ class Judgements:
         self.suite, self.records, self.entries = suite, {}, []
         self.vectors = {entry["name"]: entry for entry in suite.entries}
         made = {name: suite.made[name] for name in ("known", "rekeyed")}
-        self.vaults = {name: r.read_with_master(one.file, f.parse_header(one.file), one.master) for name, one in made.items()}
+        self.vaults = {
+            name: r.read_with_master(one.file, f.parse_header(one.file), one.master) for name, one in made.items()
+        }
 
     def slot(self, vault="known", sequence=None, policy=k.STRICT, path=PATH, **changed):
         """A slot for a state of a vault; above its last change with a tag of 7s."""
@@ -85,7 +87,9 @@ class Judgements:
     def record(self, name, first, second=None, path=PATH):
         self.records[name] = first + (second or first) + struct.pack("<H", len(path.encode())) + path.encode()
 
-    def add(self, name, comment, record, vector, judgement, written=None, sync=False, fault=None, path=PATH, half=False):
+    def add(
+        self, name, comment, record, vector, judgement, written=None, sync=False, fault=None, path=PATH, half=False
+    ):
         entry = {"name": name, "comment": comment, "record": record, "path": path, "vector": vector}
         data = self.records[record] if record else None
         if fault:
@@ -217,7 +221,14 @@ def states(j):
     j.add("below-root", "change 14 was seen, the root is 15", "strict-14", "ok-known-rewritten-15", ok, "B")
     j.add("below-root-9", "change 9 was seen, the root is 10", "strict-9", "ok-known", ok, "B")
     j.add("another-tag", "change 14 was seen with another tag", "another-tag-14", "ok-known", back)
-    j.add("another-tag-rewritten", "a fork below the root is not noticed", "another-tag-14", "ok-known-rewritten-15", ok, "B")
+    j.add(
+        "another-tag-rewritten",
+        "a fork below the root is not noticed",
+        "another-tag-14",
+        "ok-known-rewritten-15",
+        ok,
+        "B",
+    )
     j.add("seen-last-sequence", "the highest sequence was seen", "last-sequence", "ok-known", back)
 
 
@@ -234,7 +245,13 @@ def keys(j):
     j.add("rekeyed-seen-9", "the same; an early change was seen", "strict-9", "ok-rekeyed", ok, "B")
     j.add("rekeyed-seen-15", "the root is as high as what was seen", "strict-15", "ok-rekeyed", key)
     j.add("rekeyed-14", "the root is as high as what was seen: 14", "strict-14", "ok-known-rekeyed-14", key)
-    j.add("rekeyed-13-later", "the root is below what was seen, the tail above", "strict-14", "ok-known-rekeyed-13-later", key)
+    j.add(
+        "rekeyed-13-later",
+        "the root is below what was seen, the tail above",
+        "strict-14",
+        "ok-known-rekeyed-13-later",
+        key,
+    )
     j.add("rekeyed-twice", "the key seen is the second of the lineage", "strict-14", "ok-known-rekeyed-twice", ok, "B")
     j.add("rekeyed-64", "the key seen is the last of 64", "strict-14", "ok-known-rekeyed-64", ok, "B")
     j.add("rekeyed-65", "the key seen is no longer in the lineage", "strict-14", "ok-known-rekeyed-65", key)
@@ -243,7 +260,14 @@ def keys(j):
     j.add("older-key", "a master key from before the one seen", "rekeyed-15", "ok-known", key)
     j.add("older-key-high", "the same, with a higher sequence", "rekeyed-15", "ok-known-high", key)
     j.add("rekeyed-same", "the new master key, seen before", "rekeyed-15", "ok-rekeyed", ok)
-    j.add("rekeyed-seen-later", "the new master key, seen before, and later changes", "rekeyed-15", "ok-known-rekeyed-later", ok, "B")
+    j.add(
+        "rekeyed-seen-later",
+        "the new master key, seen before, and later changes",
+        "rekeyed-15",
+        "ok-known-rekeyed-later",
+        ok,
+        "B",
+    )
     j.add(
         "older-key-in-other-slot",
         "a master key that only the older slot of the record names",
@@ -268,7 +292,15 @@ def keys(j):
         j.add(f"forged-{name}", comment, "strict-14", "ok-known", judgement, fault=resigned(fault))
     moved = each(lambda data: data[:PATH_AT], lambda data: data + struct.pack("<H", 2) + b"/y")
     j.add("another-place", "the record of /x at /y", "root-path", "ok-known", f.UNVERIFIABLE_RECORD, path="/y")
-    j.add("moved", "the same, with the path changed", "root-path", "ok-known", f.UNVERIFIABLE_RECORD, fault=moved, path="/y")
+    j.add(
+        "moved",
+        "the same, with the path changed",
+        "root-path",
+        "ok-known",
+        f.UNVERIFIABLE_RECORD,
+        fault=moved,
+        path="/y",
+    )
     j.add("short-path", "a path of two bytes", "root-path", "ok-known", ok, path="/x")
 
 
@@ -351,7 +383,17 @@ def damages(j):
             j.add(name_of, comment, "strict-14", "ok-known", k.ACCEPTED, slot, True, flip(at + offset), half=True)
     old, back = "strict-10-14", f.ROLLED_BACK
     torn = flip(SLOT_B + HASH)
-    j.add("half-newer", "the newer slot is torn: the older one holds", old, "ok-known", k.ACCEPTED, "B", True, torn, half=True)
+    j.add(
+        "half-newer",
+        "the newer slot is torn: the older one holds",
+        old,
+        "ok-known",
+        k.ACCEPTED,
+        "B",
+        True,
+        torn,
+        half=True,
+    )
     j.add("half-older", "the older slot is torn", old, "ok-known", k.ACCEPTED, "A", True, flip(HASH), half=True)
     j.add("half-older-and-back", "the older slot is torn", old, "ok-known-earlier", back, fault=flip(HASH))
     accepted = "the newer slot is torn: the vault is not older than the older slot"
@@ -364,7 +406,22 @@ def raises(j):
     j.add("raise-b-in-place", "slot B was written last", "strict-10-14", "ok-known-later", ok, "B")
     j.add("raise-a-in-place", "slot A was written last", "strict-14-10", "ok-known-later", ok, "A")
     j.add("raise-63-ahead", "slot B is 63 ahead: it is written again", "strict-10-73", "ok-known-high", ok, "B")
-    j.add("raise-64-ahead", "slot B is 64 ahead: it is synchronised, and A is written", "strict-10-74", "ok-known-high", ok, "A", True)
+    j.add(
+        "raise-64-ahead",
+        "slot B is 64 ahead: it is synchronised, and A is written",
+        "strict-10-74",
+        "ok-known-high",
+        ok,
+        "A",
+        True,
+    )
     j.add("raise-a-64-ahead", "slot A is 64 ahead", "strict-74-10", "ok-known-high", ok, "B", True)
     j.add("raise-not-down", "nothing is written for what was seen", "strict-10-14", "ok-known", ok)
-    j.add("raise-rekeyed", "the slot written last names another key", "known-10-rekeyed-15", "ok-known-rekeyed-later", ok, "B")
+    j.add(
+        "raise-rekeyed",
+        "the slot written last names another key",
+        "known-10-rekeyed-15",
+        "ok-known-rekeyed-later",
+        ok,
+        "B",
+    )
