@@ -103,7 +103,7 @@ struct SealedVault {
   /// keeps.
   func check() {
     let disk = SimulatedDisk()
-    do { _ = try disk.locate("vault").directory.create("vault") } catch { fatalError("\(error)") }
+    do { _ = try disk.locate("vault", followingLink: true).directory.create("vault") } catch { fatalError("\(error)") }
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(
       fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,

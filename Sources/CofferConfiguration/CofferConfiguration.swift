@@ -180,7 +180,7 @@ public struct CofferConfiguration: Sendable {
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
     var options = options
-    if options.watermarkDirectory == nil { options.watermarkDirectory = stateDirectory() }
+    if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = stateDirectory() }
     return VaultBackend(path: path ?? vaultPath, credentials: credentials, options: options)
   }
 

@@ -46,7 +46,7 @@ import Testing
     let vault = try vault(.key)
     let slot = try vault.open().addKeySlot(Self.first.credential)
     let before = try vault.bytes
-    try vault.open().removeKeySlot(id: slot.id)
+    try vault.open().removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, .key))
     #expect(try !opens(vault, Self.first))
     #expect(try vault.open().verify().secretCount == 1)
@@ -63,10 +63,10 @@ import Testing
     let first = try vault.open().addKeySlot(Self.first.credential)
     _ = try vault.open().addKeySlot(Self.second.credential)
     let before = try vault.bytes
-    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: first.id) }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id]) }
     #expect(error?.code == .locked)
     #expect(try vault.bytes == before)
-    try vault.open().removeKeySlot(id: first.id, credentials: [Self.second])
+    try vault.open().removeKeySlots(ids: [first.id], credentials: [Self.second])
     #expect(try opens(vault, .key) && opens(vault, Self.second))
     #expect(try !opens(vault, Self.first))
   }
@@ -74,7 +74,7 @@ import Testing
   @Test func theLastSlotStays() throws {
     let vault = try vault(.key)
     let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
-    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: slot.id) }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [slot.id]) }
     #expect(error?.code == .conflict)
     #expect(try opens(vault, .key))
   }

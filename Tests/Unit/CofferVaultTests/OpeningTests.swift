@@ -194,8 +194,8 @@ import Testing
 
 /// The real disk, as on a read-only mount.
 private struct ReadOnlyFileSystem: FileSystem {
-  func locate(_ path: String) throws(FileSystemError) -> Location {
-    let location = try LinuxFileSystem().locate(path)
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
     return Location(
       directory: ReadOnlyDirectory(directory: location.directory), name: location.name, path: location.path)
   }

@@ -18,7 +18,7 @@ import Testing
   /// A backend as a new process would have it.
   private func fresh(withWatermark: Bool = true) -> VaultBackend {
     var options = VaultOptions.cheap
-    if withWatermark { options.watermarkDirectory = states.path }
+    if withWatermark { options.knownVaultsDirectory = states.path }
     return vault.open(options: options)
   }
 
@@ -85,7 +85,7 @@ import Testing
     let old = try vault.bytes
     try fresh().set("a", [2])
     try restore(old)
-    let accepted = try fresh().acceptRollback()
+    let accepted = try fresh().trust()
     #expect(try fresh().verify().checkpoint == accepted)
     #expect(try fresh().get("a") == [1])
     try fresh().set("a", [3])
@@ -94,7 +94,7 @@ import Testing
 
   @Test func aWatermarkThatCannotBeKeptIsNoHindrance() throws {
     var options = VaultOptions.cheap
-    options.watermarkDirectory = states.file("not there")
+    options.knownVaultsDirectory = states.file("not there")
     try vault.open(options: options).set("a", [1])
     #expect(try vault.open(options: options).get("a") == [1])
     // And one that is no watermark is none.
@@ -124,7 +124,7 @@ import Testing
     #expect(chmod(copy, 0o600) == 0)
     try fresh().set("a", [2])
     var options = VaultOptions.cheap
-    options.watermarkDirectory = states.path
+    options.knownVaultsDirectory = states.path
     let backup = VaultBackend(path: copy, credentials: [FixedCredential.key], options: options)
     #expect(try backup.get("a") == [1])
     #expect(try fresh().get("a") == [2])

@@ -102,7 +102,7 @@ struct CrashChange {
         guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
           throw SecretError(.io, "The slot is not there.")
         }
-        try vault.removeKeySlot(id: doomed.id)
+        try vault.removeKeySlots(ids: [doomed.id])
       })
   }
 

@@ -70,7 +70,7 @@ struct CrashHistory {
   private func open() -> VaultBackend {
     var options = Self.options
     // Half of the histories have a watermark, which must never call a vault old that has only lost power.
-    if seed % 2 == 0 { options.watermarkDirectory = "state" }
+    if seed % 2 == 0 { options.knownVaultsDirectory = "state" }
     return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
   }
 

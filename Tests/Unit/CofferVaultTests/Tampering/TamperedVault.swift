@@ -136,7 +136,7 @@ struct TamperedVault: Sendable {
 
   private static func disk(_ bytes: [UInt8]) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
-    _ = try disk.locate("vault").directory.create("vault")
+    _ = try disk.locate("vault", followingLink: true).directory.create("vault")
     disk.overwrite("vault", with: bytes)
     return disk
   }
@@ -221,7 +221,7 @@ struct VaultAnatomy {
 
   init(_ bytes: [UInt8]) throws {
     let disk = SimulatedDisk()
-    _ = try disk.locate("vault").directory.create("vault")
+    _ = try disk.locate("vault", followingLink: true).directory.create("vault")
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     let vault = try VaultFile(path: "vault", environment: environment)
