@@ -84,6 +84,12 @@ class Judgements:
         slot = replace(slot, **changed)
         return replace(slot, mac=k.slot_mac(f.subkey(opened.master, f.KNOWN_VAULTS), path.encode(), slot)).encode()
 
+    def authenticated(self, slot):
+        """The first 496 bytes of a slot with a MAC that is right for them."""
+        message = b"coffer-known-vault" + struct.pack("<I", len(PATH)) + PATH.encode() + slot[8:MAC]
+        mac = f.blake2b(256, message, f.subkey(self.vaults["known"].master, f.KNOWN_VAULTS))
+        return slot[:MAC] + mac + slot[ZEROS:]
+
     def record(self, name, first, second=None, path=PATH):
         self.records[name] = first + (second or first) + struct.pack("<H", len(path.encode())) + path.encode()
 
@@ -187,6 +193,8 @@ def records(j):
     j.record("known-10-rekeyed-15", j.slot(sequence=10), j.slot("rekeyed"))
     j.record("versioned-10-14", j.slot(sequence=10, **versioned), j.slot(**versioned))
     j.record("another-tag-14", j.slot(tail_tag=bytes(16)))
+    j.record("equal-a-right", j.slot(), j.slot(tail_tag=bytes(16)))
+    j.record("equal-b-right", j.slot(tail_tag=bytes(16)), j.slot())
     j.record("root-path", j.slot(path="/x"), path="/x")
     j.record("last-sequence", j.slot(sequence=(1 << 62) - 1))
 
@@ -362,8 +370,8 @@ def damages(j):
         "zeros-last": flip(HASH - 1),
     }
     for name, fault in forms.items():
-        comment = f"{name} in both slots, their hashes made for it"
-        j.add(f"form-{name}", comment, "strict-14", "ok-known", bad, fault=resigned(fault))
+        comment = f"{name} in both slots, their MACs and hashes made for it"
+        j.add(f"form-{name}", comment, "strict-14", "ok-known", bad, fault=resigned(each(fault, j.authenticated)))
     wholes = {
         "empty": ("no bytes", lambda data: b""),
         "one-slot": ("one slot alone", lambda data: data[:SLOT_B]),
