@@ -424,6 +424,8 @@ def raises(j):
         True,
     )
     j.add("raise-a-64-ahead", "slot A is 64 ahead", "strict-74-10", "ok-known-high", ok, "B", True)
+    j.add("equal-a-right", "slots of one sequence: A is current, and right", "equal-a-right", "ok-known", ok)
+    j.add("equal-b-right", "slots of one sequence: A is current, B right", "equal-b-right", "ok-known", f.ROLLED_BACK)
     j.add("raise-not-down", "nothing is written for what was seen", "strict-10-14", "ok-known", ok)
     j.add(
         "raise-rekeyed",
