@@ -35,7 +35,7 @@ extension VaultBackend {
     let slot = try KeySlot.make(
       credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     var writer = try VaultFileWriter(
-      at: location, temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
+      at: location, temporaryName: location.temporaryName(environment.randomness),
       header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
       settings: BaseIndex.Settings(history: history), randomness: environment.randomness)
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {

@@ -84,25 +84,22 @@ package struct BaseIndex: Sendable {
 
   private static func settings(_ reader: inout ByteReader) throws(SecretError) -> Settings {
     var settings = Settings(history: .none)
-    try reader.taggedFields { type, field throws(SecretError) in
-      switch type {
-      case FieldType.history:
+    let known = FieldType.history...FieldType.lineage
+    settings.others = try reader.taggedFields(known) { type, field throws(SecretError) in
+      if type == FieldType.history {
         let (versions, days) = (Int(try field.u16()), Int(try field.u16()))
         guard let history = HistoryLimit(versions: versions, days: days) else {
           throw field.failure("has a history limit out of bounds")
         }
         settings.history = history
-      case FieldType.lineage:
-        settings.lineage = field.bytes[try field.rest()].map { $0 }
-        let keys = (settings.lineage?.count ?? 0) - Layout.sealOverhead
+      } else {
+        let lineage = Array(field.bytes[try field.rest()])
+        let keys = lineage.count - Layout.sealOverhead
         guard keys > 0, keys % 32 == 0, keys / 32 <= Layout.maximumLineage else {
           throw field.failure("has a lineage of a wrong length")
         }
-      case ..<TaggedField.firstCritical:
-        settings.others.append(TaggedField(type, Array(field.bytes[try field.rest()])))
-      default: return false
+        settings.lineage = lineage
       }
-      return true
     }
     return settings
   }

@@ -21,10 +21,10 @@ package struct FrameMetadata: Sendable {
     encode(UInt32(valueLength), record.bytes)
   }
 
-  /// Reads the length of the padded metadata at `start` of `bytes`, which begins a frame. Throws `.tampered`.
-  package static func length(in bytes: [UInt8], at start: Int) throws(SecretError) -> Int {
-    var reader = ByteReader(bytes, from: start, part: "a frame")
-    let length = Int(try reader.u32())
+  /// Reads the length of the padded metadata from the first field of a frame. Throws `.tampered`.
+  package static func length(in field: [UInt8], mask: UInt32) throws(SecretError) -> Int {
+    var reader = ByteReader(field, part: "a frame")
+    let length = Int(try reader.u32() ^ mask)
     guard length > 0, length % Layout.paddingUnit == 0, length <= Layout.maximumMetadataLength else {
       throw reader.failure("has a forbidden length")
     }

@@ -48,15 +48,13 @@ package struct Record: Sendable {
     created = kind == .put ? try reader.i64() : 0
     var (label, expires): (Range<Int>?, Int64?)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
-    try reader.taggedFields { type, field throws(SecretError) in
-      guard kind == .put else { return false }
+    let known = kind == .put ? FieldType.label...FieldType.attributes : nil
+    try reader.taggedFields(known) { type, field throws(SecretError) in
       switch type {
       case FieldType.label: label = try Self.label(&field)
       case FieldType.expiry: expires = try field.i64()
-      case FieldType.attributes: attributes = try Self.attributes(&field)
-      default: return false
+      default: attributes = try Self.attributes(&field)
       }
-      return true
     }
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start

@@ -10,6 +10,7 @@ package enum Subkey: UInt64, CaseIterable, Sendable {
   case lookupIDs
   case knownVaults
   case lineage
+  case frameMask
 
   /// The context of the derivation.
   package static let context = "coffer01"

@@ -57,6 +57,13 @@ package final class DerivedKeys: Sendable {
       .withUnsafeBytes { Bytes16($0) }
   }
 
+  /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a program that
+  /// has no key could find every frame, and so the number of changes and the size of each value.
+  func frameMask(nonce: [UInt8]) -> UInt32 {
+    Sodium.keyedHash(nonce, key: key(.frameMask).bytes, count: 16)
+      .withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+  }
+
   // MARK: Known vaults and lineage
 
   /// Returns the MAC of a known-vault record. `message` is ``HashedMessage/knownVault(path:fields:)``.

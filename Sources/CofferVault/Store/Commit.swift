@@ -16,7 +16,8 @@ extension UnlockedVault {
       let metadata = keys.seal(
         Padding.pad(change.metadata),
         .metadata(file: file.header.fileID, offset: next.end, length: length, previousTag: next.tailTag))
-      bytes += encode(UInt32(length), metadata)
+      let mask = keys.frameMask(nonce: Array(metadata[..<Layout.nonceLength]))
+      bytes += encode(UInt32(length) ^ mask, metadata)
       bytes += change.sealedValue
       let replayLength = Layout.framePrefixLength + metadata.count
       next.sequence = change.record.sequence

@@ -16,18 +16,20 @@ package struct HistoryRule: Sendable {
 
   /// Returns the records to keep of one secret, whose records ascend.
   ///
-  /// They are the current version, and the newest earlier versions within the limit with the removals between them. The
-  /// removal of a secret goes with its last version.
-  package func kept(_ records: [BlockEntry]) -> ArraySlice<BlockEntry> {
-    guard let newest = records.last else { return [] }
-    var start = newest.record.kind == .put ? records.endIndex - 1 : records.endIndex
+  /// They are the current version, the newest earlier versions within the limit, and the removals directly after those.
+  package func kept(_ records: [BlockEntry]) -> [BlockEntry] {
+    var kept: [BlockEntry] = []
     var earlier = 0
-    for index in records.indices.dropLast().reversed() where records[index].record.kind == .put {
-      guard earlier < limit.versions, !isTooOld(records[index + 1].record.time) else { break }
-      earlier += 1
-      start = index
+    for (index, entry) in records.enumerated().reversed() where entry.record.kind == .put {
+      if index + 1 < records.count {
+        let next = records[index + 1]
+        guard earlier < limit.versions, !isTooOld(next.record.time) else { break }
+        earlier += 1
+        if next.record.kind == .remove { kept.append(next) }
+      }
+      kept.append(entry)
     }
-    return records[start...]
+    return kept.reversed()
   }
 
   /// Whether a version that was superseded at `time` is beyond the limit of age.

@@ -120,7 +120,7 @@ struct KnownVaultFile {
 
   /// Creates the file, or replaces it by a new one. Returns when it is on the disk.
   func replace(with record: KnownVaultRecord, _ keys: DerivedKeys) throws(SecretError) {
-    let temporaryName = ".\(location.name).\(randomness.bytes16().hex)"
+    let temporaryName = location.temporaryName(randomness)
     let file = try location.create(temporaryName)
     do throws(SecretError) {
       let slot = slot(record, keys)
@@ -144,16 +144,19 @@ struct KnownVaultFile {
       guard let file = try open(), try file.tryLock(exclusive: true) else { return }
       let slots = try slots(of: file)
       guard let newest = slots.newestIndex, let known = slots.contents[newest]?.record,
-        record.checkpoint.sequence > known.checkpoint.sequence
+        record.checkpoint.sequence >= known.checkpoint.sequence
       else { return }
       var target = 1 - newest
       if let other = slots.contents[target]?.record {
+        guard record != known else { return }
         let distance = known.checkpoint.sequence - other.checkpoint.sequence
         if distance >= Self.roleChangeDistance {
           try file.synchronizeData()
         } else if distance > 0 {
           target = newest
         }
+      } else {
+        try file.synchronizeData()
       }
       try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
     } catch {

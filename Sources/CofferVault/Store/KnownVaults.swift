@@ -28,9 +28,20 @@ struct KnownVaults {
 
   // MARK: Checking
 
+  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault` or `.unverifiable`.
+  mutating func identify(_ file: VaultFile) throws(SecretError) {
+    try locate(file)
+    if let seen, seen.record.vault != file.header.vaultID { throw .unexpectedVault(path: file.path) }
+    for place in places {
+      if let known = try place.load(), known.record.vault != file.header.vaultID {
+        throw .unexpectedVault(path: place.path)
+      }
+    }
+  }
+
   /// Admits a file that was just opened. Throws `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`.
   mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
-    try locate(opened)
+    try locate(opened.file)
     try checkSeen(opened)
     var policy = seen?.record.policy
     var known: [KnownVaultRecord?] = []
@@ -102,7 +113,7 @@ struct KnownVaults {
   /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a record cannot be
   /// written.
   mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
-    try locate(opened)
+    try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
     seen = (record, opened.keys)
     for place in places { try place.replace(with: record, opened.keys) }
@@ -146,9 +157,9 @@ struct KnownVaults {
 
   // MARK: Places
 
-  private mutating func locate(_ opened: UnlockedVault) throws(SecretError) {
+  private mutating func locate(_ file: VaultFile) throws(SecretError) {
     guard let directory else { return }
-    let resolved = opened.file.location.resolvedPath
+    let resolved = file.location.resolvedPath
     let paths = resolved == namedPath ? [namedPath] : [namedPath, resolved]
     if places.map(\.path) == paths { return }
     places = try paths.map { path throws(SecretError) in

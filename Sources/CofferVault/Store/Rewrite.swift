@@ -63,7 +63,7 @@ extension UnlockedVault {
     let sources = try sources(
       transaction, newKeys, HistoryRule(changes.history, now: environment.now()))
     var writer = try VaultFileWriter(
-      at: file.location, temporaryName: ".\(file.location.name).new", header: header, keys: newKeys,
+      at: file.location, temporaryName: file.location.temporaryName(environment.randomness), header: header, keys: newKeys,
       sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings,
       randomness: environment.randomness)
     do throws(SecretError) {
@@ -98,9 +98,9 @@ extension UnlockedVault {
       let isPurged = transaction?.purged.contains(newest.id) ?? false
       let kept = (isPurged ? HistoryRule(.none, now: .distantPast) : rule).kept(all)
       let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
-      for (index, entry) in zip(kept.indices, kept) {
-        let value: Source.Value =
-          index < records.count ? .stored(entry) : .pending(pending[index - records.count].sealedValue)
+      for entry in kept {
+        let change = pending.first { $0.record.sequence == entry.record.sequence }
+        let value: Source.Value = change.map { .pending($0.sealedValue) } ?? .stored(entry)
         sources.append(
           Source(
             position: VersionPosition(id: id, sequence: entry.record.sequence), record: entry.record,

@@ -118,6 +118,8 @@ package struct StorageLocation: Sendable {
 
   /// The name in its directory.
   package var name: String { location.name }
+  /// A name for a new file in the same directory, which no other program can foresee.
+  func temporaryName(_ randomness: any Randomness) -> String { ".\(name).\(randomness.bytes16().hex)" }
   /// The path without links.
   package var resolvedPath: String { location.path }
 

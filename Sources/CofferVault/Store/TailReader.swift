@@ -37,8 +37,9 @@ package struct TailReader {
   /// Returns the next frame, or `nil` at the end. Throws `.tampered`.
   package mutating func next() throws(SecretError) -> Frame? {
     guard offset < end else { return nil }
-    let start = try reader.range(at: offset, count: Layout.framePrefixLength).lowerBound
-    let length = try FrameMetadata.length(in: reader.bytes, at: start)
+    let prefix = try reader.array(at: offset, count: Layout.framePrefixLength)
+    let nonce = try reader.array(at: offset + Layout.framePrefixLength, count: Layout.nonceLength)
+    let length = try FrameMetadata.length(in: prefix, mask: keys.frameMask(nonce: nonce))
     let range = try reader.range(at: offset + Layout.framePrefixLength, count: length + Layout.sealOverhead)
     let metadata = try FrameMetadata(
       parsing: keys.openPadded(

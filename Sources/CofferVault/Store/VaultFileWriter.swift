@@ -46,12 +46,7 @@ struct VaultFileWriter {
     index = BaseIndex(sequence: sequence, settings: settings)
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
-    do throws(SecretError) { file = try location.create(temporaryName) } catch {
-      guard error.code == .alreadyExists else { throw error }
-      // The writer that left this file is gone, because the caller holds the vault's lock.
-      try location.remove(temporaryName)
-      file = try location.create(temporaryName)
-    }
+    file = try location.create(temporaryName)
     do throws(SecretError) {
       guard try file.tryLock(exclusive: true) else {
         throw .io(FileSystemError(EBUSY), "write", path: location.path)
@@ -65,7 +60,7 @@ struct VaultFileWriter {
   /// Removes the temporary file after a failure.
   func abandon() {
     do throws(SecretError) { try location.remove(temporaryName) } catch {
-      // The file stays, sealed like every other. The next rewrite removes it.
+      // The file stays, sealed like every other.
     }
   }
 

@@ -100,6 +100,7 @@ final class VaultSession {
   }
 
   private func open(_ file: VaultFile) throws(SecretError) -> UnlockedVault {
+    try knownVaults.identify(file)
     let fileKeys: DerivedKeys
     if let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) {
       try keys.keys.authenticate(file.header)
