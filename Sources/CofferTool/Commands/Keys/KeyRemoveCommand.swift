@@ -35,7 +35,7 @@ struct KeyRemoveCommand: ParsableCommand {
     }
     let credentials = try editor.credentials(of: remaining)
     try Progress.during("Encrypting the vault …") {
-      try editor.vault.removeKeySlot(id: slot.id, credentials: credentials)
+      try editor.vault.removeKeySlots(ids: [slot.id], credentials: credentials)
     }
     editor.forgetKeptKey()
     note("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")

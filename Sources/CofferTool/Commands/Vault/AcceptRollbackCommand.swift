@@ -16,7 +16,7 @@ struct AcceptRollbackCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.backend.openVault(requirement: "Only a vault can be rolled back")
-    let checkpoint = try vault.acceptRollback()
+    let checkpoint = try vault.trust()
     try Output.standard.line("Accepted \(vault.path) at checkpoint \(checkpoint). Older copies are refused.")
   }
 }
