@@ -1,6 +1,7 @@
 /// The calls on files that a vault makes. A test can replace the disk here.
 ///
-/// Each is one system call without a retry. The layer above repeats interrupted calls and completes short ones.
+/// Each is one system call without a retry. The layer above repeats interrupted calls and completes short
+/// ones.
 package protocol FileSystem: Sendable {
   /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not exist.
   ///

@@ -7,7 +7,7 @@ import Testing
 
 /// The clock decides nothing but what is shown: it may stand anywhere, and go back.
 @Suite struct ClockTests {
-  @Test func changesAreInTheirOrderWhateverTheClockSays() throws {
+  @Test func changesKeepTheirOrderWhateverTheClockSays() throws {
     let now = Mutex(0.0)
     var environment = VaultEnvironment(now: { Date(timeIntervalSince1970: now.withLock { $0 }) })
     environment.compactionThreshold = 1000
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// The wait for a lock is measured by the clock that nobody sets.
-  @Test func aLeapOfTheMonotonicClockEndsAWait() throws {
+  @Test func aLeapOfTheMonotonicClockEndsTheWaitForALock() throws {
     let vault = try TestVault()
     let uptime = Mutex(Duration.zero)
     let environment = VaultEnvironment(

@@ -22,7 +22,7 @@ import Testing
     ControlGroups(groups: directory.file("groups"), processes: directory.file("proc")).memoryLeft()
   }
 
-  @Test func theTightestLimitCounts() throws {
+  @Test func theTightestLimitApplies() throws {
     try write("0::/a/b\n", "proc/self/cgroup")
     try write("MemTotal: 1000 kB\nSwapFree:       0 kB\n", "proc/meminfo")
     #expect(left() == nil)
@@ -40,7 +40,7 @@ import Testing
     #expect(left() == 10 + 2048)
   }
 
-  @Test func theFirstVersionToo() throws {
+  @Test func limitsOfVersion1AreRead() throws {
     try write("5:cpu,memory:/x\n0::/\n", "proc/self/cgroup")
     try write("SwapFree: 0 kB\n", "proc/meminfo")
     try write("9223372036854771712\n", "groups/memory/x/memory.limit_in_bytes")
@@ -57,7 +57,7 @@ import Testing
     #expect(left() == 0)
   }
 
-  @Test func aPassphraseThatTakesMoreIsNotStretched() throws {
+  @Test func aPassphraseIsNotStretchedBeyondTheMemoryLimit() throws {
     let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
     var environment = VaultEnvironment()
     environment.memoryLeft = { 65_535 }

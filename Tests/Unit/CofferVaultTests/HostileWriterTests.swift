@@ -57,14 +57,14 @@ import Testing
     #expect(error?.code == .tampered)
   }
 
-  @Test func aForgeryThatChangesNothingIsAVault() throws {
+  @Test func aForgeryWithoutChangesIsAValidVault() throws {
     try forge()
     #expect(try open().get("base") == [1])
     #expect(try open().verify().secretCount == 1)
   }
 
   @Test(arguments: [0, 2, 1 << 42, (1 << 62) - 1])
-  func aWrongNumberOfSecretsIsNoticedByWhoReadsThemAll(_ count: Int) throws {
+  func aWrongNumberOfSecretsIsRefusedByEveryFullRead(_ count: Int) throws {
     try forge(state: { $0.itemCount = count })
     expectTampered { _ = try open().verify() }
     expectTampered { _ = try open().items(inService: nil) }
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: [2, 1 << 20, Int(UInt32.max)])
-  func aBlockOfMoreItemsThanItHoldsIsRefusedBeforeThereIsRoomForThem(_ count: Int) throws {
+  func aBlockThatClaimsMoreItemsThanFitIsRefused(_ count: Int) throws {
     try forge(root: { index in
       index.itemCount = count
       index.blocks[0].itemCount = count

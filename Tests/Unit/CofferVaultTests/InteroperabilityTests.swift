@@ -73,7 +73,7 @@ import Testing
     #expect(try values(dump()) == ["a": "0102"])
   }
 
-  @Test func swiftReadsAndGoesOnWithWhatPythonWrote() throws {
+  @Test func swiftReadsAndChangesWhatPythonWrote() throws {
     let key = String(repeating: "07", count: 32)
     let specification: [String: Any] = [
       "seed": "interoperability",

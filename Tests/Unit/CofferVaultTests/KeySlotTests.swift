@@ -34,7 +34,7 @@ import Testing
     #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == [.key, slot.kind])
   }
 
-  @Test func aReplacedCredentialOpensNothing() throws {
+  @Test func aReplacedCredentialDoesNotOpenTheVault() throws {
     let vault = try vault(Self.first)
     let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
     try vault.open(Self.first).replaceKeySlot(id: slot.id, with: Self.second.credential)
@@ -42,7 +42,7 @@ import Testing
     #expect(try opens(vault, Self.second))
   }
 
-  @Test func aRemovedSlotTakesTheMasterKeyWithIt() throws {
+  @Test func removingASlotChangesTheMasterKey() throws {
     let vault = try vault(.key)
     let slot = try vault.open().addKeySlot(Self.first.credential)
     let before = try vault.bytes
@@ -58,7 +58,7 @@ import Testing
     )
   }
 
-  @Test func aSlotThatStaysNeedsItsCredential() throws {
+  @Test func removingASlotNeedsTheCredentialsOfTheOthers() throws {
     let vault = try vault(.key)
     let first = try vault.open().addKeySlot(Self.first.credential)
     _ = try vault.open().addKeySlot(Self.second.credential)
@@ -71,7 +71,73 @@ import Testing
     #expect(try !opens(vault, Self.first))
   }
 
-  @Test func theLastSlotStays() throws {
+  /// The options of a reader that does not accept what ``costly`` makes.
+  private static var limited: VaultOptions {
+    var options = VaultOptions.cheap
+    options.maximumPassphraseMemory = options.passphraseMemory
+    return options
+  }
+
+  private static var costly: VaultOptions {
+    var options = VaultOptions.cheap
+    options.passphraseMemory *= 2
+    return options
+  }
+
+  @Test func aSlotAboveTheCostLimitCanBeRemovedWithAPassphrase() throws {
+    let vault = try vault(Self.first)
+    let slot = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
+    let backend = vault.open(Self.first, options: Self.limited)
+    let staying = try VaultBackend.describe(path: vault.path).keySlots.map(\.id).filter { $0 != slot.id }
+    #expect(try backend.keySlots(openedBy: [Self.second]) == Set(staying))
+    try backend.removeKeySlot(id: slot.id)
+    #expect(try opens(vault, Self.first))
+    #expect(try !opens(vault, Self.second))
+  }
+
+  @Test func aSlotAboveTheCostLimitThatStaysIsNamedInTheError() throws {
+    let vault = try vault(Self.first)
+    _ = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
+    let slot = try vault.open(Self.first).addKeySlot(FixedCredential.key.credential)
+    let before = try vault.bytes
+    let backend = vault.open(Self.first, options: Self.limited)
+    let error = #expect(throws: SecretError.self) {
+      try backend.removeKeySlot(id: slot.id, credentials: [Self.second])
+    }
+    #expect(error?.code == .costLimitExceeded)
+    #expect(try vault.bytes == before)
+  }
+
+  // MARK: Master keys
+
+  @Test func aKeptMasterKeyOpensTheVaultUntilItIsChanged() throws {
+    let vault = try vault(.key)
+    let kept = try vault.open().withMasterKey { id, master throws(SecretError) in
+      #expect(try VaultBackend.describe(path: vault.path).id == id)
+      return MasterKey(master.copy())
+    }
+    func open() -> VaultBackend { VaultBackend(path: vault.path, credentials: [kept]) }
+    #expect(try open().get("name") == [1, 2, 3])
+    #expect(try open().keySlots().isEmpty)
+    let refused = #expect(throws: SecretError.self) { try open().addKeySlot(kept.credential) }
+    #expect(refused?.code == .invalidKey)
+    try vault.open().rekey()
+    let error = #expect(throws: SecretError.self) { try open().unlock() }
+    #expect(error?.code == .locked)
+    // It is passed over, and the next source is asked.
+    #expect(
+      try VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key]).get("name") == [1, 2, 3])
+  }
+
+  private struct MasterKey: VaultCredentialSource {
+    let name = "a kept master key"
+    private let master: SharedSecret
+    init(_ master: consuming SecretBytes) { self.master = SharedSecret(master) }
+    var credential: VaultCredential { .masterKey(master.bytes.copy()) }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
+  }
+
+  @Test func theLastSlotCannotBeRemoved() throws {
     let vault = try vault(.key)
     let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
     let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [slot.id]) }
@@ -79,7 +145,7 @@ import Testing
     #expect(try opens(vault, .key))
   }
 
-  @Test func sixteenSlotsAndNoMore() throws {
+  @Test func aSeventeenthSlotIsRefused() throws {
     let vault = try vault(.key)
     let backend = vault.open()
     for index in 1..<16 {
@@ -105,7 +171,7 @@ import Testing
     #expect(try backend.get("17") == Array("value 17".utf8))
   }
 
-  @Test func onlyTheFirstFourPassphrasesAreTried() throws {
+  @Test func unlockingTriesOnlyTheFirstFourPassphraseSlots() throws {
     let vault = try vault(.key)
     for index in 0..<5 {
       _ = try vault.open().addKeySlot(.passphrase(SecretBytes(copying: "pass \(index)")))
@@ -114,7 +180,7 @@ import Testing
     #expect(try !opens(vault, FixedCredential(kind: .passphrase("pass 4"))))
   }
 
-  @Test func credentialsThatCannotBeOne() throws {
+  @Test func malformedCredentialsAndLabelsAreRefused() throws {
     let vault = try vault(.key)
     for credential in [FixedCredential(kind: .key([1])), FixedCredential(kind: .passphrase(""))] {
       let error = #expect(throws: SecretError.self) { try vault.open().addKeySlot(credential.credential) }
@@ -131,7 +197,7 @@ import Testing
 
   /// A random key, and two whose text is all `_` and all `-`.
   @Test(arguments: [VaultKey.generate().array(), [UInt8](repeating: 0xFF, count: 32), Self.dashes])
-  func keyTextRoundTripsAndNoticesTypos(_ keyBytes: [UInt8]) throws {
+  func keyTextRoundTripsAndDetectsTypos(_ keyBytes: [UInt8]) throws {
     let key = SecretBytes(copying: keyBytes)
     let text = VaultKey.text(of: key)
     #expect(try VaultKey.parse(text).isEqual(to: key))

@@ -22,14 +22,14 @@ import Testing
     code { try VaultBackend(path: path, credentials: [FixedCredential.key]).unlock() }
   }
 
-  @Test func nothing() throws {
+  @Test func aMissingFileIsNotFound() throws {
     let directory = try TemporaryDirectory()
     #expect(code(ofOpening: directory.file("no.vault")) == .vaultNotFound)
     #expect(code(ofOpening: directory.file("no/directory/no.vault")) == .vaultNotFound)
     #expect(code(ofOpening: "") == .vaultNotFound)
   }
 
-  @Test func aDirectoryAFIFOAndADevice() throws {
+  @Test func aDirectoryAFIFOAndADeviceAreNotVaults() throws {
     let directory = try TemporaryDirectory()
     #expect(code(ofOpening: directory.path) == .notAVault)
     #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
@@ -37,7 +37,7 @@ import Testing
     #expect(code(ofOpening: "/dev/null") == .notAVault)
   }
 
-  @Test func aLinkThatLeadsNowhere() throws {
+  @Test func aDanglingLinkIsNotFoundAndNotFollowed() throws {
     let directory = try TemporaryDirectory()
     #expect(symlink(directory.file("gone"), directory.file("link")) == 0)
     #expect(code(ofOpening: directory.file("link")) == .vaultNotFound)
@@ -49,7 +49,7 @@ import Testing
     #expect(access(directory.file("gone"), F_OK) == -1)
   }
 
-  @Test func aLinkToAVaultIsFollowedOnce() throws {
+  @Test func aLinkToAVaultIsFollowedAndKept() throws {
     let vault = try TestVault()
     let link = vault.directory.file("link")
     #expect(symlink(vault.path, link) == 0)
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(arguments: [[], Array("hello, world\n".utf8), [0x89, 0x43], [UInt8](repeating: 0, count: 20_000)])
-  func filesThatAreNoVault(_ content: [UInt8]) throws {
+  func otherFilesAreNotVaultsAndStayUnchanged(_ content: [UInt8]) throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("file")
     try Data(content).write(to: URL(filePath: path))
@@ -71,7 +71,7 @@ import Testing
     #expect(try Array(Data(contentsOf: URL(filePath: path))) == content)
   }
 
-  @Test func everyTruncation() throws {
+  @Test func everyTruncationIsRefused() throws {
     let vault = try TestVault()
     try vault.open().set("name", [1, 2, 3])
     let whole = try vault.bytes
@@ -85,7 +85,7 @@ import Testing
     #expect(code(ofOpening: vault.path) == nil)
   }
 
-  @Test func aVaultThatIsOpenToOthers() throws {
+  @Test func aVaultWithPermissionsForOthersIsRefused() throws {
     let vault = try TestVault()
     for mode: mode_t in [0o640, 0o604, 0o620, 0o601] {
       #expect(chmod(vault.path, mode) == 0)
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// What is open already is no different.
-  @Test func aVaultThatIsOpenedToOthersMeanwhile() throws {
+  @Test func anOpenVaultIsRefusedOnceOthersGetPermissions() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -107,20 +107,20 @@ import Testing
     #expect(try vault.open().get("a") == [2])
   }
 
-  @Test func aVaultOfAnotherUser() throws {
+  @Test func aVaultOfAnotherUserIsRefused() throws {
     let vault = try TestVault()
     let environment = VaultEnvironment(user: geteuid() + 1)
     #expect(code { try vault.open(environment: environment).unlock() } == .denied)
   }
 
-  @Test func noKeyAndTheWrongOne() throws {
+  @Test func aMissingKeyIsLockedAndAnotherKeyIsWrong() throws {
     let vault = try TestVault()
     #expect(code { try vault.open(nil).unlock() } == .locked)
     #expect(code { try vault.open(.otherKey).unlock() } == .wrongKey)
     #expect(code { try vault.open(FixedCredential(kind: .passphrase("guess"))).unlock() } == .wrongKey)
   }
 
-  @Test func aHeaderThatAsksForTooMuch() throws {
+  @Test func aHeaderWithAnExcessiveCostIsRefused() throws {
     let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
     var bytes = try vault.bytes
     // The first slot begins at 64; its passes follow type, version, length, id, time and an empty label.
@@ -142,7 +142,7 @@ import Testing
     #expect(code { try vault.open(FixedCredential(kind: .passphrase("pass"))).unlock() } == .tampered)
   }
 
-  @Test func aLimitThatWasLowered() throws {
+  @Test func aLoweredCostLimitApplies() throws {
     let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
     var options = VaultOptions.cheap
     options.maximumPassphraseMemory = 32 << 10
@@ -150,7 +150,7 @@ import Testing
     #expect(code { try backend.unlock() } == .costLimitExceeded)
   }
 
-  @Test func aFileIsMadeForItsOwnerAloneWhateverTheUmask() throws {
+  @Test func aNewFileHasMode0600WhateverTheUmask() throws {
     for mask: mode_t in [0o000, 0o077, 0o777] {
       let before = umask(mask)
       defer { umask(before) }
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func creationIsExclusive() throws {
+  @Test func creationDoesNotReplaceAVault() throws {
     let vault = try TestVault()
     try vault.open().set("name", [1])
     #expect(
@@ -179,7 +179,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) == ["test.vault"])
   }
 
-  @Test func aReadOnlyVaultIsReadAndNotWritten() throws {
+  @Test func aReadOnlyVaultCanBeReadAndNotChanged() throws {
     let vault = try TestVault()
     try vault.open().set("name", [1])
     var environment = VaultEnvironment()

@@ -34,7 +34,7 @@ import Testing
     } catch { return (error as? SecretError)?.code }
   }
 
-  @Test func anOlderCopyIsNoticedByALaterRun() throws {
+  @Test func aLaterRunDetectsAnOlderCopy() throws {
     try fresh().set("a", [1])
     let old = try vault.bytes
     try fresh().set("a", [2])
@@ -46,7 +46,7 @@ import Testing
     #expect(try fresh(withWatermark: false).get("a") == [1])
   }
 
-  @Test func aReaderRemembersToo() throws {
+  @Test func aReaderRemembersTheStateThatItRead() throws {
     try fresh(withWatermark: false).set("a", [1])
     let old = try vault.bytes
     try fresh(withWatermark: false).set("a", [2])
@@ -55,7 +55,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  @Test func aForkIsNoticed() throws {
+  @Test func aLaterRunDetectsAFork() throws {
     try fresh().set("a", [1])
     let common = try vault.bytes
     try fresh().set("a", [2])
@@ -64,7 +64,7 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  @Test func aCopyFromBeforeARekeyIsNoticed() throws {
+  @Test func aLaterRunDetectsACopyFromBeforeARekey() throws {
     try fresh().set("a", [1])
     let old = try vault.bytes
     try fresh().rekey()
@@ -73,7 +73,16 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
-  @Test func aVaultRekeyedElsewhereIsNoRollback() throws {
+  /// The process that rekeys raises the watermark itself.
+  @Test func aCopyFromBeforeARekeyIsDetectedWithoutAReadInBetween() throws {
+    try fresh().set("a", [1])
+    let old = try vault.bytes
+    try fresh().rekey()
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  @Test func aRekeyByAnotherUserIsNotARollback() throws {
     try fresh().set("a", [1])
     try fresh(withWatermark: false).rekey()
     #expect(try fresh().get("a") == [1])
@@ -92,7 +101,7 @@ import Testing
     #expect(try fresh().get("a") == [3])
   }
 
-  @Test func aWatermarkThatCannotBeKeptIsNoHindrance() throws {
+  @Test func aVaultWorksWithoutAUsableWatermark() throws {
     var options = VaultOptions.cheap
     options.knownVaultsDirectory = states.file("not there")
     try vault.open(options: options).set("a", [1])
@@ -106,7 +115,7 @@ import Testing
   }
 
   /// A power loss may leave a watermark with the beginning of one state and the end of another.
-  @Test func aTornWatermarkIsNone() throws {
+  @Test func aTornWatermarkIsIgnored() throws {
     try fresh().set("a", [1])
     let name = try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first)
     let file = URL(filePath: states.file(name))
@@ -117,7 +126,7 @@ import Testing
     #expect(try fresh().get("a") == [1])
   }
 
-  @Test func aBackupElsewhereCanBeLookedInto() throws {
+  @Test func aBackupAtAnotherPathCanBeRead() throws {
     try fresh().set("a", [1])
     let copy = vault.directory.file("backup.vault")
     try Data(vault.bytes).write(to: URL(filePath: copy))
@@ -130,7 +139,7 @@ import Testing
     #expect(try fresh().get("a") == [2])
   }
 
-  @Test func aCheckpointCanBePinned() throws {
+  @Test func aReportIsComparedWithAnEarlierCheckpoint() throws {
     try fresh().set("a", [1])
     let first = try fresh().verify()
     let old = try vault.bytes

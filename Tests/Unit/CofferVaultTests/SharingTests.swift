@@ -6,7 +6,7 @@ import Glibc
 import Testing
 
 @Suite struct SharingTests {
-  @Test func twoBackendsSeeEachOther() throws {
+  @Test func twoBackendsSeeEachOthersChanges() throws {
     let vault = try TestVault()
     let (one, two) = (vault.open(), vault.open())
     try one.set("a", [1])
@@ -23,7 +23,7 @@ import Testing
     #expect(try two.items(inService: nil).map(\.identifier.account) == ["b", "c"])
   }
 
-  @Test func aLockThatIsNotLetGoEndsAtTheDeadline() throws {
+  @Test func aWriterGivesUpAtTheDeadlineWhileTheFileIsLocked() throws {
     let vault = try TestVault()
     let file = open(vault.path, O_RDONLY)
     defer { close(file) }
@@ -40,7 +40,7 @@ import Testing
     #expect(try backend.get("a") == [1])
   }
 
-  @Test func anotherThreadsTransactionEndsAtTheDeadline() async throws {
+  @Test func aCallGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
     let vault = try TestVault()
     var options = VaultOptions.cheap
     options.lockTimeout = .seconds(0.2)
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatTakesTheVaultsPlaceIsNoticed() throws {
+  @Test func aFileThatReplacesTheVaultIsDetected() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -73,7 +73,7 @@ import Testing
     #expect(try vault.open().get("a") == [2])
   }
 
-  @Test func anOlderCopyIsNoticedByWhoSawTheNewer() throws {
+  @Test func anOpenBackendDetectsAnOlderCopy() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -91,7 +91,7 @@ import Testing
     #expect(try vault.open().get("a") == [1])
   }
 
-  @Test func anOlderCopyWrittenOverTheFileIsNoticed() throws {
+  @Test func anOpenBackendDetectsAnOlderCopyWrittenInPlace() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -104,7 +104,7 @@ import Testing
     #expect(error?.code == .rolledBack)
   }
 
-  @Test func aForkedHistoryIsNoticed() throws {
+  @Test func anOpenBackendDetectsAFork() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -118,7 +118,7 @@ import Testing
     #expect(error?.code == .rolledBack)
   }
 
-  @Test func whatAnInterruptedWriterLeftIsCutOff() throws {
+  @Test func theRemainsOfAnInterruptedCommitAreIgnoredAndCutOff() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
     let size = try vault.bytes.count
@@ -133,7 +133,7 @@ import Testing
     #expect(try vault.bytes.count < size + 1000)
   }
 
-  @Test func aDamagedSlotIsMadeUpForByTheOther() throws {
+  @Test func oneDamagedCommitSlotIsRecoveredFromTheOther() throws {
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
@@ -157,7 +157,7 @@ import Testing
     #expect(damaged == 1 || damaged == 2)
   }
 
-  @Test func nothingLegibleIsInTheFile() throws {
+  @Test func noPlaintextIsInTheFile() throws {
     let vault = try TestVault()
     let backend = vault.open()
     let words = [

@@ -70,7 +70,7 @@ import Testing
 
   /// What a release wrote is read for ever, and written to.
   @Test(arguments: ["format-1"])
-  func whatAReleaseWroteStaysInUse(_ folder: String) throws {
+  func vaultsOfAReleaseStayReadableAndWritable(_ folder: String) throws {
     let folder = Self.directory.appending(path: folder)
     let vectors = try Self.vectors(in: folder)
     #expect(!vectors.isEmpty)

@@ -11,7 +11,7 @@ import Testing
   typealias Fault = SimulatedDisk.Fault
 
   @Test(arguments: FaultScenario.Operation.allCases, [false, true])
-  func everyCallMayFail(_ operation: FaultScenario.Operation, isWarm: Bool) throws {
+  func everyCallCanFailOnce(_ operation: FaultScenario.Operation, isWarm: Bool) throws {
     var numbers = [ENOSPC, EIO, EACCES, EBUSY]
     if isExhaustive { numbers += [EDQUOT, EROFS, ENOMEM, EMFILE, EXDEV, EFBIG, EPERM] }
     try run(operation, isWarm: isWarm, numbers.map { .failure($0) }, repeats: [0]) { scenario in
@@ -25,7 +25,7 @@ import Testing
 
   /// The disk goes wrong at a call and stays so until the operation has ended.
   @Test(arguments: FaultScenario.Operation.allCases)
-  func everyCallFromOneOnMayFail(_ operation: FaultScenario.Operation) throws {
+  func everyCallCanFailFromThenOn(_ operation: FaultScenario.Operation) throws {
     try run(operation, isWarm: true, [.failure(EIO), .failure(ENOSPC)], repeats: [.max]) { scenario in
       // Only letting go of the lock may fail without anyone noticing.
       if scenario.faulted.contains(where: { $0 != .unlock && $0 != .remove }) {
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(arguments: FaultScenario.Operation.allCases, [false, true])
-  func interruptionsAndShortReadsAndWritesAreMadeUpFor(
+  func interruptionsAndShortTransfersAreRetried(
     _ operation: FaultScenario.Operation, isWarm: Bool
   ) throws {
     try run(
@@ -97,7 +97,7 @@ import Testing
 
   // MARK: A file that is mounted by itself
 
-  @Test func whereNoNewFileCanTakeThePlaceStoresGoOnForEver() throws {
+  @Test func aMountedFileIsAppendedToForEver() throws {
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: true)
     let disk = scenario.disk
@@ -132,7 +132,7 @@ import Testing
 
   /// A rename that fails for another reason is no reason to give up a store either.
   @Test(arguments: [EXDEV, EACCES, ENOSPC, EIO, EROFS])
-  func aRewriteThatFailsLeavesTheStoreToTheOldFile(_ number: Int32) throws {
+  func aFailedRewriteFallsBackToAppending(_ number: Int32) throws {
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: true, compactionThreshold: 0)
     scenario.disk.refuseRename(number)

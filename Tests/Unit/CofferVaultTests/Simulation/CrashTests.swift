@@ -10,7 +10,7 @@ import Testing
   static let histories = environmentNumber("COFFER_CRASH_HISTORIES") ?? 600
   static let seed = environmentNumber("COFFER_CRASH_SEED") ?? 1
 
-  @Test func nothingAcknowledgedIsLostAndNothingElseIsKeptInPart() throws {
+  @Test func acknowledgedChangesSurviveAndOthersAreWholeOrAbsent() throws {
     var losses = 0
     for index in 0..<Self.histories {
       var history = CrashHistory(seed: UInt64(Self.seed + index))
@@ -21,14 +21,14 @@ import Testing
 
   /// Histories in which a watermark was raised before the directory's barrier.
   @Test(arguments: [25_374, 51_316] as [UInt64])
-  func whatHasFailedBeforeHolds(_ seed: UInt64) throws {
+  func seedsThatFailedBeforePass(_ seed: UInt64) throws {
     var history = CrashHistory(seed: seed)
     #expect(try history.run(steps: 12) > 0)
   }
 
   /// Wherever a writer is killed while it puts a new file in place, what the next one acknowledges outlives a power
   /// loss.
-  @Test func whatIsAcknowledgedAfterAKillIsKept() throws {
+  @Test func changesAcknowledgedAfterAKillSurviveAPowerLoss() throws {
     func environment(_ disk: SimulatedDisk) -> VaultEnvironment {
       VaultEnvironment(
         fileSystem: disk, randomness: SeededRandomness(seed: 1), user: 0, uptime: { .zero },
@@ -65,11 +65,11 @@ import Testing
     SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier, .promptSlotBarrier,
     .exclusion,
   ])
-  func aMissingBarrierOrLockIsNoticed(_ omission: SimulatedDisk.Omission) throws {
+  func aMissingBarrierOrLockIsDetected(_ omission: SimulatedDisk.Omission) throws {
     #expect(firstFailure { CrashHistory(seed: $0, omission: omission) } != nil)
   }
 
-  @Test func aFixedNonceIsNoticed() throws {
+  @Test func aFixedNonceIsDetected() throws {
     #expect(firstFailure { CrashHistory(seed: $0, hasFixedNonces: true) } != nil)
   }
 

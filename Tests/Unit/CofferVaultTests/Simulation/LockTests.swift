@@ -54,7 +54,7 @@ import Testing
   }
 
   /// What stands beyond the end may be a writer's that is not done yet.
-  @Test func aWriterThatWaitsTouchesNothing() throws {
+  @Test func aWaitingWriterChangesNothing() throws {
     let writer = try locked(writing: [UInt8](repeating: 0xAA, count: 500))
     let before = disk.content(of: "vault")
     let error = #expect(throws: SecretError.self) { try open(environment()).set("a", [2]) }
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// A file that took the vault's place while a writer waited is another file, with a lock of its own.
-  @Test func theLockOfAFileThatWasReplacedIsNoLock() throws {
+  @Test func theLockOfAReplacedFileDoesNotCount() throws {
     let (first, second) = (Held(), Held())
     first.file = try locked()
     let disk = disk
@@ -94,7 +94,7 @@ import Testing
 
   /// A reader that waits for a file, and finds another in its place, reads that: the one it waited for is older, and
   /// older than what is remembered of the vault by then.
-  @Test func aReaderThatWaitedReadsTheFileThatIsThere() throws {
+  @Test func aReaderThatWaitedReadsTheCurrentFile() throws {
     let first = Held()
     first.file = try locked()
     let other = open(environment())
@@ -114,7 +114,7 @@ import Testing
   }
 
   /// Nobody else may write from before the slots are read until the change is durable.
-  @Test func theLockIsHeldThroughout() throws {
+  @Test func theLockIsHeldDuringAWholeTransaction() throws {
     let vault = open(environment())
     try vault.transaction { transaction throws(SecretError) in
       let error = #expect(throws: SecretError.self) { try open(environment()).set("a", [2]) }

@@ -233,7 +233,7 @@ struct VaultAnatomy {
     slots = (0...1).map {
       vault.headerLength + $0 * Layout.pageSize..<vault.headerLength + ($0 + 1) * Layout.pageSize
     }
-    currentSlot = open.currentSlot
+    currentSlot = open.slots.current
     root = state.rootOffset..<state.baseEnd
     for (index, block) in open.base.blocks.enumerated() {
       blocks.append(block.offset..<block.offset + block.length)

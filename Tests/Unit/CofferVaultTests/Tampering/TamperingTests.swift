@@ -22,7 +22,7 @@ import Testing
 
   // MARK: Bits, lengths
 
-  @Test(arguments: Self.small) func everyFlippedBitIsNoticed(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func everyFlippedBitIsDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     let anatomy = try VaultAnatomy(whole)
@@ -69,7 +69,7 @@ import Testing
     print("flipped bits, \(shape): \(count)")
   }
 
-  @Test(arguments: Self.small) func everyTruncationIsNoticed(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func everyTruncationIsDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     for size in stride(from: 0, to: whole.count, by: isExhaustive ? 1 : 61) {
@@ -81,7 +81,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Self.small) func everyInsertedByteIsNoticed(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func everyInsertedOrRemovedByteIsDetected(_ shape: TamperedVault.Shape) throws
+  {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     for offset in stride(from: 0, to: whole.count, by: isExhaustive ? 1 : 53) {
@@ -96,7 +97,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Self.small) func whatFollowsTheEndCountsForNothing(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func bytesAfterTheEndAreIgnored(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     let anatomy = try VaultAnatomy(whole)
@@ -110,7 +111,7 @@ import Testing
   // MARK: Parts in other places
 
   @Test(arguments: TamperedVault.Shape.allCases)
-  func everyPairOfPartsExchangedIsNoticed(_ shape: TamperedVault.Shape) throws {
+  func everyExchangedPairOfPartsIsDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     let anatomy = try VaultAnatomy(whole)
@@ -142,7 +143,7 @@ import Testing
 
   /// Frames left out or repeated, from every place.
   @Test(arguments: [TamperedVault.Shape.tailOnly, .baseAndTail])
-  func framesLeftOutOrRepeatedAreNoticed(_ shape: TamperedVault.Shape) throws {
+  func missingAndRepeatedFramesAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     for frame in try VaultAnatomy(whole).frames {
@@ -161,7 +162,7 @@ import Testing
   // MARK: Parts of other times and other vaults
 
   /// Header, slots, base and tail of each generation in the current file, alone and together.
-  @Test(arguments: Self.small) func partsOfOtherGenerationsAreNoticed(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func partsOfOlderFilesAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     for (number, generation) in vault.generations.dropLast().enumerated() {
       try splice(vault, with: generation.bytes, "generation \(number)")
@@ -169,7 +170,7 @@ import Testing
   }
 
   /// The same key and the same passphrase slots, and yet another vault.
-  @Test(arguments: Self.small) func partsOfAnotherVaultAreNoticed(_ shape: TamperedVault.Shape) throws {
+  @Test(arguments: Self.small) func partsOfAnotherVaultAreDetected(_ shape: TamperedVault.Shape) throws {
     let vault = try TamperedVault(shape)
     let other = try TamperedVault(shape)
     for (number, generation) in other.generations.enumerated() {
