@@ -4,9 +4,9 @@ internal import CofferVaultFormat
 extension VaultBackend {
   /// Creates an empty vault with one key slot, in an existing directory. Returns when it is on the disk.
   ///
-  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is
-  /// anything at `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label,
-  /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed.
+  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is anything at
+  /// `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, `.io` and `.denied`. If
+  /// it throws, no file was created, unless the last barrier failed.
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
     history: HistoryLimit = .standard, options: VaultOptions = VaultOptions()
@@ -35,14 +35,9 @@ extension VaultBackend {
     let slot = try KeySlot.make(
       credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     var writer = try VaultFileWriter(
-<<<<<<< HEAD
       at: location, temporaryName: location.temporaryName(environment.randomness),
       header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
       settings: BaseIndex.Settings(history: history), randomness: environment.randomness)
-=======
-      at: location, temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
-      header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
       writer.abandon()
       throw error

@@ -4,16 +4,15 @@ internal import Dispatch
 
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
-/// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may
-/// be called from any thread. A wait for another thread or process ends at ``VaultOptions/lockTimeout``. A
-/// change is on the disk when its method returns. The file format is specified in `VaultFormat`.
+/// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may be called
+/// from any thread. A wait for another thread or process ends at ``VaultOptions/lockTimeout``. A change is on the disk
+/// when its method returns. The file format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except
 /// ``create(at:credential:label:options:)`` and ``describe(path:)`` may throw:
-/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`, `.rolledBack` or `.io` if
-///   the file cannot be used;
-/// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
-///   be unlocked;
+/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`, `.rolledBack` or `.io` if the file
+///   cannot be used;
+/// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend {
   /// The path that the vault is opened by.
@@ -151,14 +150,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Opens the vault and calls `body` with its id and its master key, which is valid during the call.
   ///
   /// A program can keep the master key for a while and return it from a credential source as
-<<<<<<< HEAD
   /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the master key can
   /// read and change the vault until ``rekey(credentials:)`` or ``removeKeySlots(ids:credentials:)`` changes it.
-=======
-  /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the
-  /// master key can read and change the vault until ``rekey(credentials:)`` or
-  /// ``removeKeySlot(id:credentials:)`` changes it.
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   public func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -172,8 +165,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Rewrites the file without replaced and removed secrets. Changes do this automatically when it is
-  /// worthwhile.
+  /// Rewrites the file without replaced and removed secrets. Changes do this automatically when it is worthwhile.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rewrite { _, _ in }
@@ -204,19 +196,18 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,
-  /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
+  /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`, `.denied`,
+  /// `.unsupportedVersion`, `.tampered` or `.io`.
   public static func describe(path: String) throws(SecretError) -> VaultDescription {
     try VaultFile(path: path, environment: VaultEnvironment()).description
   }
 
   // MARK: Key slots
 
-  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is
-  /// asked.
+  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is asked.
   ///
-  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the
-  /// limits are not tried.
+  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the limits are
+  /// not tried.
   public func keySlots(openedBy credentials: [any VaultCredentialSource] = []) throws(SecretError) -> Set<
     String
   > {
@@ -238,21 +229,19 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
-  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label
-  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like
-  /// ``addKeySlot(_:label:)``.
+  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label stays the
+  /// same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like ``addKeySlot(_:label:)``.
   @discardableResult
   public func replaceKeySlot(
     id: String, with credential: borrowing VaultCredential, label: String? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label, replacing: id)
+      try session.replaceKeySlot(id: id, with: credential, label: label)
     }
   }
 
   /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
-<<<<<<< HEAD
   /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs its own
   /// credential for the new one, from the vault's own sources or from `credentials`. A slot that is removed needs none, so
   /// that slots whose credentials are lost can be removed together. Throws `.configuration` if there is no such slot,
@@ -260,28 +249,14 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// `.conflict` if no slot would stay. If it throws, nothing was changed.
   public func removeKeySlots(
     ids: Set<String>, credentials: [any VaultCredentialSource] = []
-=======
-  /// A program that had the slot's credential may have kept the old master key. Each slot that stays needs
-  /// its own credential for the new one, from the vault's own sources or from `credentials`. Throws
-  /// `.configuration` if there is no such slot, `.locked` if a credential is missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, and `.conflict` for the last slot. If it throws,
-  /// nothing was changed.
-  public func removeKeySlot(
-    id: String, credentials: [any VaultCredentialSource] = []
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   ) throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rekey(without: ids, credentials: credentials)
     }
   }
 
-<<<<<<< HEAD
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own credential like in
   /// ``removeKeySlots(ids:credentials:)``.
-=======
-  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlot(id:credentials:)``.
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rekey(without: [], credentials: credentials)

@@ -28,11 +28,11 @@ extension VaultCredential.Kind {
 }
 
 extension VaultCredential {
-  /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a
-  /// derivation until the master key is changed.
+  /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a derivation
+  /// until the master key is changed.
   ///
-  /// A master key fits no key slot, so it cannot be added to a vault, and it cannot be removed by itself.
-  /// Prefer a key for anything that is kept longer than a session.
+  /// A master key fits no key slot, so it cannot be added to a vault, and it cannot be removed by itself. Prefer a key
+  /// for anything that is kept longer than a session.
   public static func masterKey(_ master: consuming SecretBytes) -> VaultCredential {
     VaultCredential(.masterKey, master)
   }
@@ -40,14 +40,14 @@ extension VaultCredential {
 
 /// A source of credentials for a vault: a file, an environment variable, a prompt.
 ///
-/// A vault asks its sources in order when it is first used, and again when another process has changed its
-/// master key. Methods are called from any thread.
+/// A vault asks its sources in order when it is first used, and again when another process has changed its master key.
+/// Methods are called from any thread.
 public protocol VaultCredentialSource: Sendable {
   /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
   var name: String { get }
 
-  /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked.
-  /// Throws if the source should have a credential and cannot return it; then no other source is asked.
+  /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked. Throws if the
+  /// source should have a credential and cannot return it; then no other source is asked.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential?
 }
 

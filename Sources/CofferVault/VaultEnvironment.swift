@@ -14,11 +14,10 @@ package struct VaultEnvironment: Sendable {
   /// The time since some fixed point, on a clock that never goes back. For deadlines.
   package var uptime: @Sendable () -> Duration
   package var sleep: @Sendable (Duration) -> Void
-  /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no
-  /// limit.
+  /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no limit.
   package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
-  /// The number of bytes of the tail, without values, that is never too large. Beyond it a change may rewrite
-  /// the file. Every reader reads them: 256 KiB are about 1,300 changes, and take a millisecond.
+  /// The number of bytes of the tail, without values, that is never too large. Beyond it a change may rewrite the file.
+  /// Every reader reads them: 256 KiB are about 1,300 changes, and take a millisecond.
   package var compactionThreshold = 256 << 10
 
   package init(

@@ -2,27 +2,20 @@
 public struct VaultOptions: Sendable {
   /// The time to wait for another process's or thread's change before a call throws `.timedOut`: 10 seconds.
   public var lockTimeout: Duration = .seconds(10)
-  /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault
-  /// that was made with more.
+  /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault that was
+  /// made with more.
   public var maximumPassphraseMemory: Int = 1 << 30
   /// The largest number of Argon2id passes that the derivation of a passphrase may use.
   public var maximumPassphrasePasses: Int = 16
-  /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is
-  /// libsodium's `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
+  /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is libsodium's
+  /// `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
   public var passphraseMemory: Int = 64 << 20
-  /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for
-  /// 64 MiB.
+  /// The number of Argon2id passes for passphrases that are set from now on: 3, which RFC 9106 recommends for 64 MiB.
   public var passphrasePasses: Int = 3
 
-<<<<<<< HEAD
   /// An existing private directory that remembers between runs what was seen of each vault, so that another vault or an
   /// older copy in its place is noticed. `nil`: only a process that has seen the newer state notices.
   public var knownVaultsDirectory: String?
-=======
-  /// An existing directory that remembers the newest state of each vault between runs, so that an older copy
-  /// in its place is noticed. `nil`: only a process that has seen the newer state notices.
-  public var watermarkDirectory: String?
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
 
   /// The default limits and costs.
   public init() {}

@@ -16,8 +16,8 @@ public struct VaultReport: Hashable, Sendable {
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
 
-  /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if
-  /// `checkpoint` is malformed.
+  /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if `checkpoint`
+  /// is malformed.
   public func requireAtLeast(_ checkpoint: String) throws(SecretError) {
     guard let earlier = Checkpoint(checkpoint) else {
       throw SecretError(
@@ -54,7 +54,7 @@ public struct VaultReport: Hashable, Sendable {
     earlierVersionCount = versions - secrets
     keySlotCount = file.header.slots.count
     checkpoint = open.state.checkpoint.description
-    isRecovered = open.slots.isRecovered
+    isRecovered = open.isRecovered
     fileSize = try file.storage.size()
     unacknowledgedBytes = fileSize - open.state.end
   }

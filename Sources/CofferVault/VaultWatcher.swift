@@ -3,8 +3,8 @@ internal import CofferSystem
 internal import Dispatch
 internal import Synchronization
 
-/// Watches a vault for changes: with inotify on its directory, and by looking every two seconds for file
-/// systems that inotify does not cover (network, some overlays). Thread-safe.
+/// Watches a vault for changes: with inotify on its directory, and by looking every two seconds for file systems that
+/// inotify does not cover (network, some overlays). Thread-safe.
 final class VaultWatcher: Sendable {
   private let path: String
   private let environment: VaultEnvironment
@@ -16,8 +16,8 @@ final class VaultWatcher: Sendable {
     self.environment = environment
   }
 
-  /// Calls `look` after each change and each period on a thread of its own, for as long as `isWanted` returns
-  /// `true`. Does nothing if it is already running. Watching has begun when this returns.
+  /// Calls `look` after each change and each period on a thread of its own, for as long as `isWanted` returns `true`.
+  /// Does nothing if it is already running. Watching has begun when this returns.
   func start(
     while isWanted: @escaping @Sendable () -> Bool,
     look: @escaping @Sendable (_ sawEvent: Bool) -> Void
@@ -66,8 +66,7 @@ final class VaultWatcher: Sendable {
   private struct RunningFlag: Sendable {
     weak let watcher: VaultWatcher?
 
-    /// Clears the flag unless the watcher is still wanted. Returns whether the flag is cleared or the watcher
-    /// released.
+    /// Clears the flag unless the watcher is still wanted. Returns whether the flag is cleared or the watcher released.
     func clear(unless isWanted: () -> Bool) -> Bool {
       guard let watcher else { return true }
       return watcher.isRunning.withLock { isRunning in

@@ -127,8 +127,8 @@ package struct BaseIndex: Sendable {
 }
 
 extension Array {
-  /// Returns the index of the first element that satisfies `predicate`, by binary search. No element that
-  /// satisfies it may come before one that does not.
+  /// Returns the index of the first element that satisfies `predicate`, by binary search. No element that satisfies
+  /// it may come before one that does not.
   package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {

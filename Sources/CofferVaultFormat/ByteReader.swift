@@ -54,8 +54,7 @@ package struct ByteReader {
     }
   }
 
-  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the text's
-  /// range.
+  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the text's range.
   package mutating func text(_ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
     let range = try range(Int(try u16()))
     guard lengths.contains(range.count) else { throw failure("has a text of a forbidden length") }

@@ -3,8 +3,7 @@ package protocol Field {
   func append(to bytes: inout [UInt8])
 }
 
-/// Encodes fields one after the other. Integers are little-endian, and an `Int` is a `u64` and must not be
-/// negative.
+/// Encodes fields one after the other. Integers are little-endian, and an `Int` is a `u64` and must not be negative.
 package func encode<each F: Field>(_ fields: repeat each F) -> [UInt8] {
   var bytes: [UInt8] = []
   bytes.reserveCapacity(64)

@@ -18,8 +18,8 @@ package struct Header: Sendable {
     self.slots = slots
   }
 
-  /// Returns the header's length without its padding. `bytes` are the first bytes of the file. Throws
-  /// `.notAVault`, `.unsupportedVersion` or `.tampered`.
+  /// Returns the header's length without its padding. `bytes` are the first bytes of the file. Throws `.notAVault`,
+  /// `.unsupportedVersion` or `.tampered`.
   package static func length(ofHeaderBeginning bytes: [UInt8]) throws(SecretError) -> Int {
     guard bytes.starts(with: Layout.magic) else {
       throw SecretError(

@@ -10,10 +10,11 @@ package protocol KeySlotParameters: Sendable {
 
 /// One way to open the vault: the master key, wrapped under a key that is derived from a credential.
 package struct KeySlot: Sendable {
-  /// The kinds of key slots. A kind that is missing here is kept when the file is rewritten, and opens
-  /// nothing.
+  /// The kinds of key slots. A kind that is missing here is kept when the file is rewritten, and opens nothing.
   package static let kinds: [any KeySlotParameters.Type] = [PassphraseParameters.self, KeyParameters.self]
 
+  /// The slot's type in the file.
+  package let type: UInt8
   /// Zero if the slot is of an unknown kind, whose fields cannot be told apart.
   package let id: Bytes16
   /// `nil` if the slot is of an unknown kind.
@@ -42,7 +43,7 @@ package struct KeySlot: Sendable {
     let fields = parameters.bytes
     let length = 29 + label.utf8.count + fields.count + commitmentLength + wrappedKeyLength
     return encode(
-      type(of: parameters).type, version, UInt16(length), id, created, UInt8(label.utf8.count), label,
+      Swift.type(of: parameters).type, version, UInt16(length), id, created, UInt8(label.utf8.count), label,
       fields)
   }
 
@@ -59,6 +60,7 @@ package struct KeySlot: Sendable {
     let length = Int(try outer.u16())
     guard length >= 4 else { throw outer.failure("is cut short") }
     _ = try outer.range(length - 4)
+    self.type = type
     bytes = Array(all[start..<start + length])
     guard version == Self.version, let kind = Self.kinds.first(where: { $0.type == type }) else {
       (id, parameters, created, label) = (.zero, nil, 0, "")

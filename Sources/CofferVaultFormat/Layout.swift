@@ -1,5 +1,5 @@
-/// Sizes and offsets that the format fixes, in bytes unless a name says otherwise. `VaultFormat.md` is the
-/// source of each.
+/// Sizes and offsets that the format fixes, in bytes unless a name says otherwise. `VaultFormat.md` is the source
+/// of each.
 package enum Layout {
   package static let magic: [UInt8] = [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]
   package static let majorVersion: UInt16 = 1

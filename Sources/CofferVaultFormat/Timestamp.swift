@@ -2,8 +2,7 @@ package import FoundationEssentials
 
 /// Converts dates to the format's whole milliseconds since 1970, and back.
 package enum Timestamp {
-  /// Returns 0 for `nil`, and the nearest end of the format's range (±292 million years) for a date outside
-  /// of it.
+  /// Returns 0 for `nil`, and the nearest end of the format's range (±292 million years) for a date outside of it.
   package static func milliseconds(_ date: Date?) -> Int64 {
     guard let date else { return 0 }
     let value = (date.timeIntervalSince1970 * 1000).rounded()

@@ -2,8 +2,7 @@ internal import CSodium
 package import CofferVaultFormat
 package import CofferCore
 
-/// libsodium's functions with Swift types. No other file of this module derives, seals, opens or hashes.
-/// Thread-safe.
+/// libsodium's functions with Swift types. No other file of this module derives, seals, opens or hashes. Thread-safe.
 package enum Sodium {
   private static let isReady: Bool = {
     guard sodium_init() >= 0 else { fatalError("libsodium could not be initialised: no randomness?") }
@@ -13,8 +12,8 @@ package enum Sodium {
   /// Initialises libsodium once. Every function below that a program can reach first calls it.
   static func prepare() { _ = isReady }
 
-  /// Wipes the stack below the caller. libsodium wipes the keys of ciphers from its frames, but not the input
-  /// of its hash and of its base64 functions. 16 KiB are several times the stack that those use.
+  /// Wipes the stack below the caller. libsodium wipes the keys of ciphers from its frames, but not the input of its
+  /// hash and of its base64 functions. 16 KiB are several times the stack that those use.
   static func wipeStack() { sodium_stackzero(16_384) }
 
   // MARK: XChaCha20-Poly1305-IETF
@@ -41,8 +40,7 @@ package enum Sodium {
     }
   }
 
-  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns `false` if the seal is not
-  /// authentic.
+  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns `false` if the seal is not authentic.
   package static func open(
     _ sealed: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes,
     into output: UnsafeMutableRawBufferPointer
@@ -58,8 +56,8 @@ package enum Sodium {
     }
   }
 
-  /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded
-  /// memory: for names and offsets, not for values.
+  /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded memory:
+  /// for names and offsets, not for values.
   package static func open(
     _ sealed: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes
   ) -> [UInt8]? {
@@ -122,8 +120,8 @@ package enum Sodium {
     }
   }
 
-  /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory
-  /// cannot be allocated.
+  /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory cannot be
+  /// allocated.
   package static func stretch(
     _ passphrase: borrowing SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
@@ -148,8 +146,8 @@ extension SecretBytes {
   }
 }
 
-// libsodium rejects null pointers, and an empty buffer has one. Nothing is read or written through the
-// pointer that replaces it, because the count beside it is 0.
+// libsodium rejects null pointers, and an empty buffer has one. Nothing is read or written through the pointer that
+// replaces it, because the count beside it is 0.
 private let nowhere = 1
 
 extension UnsafeRawBufferPointer {
@@ -166,8 +164,5 @@ extension UnsafeMutableRawBufferPointer {
   var start: UnsafeMutablePointer<UInt8> {
     (baseAddress ?? UnsafeMutableRawPointer(bitPattern: nowhere).unsafelyUnwrapped)
       .assumingMemoryBound(to: UInt8.self)
-  }
-  var characters: UnsafeMutablePointer<CChar> {
-    UnsafeMutableRawPointer(start).assumingMemoryBound(to: CChar.self)
   }
 }

@@ -1,19 +1,16 @@
 internal import CSodium
 public import CofferCore
 
-/// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of
-/// checksum.
+/// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of checksum.
 ///
-/// Secret scanners can recognise the text, and a typo is an error of its own. The format is specified in
-/// `VaultFormat`.
+/// Secret scanners can recognise the text, and a typo is an error of its own. The format is specified in `VaultFormat`.
 public enum VaultKey {
   /// The length of a key in bytes.
   public static let length = 32
 
   private static let prefix = Array("coffer-key-v1:".utf8)
   private static let checksumLength = 4
-  private static let textLength = prefix.count + 48
-  private static let variant = sodium_base64_VARIANT_URLSAFE_NO_PADDING
+  private static let bodyLength = 48
 
   /// Returns a new random key.
   public static func generate() -> SecretBytes {
@@ -29,18 +26,24 @@ public enum VaultKey {
       UnsafeMutableRawBufferPointer(rebasing: both[length...]).copyBytes(from: checksum)
     }
     // sodium_bin2base64 writes a NUL after the text.
-    let terminated = SecretBytes(count: textLength + 1) { text in
-      text.copyBytes(from: prefix)
-      let body = UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...])
-      both.withUnsafeBytes {
-        _ = sodium_bin2base64(body.characters, body.count, $0.start, $0.count, variant)
+    let body = SecretBytes(count: bodyLength + 1) { text in
+      both.withUnsafeBytes { both in
+        text.withMemoryRebound(to: CChar.self) { text in
+          guard let start = text.baseAddress else { return }
+          sodium_bin2base64(
+            start, text.count, both.start, both.count, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+        }
       }
     }
-    return terminated.withBytes { SecretBytes(copying: $0.extracting(first: textLength)) }
+    return SecretBytes(count: prefix.count + bodyLength) { text in
+      text.copyBytes(from: prefix)
+      body.withUnsafeBytes {
+        UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...]).copyBytes(from: $0.prefix(bodyLength))
+      }
+    }
   }
 
-  /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any
-  /// other text.
+  /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any other text.
   public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
     defer { Sodium.wipeStack() }
     let count = text.withBytes { text in
@@ -51,22 +54,29 @@ public enum VaultKey {
         .invalidKey, "That is not a Coffer key: a key begins with coffer-key-v1:.",
         advice: "Check that it is the right file or variable.")
     }
-    guard count == textLength else {
+    guard count == prefix.count + bodyLength else {
       throw SecretError(
-        .invalidKey, "The key is \(count) characters long instead of \(textLength).",
+        .invalidKey, "The key is \(count) characters long instead of \(prefix.count + bodyLength).",
         advice: "Part of it is missing, or something follows it; copy it again.")
     }
+    var decodedCount = 0
     let both = SecretBytes(count: length + checksumLength) { both in
-      text.withUnsafeBytes {
-        _ = sodium_base642bin(
-          both.start, both.count, $0.characters + prefix.count, count - prefix.count, nil, nil, nil, variant)
+      text.withUnsafeBytes { text in
+        let result = sodium_base642bin(
+          both.start, both.count, text.characters + prefix.count, bodyLength, nil, &decodedCount, nil,
+          sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+        if result != 0 { decodedCount = 0 }
       }
     }
     let key = both.withBytes { SecretBytes(copying: $0.extracting(first: length)) }
-    // The key's own text has the right checksum. It is compared as a whole, because libsodium 1.0.18 decodes
-    // more than one spelling.
+    let checksum = checksum(of: key)
+    let agrees = both.withBytes { both in
+      checksum.indices.allSatisfy { checksum[$0] == both[length + $0] }
+    }
+    // libsodium 1.0.18 decodes some bytes above 0x7F: only the canonical spelling is the key's text.
     let given = text.withBytes { SecretBytes(copying: $0.extracting(first: count)) }
-    guard given.isEqual(to: Self.text(of: key)) else {
+    let isCanonical = given.isEqual(to: Self.text(of: key))
+    guard decodedCount == length + checksumLength, agrees, isCanonical else {
       throw SecretError(
         .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
     }

@@ -30,9 +30,9 @@ package struct CredentialChain: Sendable {
 
   /// Asks each source in order and tries its credential on each of `slots` that no credential has opened yet.
   ///
-  /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for
-  /// each credential that is a master key. Either ends the search by returning `false`. A slot whose cost
-  /// exceeds the limits is passed over. Any other error ends the search.
+  /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for each
+  /// credential that is a master key. Either ends the search by returning `false`. A slot whose cost exceeds the limits
+  /// is passed over. Any other error ends the search.
   @discardableResult
   func open(
     _ slots: [KeySlot], of file: VaultFile,

@@ -14,12 +14,9 @@ extension VaultSession {
     }
   }
 
-  /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
-  /// one's.
   func addKeySlot(
-    _ credential: borrowing VaultCredential, label: String?, replacing replacedID: String? = nil
+    _ credential: borrowing VaultCredential, label: String
   ) throws(SecretError) -> VaultKeySlot {
-<<<<<<< HEAD
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
     if let slot = try chain.slot(openedBy: credential, of: file) {
       throw SecretError(
@@ -28,28 +25,12 @@ extension VaultSession {
     }
     let slot = try makeSlot(credential, for: keys, file.header, label: label)
     try rewrite { vault, changes throws(SecretError) in
-=======
-    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let replaced = try replacedID.map { id throws(SecretError) in try Self.index(of: id, in: header.slots) }
-    // Made before the vault is locked, because stretching a passphrase takes long.
-    let slot = try KeySlot.make(
-      credential, for: keys, vault: header.vaultID,
-      label: label ?? replaced.map { header.slots[$0].label } ?? "", options: chain.options,
-      environment: environment)
-    try rewrite { vault throws(SecretError) in
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
       try requireUnchanged(vault, keys)
-      var slots = vault.file.header.slots
-      if let replacedID {
-        slots[try Self.index(of: replacedID, in: slots)] = slot
-      } else if slots.count < Layout.maximumKeySlots {
-        slots.append(slot)
-      } else {
+      guard vault.file.header.slots.count < Layout.maximumKeySlots else {
         throw SecretError(
           .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
           advice: "Remove one first.")
       }
-<<<<<<< HEAD
       changes.slots.append(slot)
     }
     return VaultKeySlot(slot)
@@ -65,9 +46,6 @@ extension VaultSession {
       try requireUnchanged(vault, keys)
       _ = try Self.slot(id, in: vault.file.header.slots)
       changes.slots = changes.slots.map { $0.id.hex == id ? slot : $0 }
-=======
-      return (slots, keys)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     }
     return VaultKeySlot(slot)
   }
@@ -77,13 +55,8 @@ extension VaultSession {
     without removedIDs: Set<String>, credentials: [any VaultCredentialSource]
   ) throws(SecretError) {
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
-<<<<<<< HEAD
     for id in removedIDs.sorted() { _ = try Self.slot(id, in: file.header.slots) }
     let staying = file.header.slots.filter { !removedIDs.contains($0.id.hex) }
-=======
-    if let removedID { _ = try Self.index(of: removedID, in: file.header.slots) }
-    let staying = file.header.slots.filter { $0.id.hex != removedID }
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     guard !staying.isEmpty else {
       throw SecretError(
         .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")
@@ -116,11 +89,20 @@ extension VaultSession {
     }
   }
 
-  private static func index(of id: String, in slots: [KeySlot]) throws(SecretError) -> Int {
-    guard let index = slots.firstIndex(where: { $0.id.hex == id }) else {
+  /// Makes a slot before the vault is locked, because stretching a passphrase takes long.
+  private func makeSlot(
+    _ credential: borrowing VaultCredential, for keys: DerivedKeys, _ header: Header, label: String
+  ) throws(SecretError) -> KeySlot {
+    try KeySlot.make(
+      credential, for: keys, vault: header.vaultID, label: label, options: chain.options,
+      environment: environment)
+  }
+
+  private static func slot(_ id: String, in slots: [KeySlot]) throws(SecretError) -> KeySlot {
+    guard let slot = slots.first(where: { $0.id.hex == id }) else {
       throw SecretError(.configuration, "The vault has no key slot \(id).", advice: "List the slots.")
     }
-    return index
+    return slot
   }
 
   /// Throws `.conflict` if another process has changed the master key since a slot was made for it.

@@ -1,25 +1,24 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// A kind of key slot: which credentials fit it, and how a credential becomes the key that wraps the master
-/// key.
+/// A kind of key slot: which credentials fit it, and how a credential becomes the key that wraps the master key.
 ///
-/// A new kind is its parameters in `CofferVaultFormat`, a conformance of them to this protocol, and an entry
-/// in ``KeySlot/kinds``.
+/// A new kind is its parameters in `CofferVaultFormat`, a conformance of them to this protocol, and an entry in
+/// ``KeySlot/kinds``.
 protocol KeySlotScheme: KeySlotParameters {
   static var kind: VaultKeySlot.Kind { get }
 
   /// The cost of ``key(for:options:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? { get }
 
-  /// Returns what a new slot for `credential` needs, or `nil` if no slot of this kind fits the credential.
-  /// Throws `.invalidKey` if the credential is malformed.
+  /// Returns what a new slot for `credential` needs, or `nil` if no slot of this kind fits the credential. Throws
+  /// `.invalidKey` if the credential is malformed.
   static func newSlot(
     for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
   ) throws(SecretError) -> NewSlot?
 
-  /// Returns the slot's key as `credential` gives it, or `nil` if the credential does not fit this kind. The
-  /// key is the right one only if it unwraps the slot.
+  /// Returns the slot's key as `credential` gives it, or `nil` if the credential does not fit this kind. The key is the
+  /// right one only if it unwraps the slot.
   ///
   /// Throws `.costLimitExceeded` before a derivation that exceeds the limits of `options`.
   func key(
@@ -39,8 +38,8 @@ extension KeySlot {
 
   /// Makes a slot in which `credential` wraps the master key of `keys`.
   ///
-  /// Throws `.invalidKey` if the credential fits no kind of slot, and `.invalidMetadata` for a label that is
-  /// too long or contains a NUL.
+  /// Throws `.invalidKey` if the credential fits no kind of slot, and `.invalidMetadata` for a label that is too long or
+  /// contains a NUL.
   static func make(
     _ credential: borrowing VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
     options: VaultOptions, environment: VaultEnvironment

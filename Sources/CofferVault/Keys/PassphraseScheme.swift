@@ -51,8 +51,8 @@ extension PassphraseParameters: KeySlotScheme {
     return try stretch(credential.secret, options, environment)
   }
 
-  /// Throws `.costLimitExceeded` before a derivation that exceeds the limits, `.tampered` for a cost that no
-  /// writer sets, and `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
+  /// Throws `.costLimitExceeded` before a derivation that exceeds the limits, `.tampered` for a cost that no writer sets,
+  /// and `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
   private func stretch(
     _ passphrase: borrowing SecretBytes, _ options: VaultOptions, _ environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey {

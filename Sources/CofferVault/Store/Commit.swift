@@ -2,16 +2,11 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension UnlockedVault {
-<<<<<<< HEAD
   /// Appends the changes and commits them: frames, barrier, one commit slot, barrier, the other commit slot. The caller
   /// holds the exclusive lock and has read the newest state.
-=======
-  /// Appends the changes and commits them: frames, barrier, the other commit slot, barrier. The caller holds
-  /// the exclusive lock and has read the newest state.
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   ///
-  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
-  /// too, all of them.
+  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there too, all of
+  /// them.
   func append(_ transaction: VaultTransaction) throws(SecretError) {
     var next = state
     var bytes: [UInt8] = []
@@ -51,13 +46,8 @@ extension UnlockedVault {
       }
       throw error
     }
-<<<<<<< HEAD
     let slots = [nextSlot, 1 - nextSlot]
     let pages = slots.map { keys.seal(stateBytes, .commitSlot($0, headerHash: file.headerHash)) }
-=======
-    let slot = 1 - slots.current
-    let page = keys.seal(next.bytes, .commitSlot(slot, headerHash: file.headerHash))
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     do throws(SecretError) {
       try storage.synchronizeData()
       try storage.write(pages[0], at: file.headerLength + slots[0] * Layout.pageSize)
@@ -66,7 +56,6 @@ extension UnlockedVault {
       file.condition.didFailSync = true
       throw error
     }
-<<<<<<< HEAD
     // The changes are committed. With the second copy no damage to a single slot can lose them. It needs no barrier:
     // the first barrier of the next commit comes before any slot is written again.
     do throws(SecretError) {
@@ -85,8 +74,5 @@ func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> 
     throw SecretError(
       .tooLarge, "The vault has reached a limit of its format.",
       advice: "Nothing was changed. Copy its secrets to a new vault.")
-=======
-    adopt(next, page: page, entries: entries, replayLength: transaction.addedReplayLength)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   }
 }

@@ -3,7 +3,6 @@ package import CofferVaultFormat
 
 /// Both commit slots of a file, opened and compared.
 package struct CommitSlots {
-<<<<<<< HEAD
   package let state: CommitState
   /// The index of the slot that the next commit writes first. The other slot holds ``state``.
   package let next: Int
@@ -11,15 +10,6 @@ package struct CommitSlots {
   package let isRecovered: Bool
   /// The nonces of both slots, which change with each commit.
   package let nonces: [UInt8]
-=======
-  package private(set) var state: CommitState
-  /// The index of the slot that holds the state. The next commit writes the other one.
-  package private(set) var current: Int
-  /// Whether one of the slots is invalid.
-  package private(set) var isRecovered: Bool
-  /// The nonces of both slots, at least one of which changes with each commit.
-  private(set) var nonces: [UInt8]
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
 
   package init(reading vault: VaultFile, keys: DerivedKeys) throws(SecretError) {
     let pages = try vault.storage.read(2 * Layout.pageSize, at: vault.headerLength)
@@ -42,15 +32,6 @@ package struct CommitSlots {
     next = 1 - newest.slot
     isRecovered = states.count < 2
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
-  }
-
-  /// Applies a commit that wrote `page` to the slot that was not current.
-  mutating func advance(to state: CommitState, page: [UInt8]) {
-    self.state = state
-    current = 1 - current
-    isRecovered = false
-    let start = current * Layout.nonceLength
-    nonces.replaceSubrange(start..<start + Layout.nonceLength, with: page[..<Layout.nonceLength])
   }
 
   /// Reads the nonces alone, which shows at low cost whether there was a commit.

@@ -11,9 +11,8 @@ struct Replacement {
 }
 
 extension UnlockedVault {
-  /// An item of the new file. Its sealed value is in the old file, or in memory if it is of a transaction.
+  /// An item of the new file, and where its sealed value is now.
   private struct Source {
-<<<<<<< HEAD
     let position: VersionPosition
     let record: Record
     let value: Value
@@ -22,12 +21,6 @@ extension UnlockedVault {
       case stored(BlockEntry)
       case pending([UInt8])
     }
-=======
-    let id: Bytes16
-    let record: ItemRecord
-    var stored: BlockEntry?
-    var pending: [UInt8] = []
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   }
 
   /// What a rewrite changes in addition to the transaction.
@@ -44,30 +37,20 @@ extension UnlockedVault {
 
   /// Whether a rewrite is due before `transaction` is appended.
   ///
-  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a
-  /// 32nd of the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
+  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a 32nd of
+  /// the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
     let baseLength = state.baseEnd - file.headerLength
     return replayLength + transaction.addedReplayLength > max(threshold, baseLength / 32)
       || state.deadBytes + transaction.addedDeadBytes > max(threshold, state.end / 2)
   }
 
-<<<<<<< HEAD
   /// Writes the content of the vault with the changes of `transaction` to a new file, and moves it into place. Earlier
   /// versions beyond the history limit are dropped. The caller holds the exclusive lock.
-=======
-  /// Writes the content of the vault with the changes of `transaction` to a new file that has the key slots
-  /// `slots` and is sealed under `newKeys`, and moves it into place. The caller holds the exclusive lock.
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   ///
-  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges
-  /// anything.
+  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges anything.
   func rewrite(
-<<<<<<< HEAD
     _ changes: RewriteChanges, transaction: VaultTransaction? = nil, environment: VaultEnvironment
-=======
-    slots: [KeySlot], keys newKeys: DerivedKeys, transaction: VaultTransaction? = nil
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   ) throws(SecretError) -> Replacement {
     let newKeys = changes.keys
     var header = file.header
@@ -80,24 +63,20 @@ extension UnlockedVault {
     let sources = try sources(
       transaction, newKeys, HistoryRule(changes.history, now: environment.now()))
     var writer = try VaultFileWriter(
-<<<<<<< HEAD
       at: file.location, temporaryName: file.location.temporaryName(environment.randomness), header: header, keys: newKeys,
       sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings,
       randomness: environment.randomness)
-=======
-      at: file.location, temporaryName: ".\(file.location.name).new", header: header, keys: newKeys,
-      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       for source in sources {
-        var sealed = source.pending
-        if let item = source.stored {
-          sealed =
-            item.valueOffset < state.baseEnd
-            ? try reader.array(at: item.valueOffset, count: item.valueLength) : try sealedValue(of: item)
-        }
+        let sealed =
+          switch source.value {
+          case .pending(let bytes): bytes
+          case .stored(let item) where item.valueOffset < state.baseEnd:
+            try reader.array(at: item.valueOffset, count: item.valueLength)
+          case .stored(let item): try sealedValue(of: item)
+          }
         try copy(source, sealed, under: newKeys, to: &writer)
       }
       let state = try writer.replace(existing: true)
@@ -113,7 +92,6 @@ extension UnlockedVault {
     _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rule: HistoryRule
   ) throws(SecretError) -> [Source] {
     var sources: [Source] = []
-<<<<<<< HEAD
     func add(_ records: [BlockEntry], _ pending: [PendingChange]) throws(SecretError) {
       let all = records + pending.map(\.entry)
       guard let newest = all.last?.record else { return }
@@ -135,15 +113,6 @@ extension UnlockedVault {
       guard let newest = records.last?.record else { return }
       if newest.kind == .put { secrets += 1 }
       try add(records, changed.remove(newest.id) == nil ? [] : transaction?.pending(newest.id) ?? [])
-=======
-    for item in try allItems() where changes[item.record.id] == nil {
-      let id = newKeys === keys ? item.record.id : newKeys.lookupID(try item.record.identifier())
-      sources.append(Source(id: id, record: item.record, stored: item))
-    }
-    for case let (id, change) in changes {
-      guard let record = change.record else { continue }
-      sources.append(Source(id: id, record: record, pending: change.sealedValue))
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     }
     guard secrets == state.secretCount else { throw .tampered("the number of secrets is wrong") }
     for id in changed { try add([], transaction?.pending(id) ?? []) }

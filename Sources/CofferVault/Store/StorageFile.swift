@@ -1,10 +1,10 @@
-internal import CofferCore
-internal import CofferSystem
+package import CofferCore
+package import CofferSystem
 internal import CofferVaultFormat
 internal import Glibc
 
-// The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes
-// short reads and writes, and turns failures into errors about the vault's path.
+// The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes short reads
+// and writes, and turns failures into errors about the vault's path.
 
 /// Repeats `call` while a signal interrupts it. For the calls that are documented to fail with `EINTR`.
 private func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
@@ -25,12 +25,12 @@ private func perform<R>(
 }
 
 /// An open file of a vault.
-struct StorageFile: Sendable {
+package struct StorageFile: Sendable {
   private let file: any File
-  let path: String
+  package let path: String
 
   /// `path` is for messages.
-  init(_ file: any File, path: String) {
+  package init(_ file: any File, path: String) {
     self.file = file
     self.path = path
   }
@@ -41,7 +41,7 @@ struct StorageFile: Sendable {
   func size() throws(SecretError) -> Int { try status().size }
 
   /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them.
-  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+  package func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
     var failure: SecretError?
     var filled = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -64,7 +64,7 @@ struct StorageFile: Sendable {
   }
 
   /// Writes all of `bytes` at `offset`.
-  func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
+  package func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
     var written = 0
     while written < bytes.count {
       written += try perform("write", path: path) { () throws(FileSystemError) in
@@ -80,40 +80,36 @@ struct StorageFile: Sendable {
     }
   }
 
-  func truncate(to size: Int) throws(SecretError) {
+  package func truncate(to size: Int) throws(SecretError) {
     try perform("write", path: path) { () throws(FileSystemError) in try file.truncate(to: size) }
   }
 
   /// Waits until the file's data is on the disk.
-  func synchronizeData() throws(SecretError) { try perform("write", path: path, file.synchronizeData) }
+  package func synchronizeData() throws(SecretError) {
+    try perform("write", path: path, file.synchronizeData)
+  }
 
   /// Waits until the file's data and metadata are on the disk.
-  func synchronize() throws(SecretError) { try perform("write", path: path, file.synchronize) }
+  package func synchronize() throws(SecretError) { try perform("write", path: path, file.synchronize) }
 
   /// Takes the advisory lock. Returns `false` if another process or another open file has it.
-  func tryLock(exclusive: Bool) throws(SecretError) -> Bool {
+  package func tryLock(exclusive: Bool) throws(SecretError) -> Bool {
     try perform("lock", path: path) { () throws(FileSystemError) in try file.tryLock(exclusive: exclusive) }
   }
 
-  func unlock() throws(SecretError) { try perform("unlock", path: path, file.unlock) }
+  package func unlock() throws(SecretError) { try perform("unlock", path: path, file.unlock) }
 }
 
 /// The place of a vault: a name in an open directory.
-struct StorageLocation: Sendable {
+package struct StorageLocation: Sendable {
   private let location: Location
   /// The path as the user gave it, for messages.
-  let path: String
+  package let path: String
 
-<<<<<<< HEAD
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of an error.
   package init(
     _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {
-=======
-  /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of
-  /// an error.
-  init(_ path: String, in fileSystem: any FileSystem, to action: String = "open") throws(SecretError) {
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     self.path = path
     location = try perform(action, path: path) { () throws(FileSystemError) in
       try fileSystem.locate(path, followingLink: followingLink)
@@ -121,18 +117,14 @@ struct StorageLocation: Sendable {
   }
 
   /// The name in its directory.
-<<<<<<< HEAD
   package var name: String { location.name }
   /// A name for a new file in the same directory, which no other program can foresee.
   func temporaryName(_ randomness: any Randomness) -> String { ".\(name).\(randomness.bytes16().hex)" }
-=======
-  var name: String { location.name }
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   /// The path without links.
-  var resolvedPath: String { location.path }
+  package var resolvedPath: String { location.path }
 
   /// Opens the file for writing, or for reading only if the system does not permit writing.
-  func open() throws(SecretError) -> (file: StorageFile, isWritable: Bool) {
+  package func open() throws(SecretError) -> (file: StorageFile, isWritable: Bool) {
     func open(writable: Bool) throws(FileSystemError) -> any File {
       try location.directory.open(location.name, writable: writable)
     }
@@ -146,7 +138,7 @@ struct StorageLocation: Sendable {
   }
 
   /// Creates a file of mode 0600 with another name in the same directory. Throws `.alreadyExists`.
-  func create(_ name: String) throws(SecretError) -> StorageFile {
+  package func create(_ name: String) throws(SecretError) -> StorageFile {
     let file = try perform("write", path: path) { () throws(FileSystemError) in
       try location.directory.create(name)
     }
@@ -154,7 +146,7 @@ struct StorageLocation: Sendable {
   }
 
   /// The status of the file that has the name now.
-  func status() throws(SecretError) -> FileStatus {
+  package func status() throws(SecretError) -> FileStatus {
     do throws(FileSystemError) { return try location.directory.status(of: name) } catch {
       throw .io(error, "open", path: path)
     }
@@ -169,9 +161,9 @@ struct StorageLocation: Sendable {
     throw .io(FileSystemError(EEXIST), "make", path: path)
   }
 
-  /// Moves the file `source` of the same directory here. Throws `.alreadyExists` without `replacing` if the
-  /// name is taken, and `.denied` if the file here is a mount point.
-  func rename(from source: String, replacing: Bool) throws(SecretError) {
+  /// Moves the file `source` of the same directory here. Throws `.alreadyExists` without `replacing` if the name is
+  /// taken, and `.denied` if the file here is a mount point.
+  package func rename(from source: String, replacing: Bool) throws(SecretError) {
     do throws(FileSystemError) {
       try location.directory.rename(source, to: name, replacing: replacing)
     } catch {
@@ -180,14 +172,14 @@ struct StorageLocation: Sendable {
   }
 
   /// Removes another file of the same directory.
-  func remove(_ name: String) throws(SecretError) {
+  package func remove(_ name: String) throws(SecretError) {
     do throws(FileSystemError) { try location.directory.remove(name) } catch {
       throw .io(error, "write", path: path)
     }
   }
 
   /// Waits until the entries of the directory are on the disk.
-  func synchronize() throws(SecretError) {
+  package func synchronize() throws(SecretError) {
     try perform("write", path: path, location.directory.synchronize)
   }
 

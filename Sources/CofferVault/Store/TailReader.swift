@@ -20,8 +20,7 @@ package struct TailReader {
   package private(set) var previousTag: Bytes16
   package private(set) var sequence: Int
 
-  /// Reads the frames from `offset` to `end`. `previousTag` and `sequence` are those of the frame before, or
-  /// of the root.
+  /// Reads the frames from `offset` to `end`. `previousTag` and `sequence` are those of the frame before, or of the root.
   package init(
     _ vault: VaultFile, keys: DerivedKeys, from offset: Int, to end: Int, previousTag: Bytes16,
     sequence: Int

@@ -1,14 +1,12 @@
 package import CofferCore
 package import CofferVaultFormat
 
-/// The content of a vault as of the last look at its file: the current state, the index of the base, and the
-/// tail.
+/// The content of a vault as of the last look at its file: the current state, the index of the base, and the tail.
 ///
 /// Not thread-safe: the owner holds a lock.
 package final class UnlockedVault {
   package let file: VaultFile
   package let keys: DerivedKeys
-<<<<<<< HEAD
   package private(set) var state: CommitState
   /// The index of the commit slot that the next commit writes first.
   package private(set) var nextSlot: Int
@@ -21,41 +19,20 @@ package final class UnlockedVault {
   private var tail: [Bytes16: [BlockEntry]] = [:]
   /// The tags of the tail's frames in order.
   private var tailTags: [Bytes16] = []
-=======
-  package private(set) var slots: CommitSlots
-  package let base: BaseIndex
-  /// The last change in the tail of each secret that the tail names.
-  private var tail: [Bytes16: TailEntry] = [:]
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   /// The bytes of the tail that a reader has to read to find one secret: everything but values.
   private(set) var replayLength = 0
 
+  private var slotNonces: [UInt8]
   private var blocks: [Int: [BlockEntry]] = [:]
   /// The number of decoded blocks that are kept, of about 100 items each.
   private static let maximumCachedBlocks = 1024
 
-<<<<<<< HEAD
-=======
-  package var state: CommitState { slots.state }
-
-  enum TailEntry {
-    case put(BlockEntry)
-    /// Hides the secret of the base.
-    case removed
-  }
-
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
   package init(_ file: VaultFile, keys: DerivedKeys) throws(SecretError) {
     self.file = file
     self.keys = keys
-<<<<<<< HEAD
     let slots = try CommitSlots(reading: file, keys: keys)
     (state, nextSlot, isRecovered, slotNonces) = (slots.state, slots.next, slots.isRecovered, slots.nonces)
-=======
-    slots = try CommitSlots(reading: file, keys: keys)
-    let state = slots.state
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     let root = try keys.open(
       file.storage.read(state.rootLength, at: state.rootOffset), tag: state.rootTag,
       .root(file: file.header.fileID, offset: state.rootOffset))
@@ -65,21 +42,16 @@ package final class UnlockedVault {
 
   // MARK: Looking again
 
-  /// Reads the commits that were made to the same file since the last look. Returns the names that they
-  /// changed.
+  /// Reads the commits that were made to the same file since the last look. Returns the names that they changed.
   func refresh() throws(SecretError) -> [SecretIdentifier] {
-    guard try CommitSlots.nonces(of: file) != slots.nonces else { return [] }
-    let before = state
-    slots = try CommitSlots(reading: file, keys: keys)
-    guard state.baseEnd == before.baseEnd, state.rootTag == before.rootTag else {
+    guard try CommitSlots.nonces(of: file) != slotNonces else { return [] }
+    let slots = try CommitSlots(reading: file, keys: keys)
+    guard slots.state.baseEnd == state.baseEnd, slots.state.rootTag == state.rootTag else {
       throw .tampered("the base changed under an open vault")
     }
-<<<<<<< HEAD
     wasOpenedLocked = false
     let before = state
     (state, nextSlot, isRecovered, slotNonces) = (slots.state, slots.next, slots.isRecovered, slots.nonces)
-=======
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     guard state.sequence >= before.sequence, state.end >= before.end else {
       throw .rolledBack(path: file.path, seen: before.checkpoint, found: state.checkpoint)
     }
@@ -103,7 +75,6 @@ package final class UnlockedVault {
     return changed
   }
 
-<<<<<<< HEAD
   private func add(_ frame: TailReader.Frame) {
     tail[frame.entry.record.id, default: []].append(frame.entry)
     tailTags.append(frame.tag)
@@ -128,15 +99,6 @@ package final class UnlockedVault {
     if sequence == base.sequence { return state.rootTag }
     let index = sequence - base.sequence - 1
     return tailTags.indices.contains(index) ? tailTags[index] : nil
-=======
-  /// Applies a commit that this process has just made durable. `page` is the commit slot that was written.
-  func adopt(
-    _ state: CommitState, page: [UInt8], entries: [(Bytes16, TailEntry)], replayLength: Int
-  ) {
-    slots.advance(to: state, page: page)
-    for (id, entry) in entries { tail[id] = entry }
-    self.replayLength += replayLength
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   }
 
   // MARK: Finding

@@ -5,18 +5,11 @@ internal import Glibc
 
 /// A vault's file, open, with its header parsed. Nothing in it is authenticated or decrypted.
 package struct VaultFile {
-<<<<<<< HEAD
   package let location: StorageLocation
   package let storage: StorageFile
   /// `false` if the file belongs to another user, or if the system permits only reading.
   package let isWritable: Bool
   private let user: UInt32
-=======
-  let location: StorageLocation
-  let storage: StorageFile
-  /// `false` if the system permits only reading.
-  let isWritable: Bool
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   package let header: Header
   /// The length of the header with its padding: the offset of the commit slots.
   package let headerLength: Int
@@ -24,19 +17,14 @@ package struct VaultFile {
   package let headerHash: [UInt8]
   let condition: FileCondition
 
-<<<<<<< HEAD
   package var path: String { location.path }
   /// Whether other users may read the file.
   var isReadableByOthers: Bool { condition.status.mode & 0o044 != 0 }
-=======
-  var path: String { location.path }
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   /// The offset of the first byte after the commit slots.
   package var baseStart: Int { headerLength + 2 * Layout.pageSize }
 
-  /// Opens the file at `path`. `known` is the condition of the file that was open before; it is kept if the
-  /// file is the same. Throws `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`
-  /// or `.io`.
+  /// Opens the file at `path`. `known` is the condition of the file that was open before; it is kept if the file is the
+  /// same. Throws `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
   init(path: String, environment: VaultEnvironment, known: FileCondition?) throws(SecretError) {
     location = try StorageLocation(path, in: environment.fileSystem)
     let (storage, isOpenForWriting) = try location.open()
@@ -44,7 +32,6 @@ package struct VaultFile {
     let status = try storage.status()
     isWritable = isOpenForWriting && status.owner == environment.user
     guard status.isRegular else { throw .notAVault(path: path) }
-<<<<<<< HEAD
     try Self.requireTrustworthy(status, to: environment.user, path: path)
     user = environment.user
     if let known, known.status.isSameFile(as: status) {
@@ -52,10 +39,6 @@ package struct VaultFile {
     } else {
       condition = FileCondition(status)
     }
-=======
-    try Self.requirePrivate(status, to: environment.user, path: path)
-    condition = known.flatMap { $0.status.isSameFile(as: status) ? $0 : nil } ?? FileCondition(status)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     let start = try storage.read(min(status.size, Layout.pageSize), at: 0)
     guard start.starts(with: Layout.magic) else { throw .notAVault(path: path) }
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
@@ -115,8 +98,8 @@ package struct VaultFile {
 
   /// Ensures that the file's name is on the disk, once for each file.
   ///
-  /// The process that moved the file here may have failed before its last barrier. Without this one a power
-  /// loss could bring the old file back, without the changes that are acknowledged from now on.
+  /// The process that moved the file here may have failed before its last barrier. Without this one a power loss could
+  /// bring the old file back, without the changes that are acknowledged from now on.
   func synchronizeName() throws(SecretError) {
     if condition.isNameDurable { return }
     try location.synchronize()
@@ -130,8 +113,8 @@ final class FileCondition {
   let status: FileStatus
   /// Whether the directory's entry for the file is known to be on the disk.
   var isNameDurable = false
-  /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them
-  /// as clean, so the next change must write a new file.
+  /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them as clean,
+  /// so the next change must write a new file.
   var didFailSync = false
   /// After a failed rewrite: the tail's replay length from which the next rewrite is tried.
   var nextRewrite = 0

@@ -5,8 +5,8 @@ internal import Glibc
 
 /// Writes a whole vault file under a temporary name and moves it into place.
 ///
-/// The old file counts up to the rename, and the new one from then on. A failure before the rename leaves the
-/// old file unchanged.
+/// The old file counts up to the rename, and the new one from then on. A failure before the rename leaves the old file
+/// unchanged.
 struct VaultFileWriter {
   private let location: StorageLocation
   private let temporaryName: String
@@ -30,18 +30,14 @@ struct VaultFileWriter {
 
   /// Creates the temporary file. The writer sets the header's file id, commitment and MAC.
   ///
-  /// The file is locked from the start, so that no process that finds it in the vault's place can change it
-  /// before the writer has finished.
+  /// The file is locked from the start, so that no process that finds it in the vault's place can change it before the
+  /// writer has finished.
   init(
-<<<<<<< HEAD
     at location: StorageLocation, temporaryName: String, header: Header, keys: DerivedKeys, sequence: Int,
     settings: BaseIndex.Settings, randomness: any Randomness
-=======
-    at location: StorageLocation, temporaryName: String, header: Header, keys: DerivedKeys, sequence: Int
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   ) throws(SecretError) {
     var header = header
-    header.fileID = keys.randomness.bytes16()
+    header.fileID = randomness.bytes16()
     keys.authorize(&header)
     self.location = location
     self.temporaryName = temporaryName
@@ -112,8 +108,7 @@ struct VaultFileWriter {
 
   /// Writes the rest, waits until the whole file is on the disk, and moves it into place. Returns its state.
   ///
-  /// If it throws, the file is not in place. If it returns, nothing may be acknowledged before
-  /// ``finishReplace()``.
+  /// If it throws, the file is not in place. If it returns, nothing may be acknowledged before ``finishReplace()``.
   mutating func replace(existing: Bool) throws(SecretError) -> CommitState {
     try closeBlock()
     if last?.kind == .put { secretCount += 1 }

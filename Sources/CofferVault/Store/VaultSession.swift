@@ -1,8 +1,8 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// A vault in use by this process: opened on first use, looked at again before each use, and opened anew if
-/// another file has taken its place.
+/// A vault in use by this process: opened on first use, looked at again before each use, and opened anew if another file
+/// has taken its place.
 ///
 /// Not thread-safe: the owner holds a lock.
 final class VaultSession {
@@ -11,7 +11,7 @@ final class VaultSession {
   let environment: VaultEnvironment
 
   private var open: UnlockedVault?
-  /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
+  /// The keys that opened the vault last. They open a file that another process has rewritten without a new unlock.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
   private var knownVaults: KnownVaults
   /// The condition of the last file.
@@ -44,8 +44,8 @@ final class VaultSession {
 
   /// Runs `body` on the vault as it is now, without a lock.
   ///
-  /// If a check fails, another process may have been writing to the file: the file is opened again under a
-  /// shared lock, and only a second failure is reported.
+  /// If a check fails, another process may have been writing to the file: the file is opened again under a shared lock,
+  /// and only a second failure is reported.
   func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -115,7 +115,7 @@ final class VaultSession {
     return opened
   }
 
-  /// Releases the file and its lock.
+  /// Lets go of the file and its lock.
   func close() { open = nil }
 
   /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
@@ -182,8 +182,7 @@ final class VaultSession {
     changes += transaction.changes.map { SecretChange($0.identifier) }
   }
 
-  /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to
-  /// be appended.
+  /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to be appended.
   private func replacement(
     of vault: UnlockedVault, with transaction: VaultTransaction
   ) throws(SecretError) -> Replacement? {
@@ -196,25 +195,17 @@ final class VaultSession {
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
-<<<<<<< HEAD
         UnlockedVault.RewriteChanges(of: vault), transaction: transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the changes can be
       // appended although the rewrite failed.
       if isRequired { throw error }
-=======
-        slots: vault.file.header.slots, keys: vault.keys, transaction: transaction)
-    } catch {
-      // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
-      // changes can be appended although the rewrite failed.
-      if condition.didFailSync { throw error }
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
       condition.nextRewrite = 2 * replayLength
       return nil
     }
   }
 
-  /// Makes a new file durable that is in the vault's place. The old one is not used any more, even on failure.
+  /// Makes a new file durable that is in the vault's place. From now on the old one is not used, even if this fails.
   private func finish(_ replacement: Replacement, _ newKeys: DerivedKeys) throws(SecretError) {
     close()
     try replacement.writer.finishReplace()
@@ -226,18 +217,11 @@ final class VaultSession {
     _ change: (UnlockedVault, inout UnlockedVault.RewriteChanges) throws(SecretError) -> Void
   ) throws(SecretError) {
     try write { vault throws(SecretError) in
-<<<<<<< HEAD
       var changes = UnlockedVault.RewriteChanges(of: vault)
       try change(vault, &changes)
       let replacement = try vault.rewrite(changes, environment: environment)
       keys = (vault.file.header.vaultID, changes.keys)
       try finish(replacement, changes.keys)
-=======
-      let (slots, newKeys) = try change(vault)
-      let replacement = try vault.rewrite(slots: slots, keys: newKeys)
-      keys = (vault.file.header.vaultID, newKeys)
-      try finish(replacement, newKeys)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     }
   }
 }

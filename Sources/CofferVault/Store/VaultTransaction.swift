@@ -2,8 +2,8 @@ internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-/// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the
-/// frame's offset.
+/// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the frame's
+/// offset.
 struct PendingChange {
   let identifier: SecretIdentifier
   let record: Record
@@ -12,7 +12,6 @@ struct PendingChange {
   /// The metadata of the frame without padding.
   let metadata: [UInt8]
 
-<<<<<<< HEAD
   init(_ record: Record, _ identifier: SecretIdentifier, sealedValue: [UInt8] = []) {
     self.identifier = identifier
     self.record = record
@@ -23,26 +22,13 @@ struct PendingChange {
   /// The bytes of the frame without its value.
   var replayLength: Int {
     Layout.framePrefixLength + Layout.padded(metadata.count) + Layout.sealOverhead
-=======
-  init(
-    _ identifier: SecretIdentifier, id: Bytes16, sequence: Int, record: ItemRecord? = nil,
-    sealedValue: [UInt8] = []
-  ) {
-    (self.identifier, self.id, self.record, self.sealedValue) = (identifier, id, record, sealedValue)
-    metadata = record?.bytes ?? RemoveRecord(id: id, identifier: identifier).bytes
-    header = FrameHeader(
-      kind: record == nil ? .remove : .put, sequence: sequence,
-      metadataLength: Layout.padded(metadata.count),
-      valueLength: record == nil ? 0 : sealedValue.count - Layout.sealOverhead)
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   }
 
   /// The record with the length of its value, whose place is not known yet.
   var entry: BlockEntry { BlockEntry(record: record, valueOffset: 0, valueLength: sealedValue.count) }
 }
 
-/// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
-/// transaction is open.
+/// Changes to an unlocked vault that are committed together. The vault is locked for as long as the transaction is open.
 final class VaultTransaction: SecretTransaction {
   private let vault: UnlockedVault
   private let now: @Sendable () -> Date
@@ -126,7 +112,6 @@ final class VaultTransaction: SecretTransaction {
     let sequence = nextSequence
     let sealed = vault.keys.sealValue(
       secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
-<<<<<<< HEAD
     let record = try acceptable { () throws(SecretError) in
       try Record(
         id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
@@ -134,32 +119,17 @@ final class VaultTransaction: SecretTransaction {
     }
     if existing == nil { addedSecrets += 1 }
     try append(PendingChange(record, identifier, sealedValue: sealed))
-=======
-    let record = ItemRecord(
-      id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
-      item: SecretItem(identifier: identifier, metadata: merged))
-    if let existing { addedDeadBytes += existing.size } else { addedItems += 1 }
-    append(
-      PendingChange(identifier, id: id, sequence: sequence, record: record, sealedValue: sealed))
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
     let id = vault.keys.lookupID(identifier)
-<<<<<<< HEAD
     guard try current(identifier, id) != nil else { return false }
     let record = try acceptable { () throws(SecretError) in
       try Record(removing: identifier, id: id, sequence: nextSequence, time: now())
     }
     addedSecrets -= 1
     try append(PendingChange(record, identifier))
-=======
-    guard let existing = try record(id) else { return false }
-    addedDeadBytes += existing.size
-    addedItems -= 1
-    append(PendingChange(identifier, id: id, sequence: nextSequence))
->>>>>>> 0b834fd (vault: tests for slots above the cost limit, kept master keys and a watermark raised by a rekey; test names in plain English)
     return true
   }
 }
