@@ -196,7 +196,8 @@ extension FileStatus {
       size: Int(status.st_size),
       isRegular: status.st_mode & S_IFMT == S_IFREG,
       mode: status.st_mode & 0o7777,
-      owner: status.st_uid
+      owner: status.st_uid,
+      links: Int(status.st_nlink)
     )
   }
 }

@@ -36,8 +36,8 @@ extension VaultBackend: VersionedSecretBackend {
       let rule = HistoryRule(vault.base.settings.history, now: environment.now())
       var removed: [RemovedSecret] = []
       try vault.forEachSecret { records throws(SecretError) in
-        guard let newest = records.last?.record, newest.kind == .remove, newest.isInService(service),
-          !rule.kept(records).isEmpty
+        guard records.last?.record.kind == .remove, let newest = rule.kept(records).last?.record,
+          newest.isInService(service)
         else { return }
         removed.append(
           RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))

@@ -189,10 +189,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// What a person should know of the vault's file although it can be used.
   public func condition() throws(SecretError) -> VaultCondition {
-    try read { vault in
-      VaultCondition(
-        isRecovered: vault.isRecovered, isReadableByOthers: vault.file.isReadableByOthers,
-        isWritable: vault.file.isWritable)
+    try withSession { session throws(SecretError) in
+      try session.read { vault in session.condition(of: vault) }
     }
   }
 

@@ -7,4 +7,8 @@ public struct VaultCondition: Hashable, Sendable {
   public let isReadableByOthers: Bool
   /// Whether the vault can be changed: it belongs to this user and the system permits writing.
   public let isWritable: Bool
+  /// Whether one half of a record of what was seen of the vault was damaged. The vault was held to the other half.
+  public let isRecordDamaged: Bool
+  /// Whether what was seen of the vault could not be recorded. A later run may not notice an older copy.
+  public let isUnrecorded: Bool
 }

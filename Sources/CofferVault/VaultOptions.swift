@@ -17,6 +17,11 @@ public struct VaultOptions: Sendable {
   /// older copy in its place is noticed. `nil`: only a process that has seen the newer state notices.
   public var knownVaultsDirectory: String?
 
+  /// Whether a derivation of this cost is within the limits.
+  func permits(_ cost: VaultKeySlot.Cost) -> Bool {
+    cost.memory <= maximumPassphraseMemory && cost.passes <= maximumPassphrasePasses
+  }
+
   /// The default limits and costs.
   public init() {}
 }

@@ -43,6 +43,9 @@ public struct VaultReport: Hashable, Sendable {
       guard entry.record.kind == .put else { return }
       do throws(SecretError) { _ = try open.value(of: entry) } catch { throw error.about(identifier) }
     }
+    if let lineage = open.base.settings.lineage {
+      try keys.authenticate(lineage: lineage, vault: file.header.vaultID)
+    }
     var (secrets, versions) = (0, 0)
     try open.forEachSecret { records throws(SecretError) in
       for record in records { try check(record) }

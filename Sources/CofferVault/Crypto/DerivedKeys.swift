@@ -104,6 +104,11 @@ package final class DerivedKeys: Sendable {
     return keys.withBytes { seal($0, .lineage(vault: vault)) }
   }
 
+  /// Throws `.tampered` unless the sealed lineage is authentic.
+  func authenticate(lineage: [UInt8], vault: Bytes16) throws(SecretError) {
+    _ = try openLineage(lineage, vault: vault)
+  }
+
   private func openLineage(_ sealed: [UInt8], vault: Bytes16) throws(SecretError) -> SecretBytes {
     let context = SealContext.lineage(vault: vault)
     var isAuthentic = false

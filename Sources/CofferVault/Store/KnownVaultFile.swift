@@ -10,8 +10,7 @@ struct KnownVaultFile {
   /// The path of the vault, which the record is about.
   let path: String
   private let location: StorageLocation
-  private let user: UInt32
-  private let randomness: any Randomness
+  private let environment: VaultEnvironment
 
   /// A record with the bytes that its MAC is of.
   struct Content: Equatable {
@@ -20,27 +19,56 @@ struct KnownVaultFile {
     let message: [UInt8]
   }
 
+  /// What the file holds: the current slot, and whether the other one is damaged.
+  struct Seen {
+    let content: Content
+    let isHalfDamaged: Bool
+  }
+
   /// A slot's sequence must be so much higher than the other's before the two change roles, which costs a barrier.
   private static let roleChangeDistance = 64
+  /// How often a reader tries to lock a record that another process may be changing, and the pause in between.
+  private static let lockAttempts = 20
+  private static let lockPause = Duration.milliseconds(5)
 
-  /// The record about the vault at `path` in `directory`, which must exist. Throws `.unverifiable`.
-  init(
-    about path: String, in directory: String, user: UInt32, environment: VaultEnvironment
+  /// The record about the vault at `path` in `directory`. Returns `nil` if there is no such directory. Throws
+  /// `.unverifiable` if other users can write to it, or if it cannot be opened.
+  init?(
+    about path: String, in directory: String, environment: VaultEnvironment
   ) throws(SecretError) {
     self.path = path
-    self.user = user
-    randomness = environment.randomness
+    self.environment = environment
     let name = Sodium.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
+    let status: FileStatus
     do throws(SecretError) {
       location = try StorageLocation(
         "\(directory)/\(name)", in: environment.fileSystem, followingLink: false)
-    } catch { throw .unverifiable(path: path, "the directory of the records cannot be opened") }
+      status = try location.directoryStatus()
+    } catch {
+      if error.code == .vaultNotFound { return nil }
+      throw .unverifiable(path: path, "the directory of the records cannot be opened")
+    }
+    guard status.owner == environment.user, status.mode & 0o022 == 0 else {
+      throw .unverifiable(path: path, "other users can write to the directory of the records")
+    }
   }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is damaged.
-  func load() throws(SecretError) -> Content? {
+  ///
+  /// Another process may be writing to a slot that is not valid, so that the file is then read again under a lock.
+  func load() throws(SecretError) -> Seen? {
     guard let file = try open() else { return nil }
-    return try slots(of: file).newest
+    do throws(SecretError) {
+      let seen = try slots(of: file).seen
+      if !seen.isHalfDamaged { return seen }
+    } catch {
+      // The second look decides.
+    }
+    for attempt in 1...Self.lockAttempts {
+      do throws(SecretError) { if try file.tryLock(exclusive: false) { break } } catch { break }
+      if attempt < Self.lockAttempts { environment.sleep(Self.lockPause) }
+    }
+    return try slots(of: file).seen
   }
 
   /// Opens the file, or returns `nil` if there is none.
@@ -53,7 +81,8 @@ struct KnownVaultFile {
       if error.code == .vaultNotFound { return nil }
       throw .unverifiable(path: path, "its record cannot be read")
     }
-    guard status.isRegular, status.owner == user, status.mode & 0o077 == 0 else {
+    guard status.isRegular, status.links == 1, status.owner == environment.user, status.mode & 0o077 == 0
+    else {
       throw .unverifiable(path: path, "its record is not a private file of this user")
     }
     return file
@@ -62,19 +91,25 @@ struct KnownVaultFile {
   // MARK: Slots
 
   private struct Slots {
-    /// `nil` for a slot that is not valid.
-    let contents: [Content?]
+    /// The index of the valid slot with the higher sequence.
+    let newestIndex: Int
+    let newest: Content
+    /// The other slot; `nil` if it is not valid.
+    let other: Content?
 
-    /// The valid slot with the higher sequence.
-    var newestIndex: Int? {
-      switch (contents[0]?.record.checkpoint.sequence, contents[1]?.record.checkpoint.sequence) {
-      case (let first?, let second?): first >= second ? 0 : 1
-      case (_?, nil): 0
-      case (nil, _?): 1
-      case (nil, nil): nil
+    /// `nil` if neither slot is valid.
+    init?(_ first: Content?, _ second: Content?) {
+      switch (first, second) {
+      case (let first?, let second?):
+        let isFirst = first.record.checkpoint.sequence >= second.record.checkpoint.sequence
+        (newestIndex, newest, other) = isFirst ? (0, first, second) : (1, second, first)
+      case (let first?, nil): (newestIndex, newest, other) = (0, first, nil)
+      case (nil, let second?): (newestIndex, newest, other) = (1, second, nil)
+      case (nil, nil): return nil
       }
     }
-    var newest: Content? { newestIndex.flatMap { contents[$0] } }
+
+    var seen: Seen { Seen(content: newest, isHalfDamaged: other == nil) }
   }
 
   private var trailer: [UInt8] { encode(Text(path)) }
@@ -89,9 +124,9 @@ struct KnownVaultFile {
     guard bytes.count == 2 * length + trailer.count, bytes[(2 * length)...].elementsEqual(trailer) else {
       throw .unverifiable(path: path, "its record is damaged")
     }
-    let slots = Slots(
-      contents: [0, 1].map { content(Array(bytes[$0 * length..<($0 + 1) * length])) })
-    guard slots.newest != nil else { throw .unverifiable(path: path, "its record is damaged") }
+    guard
+      let slots = Slots(content(Array(bytes[..<length])), content(Array(bytes[length..<2 * length])))
+    else { throw .unverifiable(path: path, "its record is damaged") }
     return slots
   }
 
@@ -118,15 +153,16 @@ struct KnownVaultFile {
 
   // MARK: Writing
 
-  /// Creates the file, or replaces it by a new one. Returns when it is on the disk.
-  func replace(with record: KnownVaultRecord, _ keys: DerivedKeys) throws(SecretError) {
-    let temporaryName = location.temporaryName(randomness)
+  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists` if there is a
+  /// file and it is not to be replaced.
+  func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
+    let temporaryName = location.temporaryName(environment.randomness)
     let file = try location.create(temporaryName)
     do throws(SecretError) {
       let slot = slot(record, keys)
       try file.write(slot + slot + trailer, at: 0)
       try file.synchronize()
-      try location.rename(from: temporaryName, replacing: true)
+      try location.rename(from: temporaryName, replacing: replacing)
     } catch {
       do throws(SecretError) { try location.remove(temporaryName) } catch {
         // An unfinished record stays, and is never read.
@@ -136,31 +172,34 @@ struct KnownVaultFile {
     try location.synchronize()
   }
 
-  /// Changes the record to `record` if that is newer. The state that it names must be on the disk.
+  /// Changes the record to `record`, except for the policy, if that is newer or if a slot is damaged. The state that
+  /// `record` names must be on the disk.
   ///
-  /// If another process is changing the record, or the change fails, the record stays as it was.
-  func raise(to record: KnownVaultRecord, _ keys: DerivedKeys) {
-    do throws(SecretError) {
-      guard let file = try open(), try file.tryLock(exclusive: true) else { return }
-      let slots = try slots(of: file)
-      guard let newest = slots.newestIndex, let known = slots.contents[newest]?.record,
-        record.checkpoint.sequence >= known.checkpoint.sequence
-      else { return }
-      var target = 1 - newest
-      if let other = slots.contents[target]?.record {
-        guard record != known else { return }
-        let distance = known.checkpoint.sequence - other.checkpoint.sequence
-        if distance >= Self.roleChangeDistance {
-          try file.synchronizeData()
-        } else if distance > 0 {
-          target = newest
-        }
-      } else {
-        try file.synchronizeData()
-      }
-      try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
-    } catch {
-      // What was seen before is remembered.
+  /// `judge` throws if the vault does not follow from what the record says by now. If another process is changing the
+  /// record, it stays as it is.
+  func raise(
+    to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (Content) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    guard let file = try open(), try file.tryLock(exclusive: true),
+      try location.status().isSameFile(as: file.status())
+    else { return }
+    let slots = try slots(of: file)
+    try judge(slots.newest)
+    let known = slots.newest.record
+    var record = record
+    record.policy = known.policy
+    let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
+    if known.policy == .versioned, new <= old, record != known {
+      return try make(record, keys, replacing: true)
     }
+    guard new > old || (new == old && slots.other == nil) else { return }
+    // The spared slot must be on the disk.
+    var target = 1 - slots.newestIndex
+    switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
+    case 0?: break
+    case let distance? where distance < Self.roleChangeDistance: target = slots.newestIndex
+    default: try file.synchronizeData()
+    }
+    try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
   }
 }

@@ -15,6 +15,10 @@ struct KnownVaults {
   /// What this process has seen last.
   private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
   private var places: [KnownVaultFile] = []
+  /// Whether a slot of a record was damaged. The other slot was used.
+  private(set) var isRecordDamaged = false
+  /// Whether a record could not be written.
+  private(set) var isUnrecorded = false
 
   /// `directory` holds the records. `nil`: only this process's memory notices anything.
   init(path: String, directory: String?, environment: VaultEnvironment) {
@@ -23,7 +27,7 @@ struct KnownVaults {
     namedPath = Self.absolute(path)
   }
 
-  /// The newest state that was seen.
+  /// The checkpoint of the newest state that was seen.
   var newest: Checkpoint? { seen?.record.checkpoint }
 
   // MARK: Checking
@@ -33,7 +37,7 @@ struct KnownVaults {
     try locate(file)
     if let seen, seen.record.vault != file.header.vaultID { throw .unexpectedVault(path: file.path) }
     for place in places {
-      if let known = try place.load(), known.record.vault != file.header.vaultID {
+      if let known = try place.load(), known.content.record.vault != file.header.vaultID {
         throw .unexpectedVault(path: place.path)
       }
     }
@@ -43,20 +47,20 @@ struct KnownVaults {
   mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
     try locate(opened.file)
     try checkSeen(opened)
-    var policy = seen?.record.policy
-    var known: [KnownVaultRecord?] = []
+    var known: [KnownVaultFile.Seen?] = []
     for place in places {
-      let content = try place.load()
-      if let content {
-        try Self.check(opened, against: content, path: place.path)
-        policy = max(policy ?? .strict, content.record.policy)
-      }
-      known.append(content?.record)
+      let found = try place.load()
+      if let found { try Self.check(opened, against: found.content, path: place.path) }
+      known.append(found)
     }
-    let record = Self.record(of: opened, policy ?? .strict)
+    let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? .strict
+    let record = Self.record(of: opened, policy)
     seen = (record, opened.keys)
-    for (place, known) in zip(places, known) where known != record {
-      remember(record, instead: known, at: place, opened)
+    isUnrecorded = directory != nil && places.isEmpty
+    for (place, known) in zip(places, known) {
+      if known?.isHalfDamaged == true { isRecordDamaged = true }
+      if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { continue }
+      remember(record, isNew: known == nil, at: place, opened)
     }
   }
 
@@ -95,19 +99,22 @@ struct KnownVaults {
       try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
     else { throw .unexpectedKey(path: path) }
     guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
-      throw .rolledBack(path: path, seen: record.checkpoint, found: opened.state.checkpoint)
+      throw .unexpectedKey(path: path)
     }
   }
 
   // MARK: Remembering
 
-  /// Remembers a state that this process wrote and that is on the disk.
-  mutating func advance(to checkpoint: Checkpoint, _ keys: DerivedKeys) {
+  /// Remembers a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
+  /// before, and decides whether a record that another process has changed may be raised.
+  mutating func advance(
+    to checkpoint: Checkpoint, _ keys: DerivedKeys, from vault: UnlockedVault
+  ) {
     guard var record = seen?.record else { return }
     record.checkpoint = checkpoint
     record.masterCommitment = keys.masterCommitment(record.vault)
     seen = (record, keys)
-    for place in places { place.raise(to: record, keys) }
+    for place in places { raise(place, to: record, keys, vault) }
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a record cannot be
@@ -115,35 +122,53 @@ struct KnownVaults {
   mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
     try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
-    seen = (record, opened.keys)
-    for place in places { try place.replace(with: record, opened.keys) }
-  }
-
-  /// The policy in the records, or the strict one if there is none or it cannot be read.
-  func policy() -> KnownVaultRecord.Policy {
-    places.reduce(seen?.record.policy ?? .strict) { policy, place in
-      do throws(SecretError) { return max(policy, try place.load()?.record.policy ?? .strict) } catch {
-        return policy
-      }
+    if directory != nil, places.isEmpty {
+      throw SecretError(
+        .io, "The decision to trust the vault at \(opened.file.path) cannot be recorded.",
+        advice: "Make the directory of the records, with mode 700.")
     }
+    for place in places { try place.make(record, opened.keys, replacing: true) }
+    seen = (record, opened.keys)
+    (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
-  private func remember(
-    _ record: KnownVaultRecord, instead known: KnownVaultRecord?, at place: KnownVaultFile,
-    _ opened: UnlockedVault
+  /// The strictest policy in the records, or the strict one if none can be read.
+  func policy() -> KnownVaultRecord.Policy {
+    let policies = places.compactMap { place in
+      do throws(SecretError) { return try place.load()?.content.record.policy } catch { return nil }
+    }
+    return policies.min() ?? seen?.record.policy ?? .strict
+  }
+
+  private mutating func remember(
+    _ record: KnownVaultRecord, isNew: Bool, at place: KnownVaultFile, _ opened: UnlockedVault
   ) {
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only what is on the
       // disk may be remembered.
       try opened.file.storage.synchronizeData()
       try opened.file.synchronizeName()
-      if let known, known.policy == record.policy, known.checkpoint.sequence < record.checkpoint.sequence {
-        place.raise(to: record, opened.keys)
-      } else if known == nil || record.policy == .versioned {
-        try place.replace(with: record, opened.keys)
+      if isNew {
+        try place.make(record, opened.keys, replacing: false)
+      } else {
+        raise(place, to: record, opened.keys, opened)
       }
     } catch {
-      // What was seen before is remembered, if anything was.
+      // Another process may have made the record in the meantime.
+      if error.code != .alreadyExists { isUnrecorded = true }
+    }
+  }
+
+  private mutating func raise(
+    _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: UnlockedVault
+  ) {
+    do throws(SecretError) {
+      try place.raise(to: record, keys) { content throws(SecretError) in
+        try Self.check(vault, against: content, path: place.path)
+      }
+    } catch {
+      // What was seen before is remembered. If another process has recorded a later state, that is right.
+      if [.io, .denied].contains(error.code) { isUnrecorded = true }
     }
   }
 
@@ -162,9 +187,10 @@ struct KnownVaults {
     let resolved = file.location.resolvedPath
     let paths = resolved == namedPath ? [namedPath] : [namedPath, resolved]
     if places.map(\.path) == paths { return }
-    places = try paths.map { path throws(SecretError) in
-      try KnownVaultFile(
-        about: path, in: directory, user: environment.user, environment: environment)
+    places = []
+    for path in paths {
+      guard let place = try KnownVaultFile(about: path, in: directory, environment: environment) else { continue }
+      places.append(place)
     }
   }
 
@@ -176,6 +202,15 @@ struct KnownVaults {
       full = String(cString: current) + "/" + path
     }
     return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+  }
+}
+
+extension KnownVaultRecord {
+  /// Whether both records name one state, whatever their policies.
+  fileprivate func isSameState(as other: Self) -> Bool {
+    var other = other
+    other.policy = policy
+    return self == other
   }
 }
 

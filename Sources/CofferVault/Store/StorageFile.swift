@@ -152,6 +152,13 @@ package struct StorageLocation: Sendable {
     }
   }
 
+  /// The status of the directory.
+  func directoryStatus() throws(SecretError) -> FileStatus {
+    try perform("open", path: path) { () throws(FileSystemError) in
+      try location.directory.status(of: ".")
+    }
+  }
+
   /// Throws `.alreadyExists` if there is anything with the name.
   func requireVacant() throws(SecretError) {
     do throws(FileSystemError) { _ = try location.directory.status(of: name) } catch {

@@ -128,6 +128,14 @@ final class VaultSession {
     }
   }
 
+  /// What a person should know of the file of `vault`, which this session has opened.
+  func condition(of vault: UnlockedVault) -> VaultCondition {
+    VaultCondition(
+      isRecovered: vault.isRecovered, isReadableByOthers: vault.file.isReadableByOthers,
+      isWritable: vault.file.isWritable, isRecordDamaged: knownVaults.isRecordDamaged,
+      isUnrecorded: knownVaults.isUnrecorded)
+  }
+
   /// The policy by which the vault is held to what was seen of it.
   func policy() throws(SecretError) -> KnownVaultRecord.Policy {
     try read { _ throws(SecretError) in knownVaults.policy() }
@@ -173,11 +181,11 @@ final class VaultSession {
 
   private func commit(_ transaction: VaultTransaction, to vault: UnlockedVault) throws(SecretError) {
     if let replacement = try replacement(of: vault, with: transaction) {
-      try finish(replacement, vault.keys)
+      try finish(replacement, vault.keys, after: vault)
     } else {
       try vault.file.synchronizeName()
       try vault.append(transaction)
-      knownVaults.advance(to: vault.state.checkpoint, vault.keys)
+      knownVaults.advance(to: vault.state.checkpoint, vault.keys, from: vault)
     }
     changes += transaction.changes.map { SecretChange($0.identifier) }
   }
@@ -206,10 +214,12 @@ final class VaultSession {
   }
 
   /// Makes a new file durable that is in the vault's place. From now on the old one is not used, even if this fails.
-  private func finish(_ replacement: Replacement, _ newKeys: DerivedKeys) throws(SecretError) {
+  private func finish(
+    _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: UnlockedVault
+  ) throws(SecretError) {
     close()
     try replacement.writer.finishReplace()
-    knownVaults.advance(to: replacement.state.checkpoint, newKeys)
+    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)
   }
 
   /// Writes the vault to a new file with the changes that `change` makes.
@@ -221,7 +231,7 @@ final class VaultSession {
       try change(vault, &changes)
       let replacement = try vault.rewrite(changes, environment: environment)
       keys = (vault.file.header.vaultID, changes.keys)
-      try finish(replacement, changes.keys)
+      try finish(replacement, changes.keys, after: vault)
     }
   }
 }

@@ -34,6 +34,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     var isExclusive = false
     /// A barrier was asked for, and is still to come.
     var isDue = false
+    /// The number of barriers so far.
+    var barriers = 0
     init(_ number: UInt64) { self.number = number }
 
     /// What is pending reaches the platter.
@@ -134,6 +136,9 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   package func refuseRename(_ number: Int32?) { withState { $0.renameError = number } }
   /// Which file bears a name.
   package func inode(of name: String) -> UInt64? { withState { $0.entries[name]?.number } }
+
+  /// The number of barriers that were asked for the file with a name.
+  package func barriers(of name: String) -> Int { withState { $0.entries[name]?.barriers ?? 0 } }
 
   /// The same disk once more, with no file open.
   package func duplicate() -> SimulatedDisk {
@@ -332,6 +337,10 @@ private struct SimulatedDirectory: Directory {
 
   func status(of name: String) throws(FileSystemError) -> FileStatus {
     try disk.call(.status) { state, _ -> Result<FileStatus, FileSystemError> in
+      if name == "." {
+        return .success(
+          FileStatus(device: 1, inode: 0, size: 0, isRegular: false, mode: 0o700, owner: 0))
+      }
       guard let inode = state.entries[name] else { return .failure(FileSystemError(ENOENT)) }
       return .success(FileStatus(inode))
     }
@@ -437,6 +446,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
     do throws(FileSystemError) {
       try disk.call(.synchronize) { state, _ -> Result<Void, FileSystemError> in
         let kind = kind(inode)
+        inode.barriers += 1
         if state.omission == .promptSlotBarrier, kind == .slotBarrier {
           inode.isDue = true
         } else if state.omission != kind {

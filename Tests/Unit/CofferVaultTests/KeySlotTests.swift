@@ -90,7 +90,7 @@ import Testing
     let backend = vault.open(Self.first, options: Self.limited)
     let staying = try VaultBackend.describe(path: vault.path).keySlots.map(\.id).filter { $0 != slot.id }
     #expect(try backend.keySlots(openedBy: [Self.second]) == Set(staying))
-    try backend.removeKeySlot(id: slot.id)
+    try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
   }
@@ -102,7 +102,7 @@ import Testing
     let before = try vault.bytes
     let backend = vault.open(Self.first, options: Self.limited)
     let error = #expect(throws: SecretError.self) {
-      try backend.removeKeySlot(id: slot.id, credentials: [Self.second])
+      try backend.removeKeySlots(ids: [slot.id], credentials: [Self.second])
     }
     #expect(error?.code == .costLimitExceeded)
     #expect(try vault.bytes == before)

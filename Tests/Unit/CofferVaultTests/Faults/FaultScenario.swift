@@ -132,7 +132,7 @@ struct FaultScenario: CustomStringConvertible {
     case .addKeySlot: try vault.addKeySlot(FixedCredential(kind: .passphrase("p")).credential)
     case .replaceKeySlot:
       try vault.replaceKeySlot(id: slots()[1].id, with: FixedCredential(kind: .passphrase("p")).credential)
-    case .removeKeySlot: try vault.removeKeySlots(ids: [slots(])[1].id)
+    case .removeKeySlot: try vault.removeKeySlots(ids: [slots()[1].id])
     case .rekey: try vault.rekey()
     case .verify:
       guard try vault.verify().secretCount == Self.startContent.count else {
