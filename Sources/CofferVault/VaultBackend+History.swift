@@ -10,7 +10,8 @@ extension VaultBackend: VersionedSecretBackend {
       for entry in records.reversed() {
         let record = entry.record
         let kind: SecretVersion.Kind =
-          record.kind == .remove ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
+          record.kind == .remove
+          ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
         versions.append(
           SecretVersion(
             number: record.sequence, kind: kind, date: Timestamp.date(record.time),

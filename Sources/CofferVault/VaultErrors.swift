@@ -61,7 +61,8 @@ extension SecretError {
       : "has another history than the one that was seen before, up to change \(seen.sequence)"
     return SecretError(
       .rolledBack, "The vault at \(path) \(found).",
-      advice: "An older or a diverging copy replaced it. If that was you, confirm it by trusting the vault again.")
+      advice:
+        "An older or a diverging copy replaced it. If that was you, confirm it by trusting the vault again.")
   }
 
   static func unexpectedVault(path: String) -> SecretError {
@@ -74,7 +75,8 @@ extension SecretError {
     SecretError(
       .unexpectedKey,
       "The vault at \(path) has a master key that does not follow from the one that was seen before.",
-      advice: "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
+      advice:
+        "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
         + "changed more than \(Layout.maximumLineage) times since, confirm it by trusting the vault again.")
   }
 

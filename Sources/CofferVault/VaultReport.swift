@@ -15,6 +15,8 @@ public struct VaultReport: Hashable, Sendable {
   public let checkpoint: String
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
+  /// The tags of the states that the file shows, by their sequences: since the last rewrite.
+  private let tags: [Int: Bytes16]
 
   /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if `checkpoint`
   /// is malformed.
@@ -24,9 +26,11 @@ public struct VaultReport: Hashable, Sendable {
         .configuration, "That is not a checkpoint: a number, a hyphen and 32 hexadecimal digits.",
         advice: "Take it from what a verification printed.")
     }
-    guard let found = Checkpoint(self.checkpoint), !found.contradicts(earlier) else {
+    guard let found = Checkpoint(self.checkpoint), found.sequence >= earlier.sequence,
+      tags[earlier.sequence] ?? earlier.tailTag == earlier.tailTag
+    else {
       throw SecretError(
-        .rolledBack, "The vault is at \(self.checkpoint), and not at \(checkpoint) or later.",
+        .rolledBack, "The vault is at \(self.checkpoint), which does not follow from \(checkpoint).",
         advice: "An older copy or another vault was put in its place.")
     }
   }
@@ -58,6 +62,7 @@ public struct VaultReport: Hashable, Sendable {
     keySlotCount = file.header.slots.count
     checkpoint = open.state.checkpoint.description
     isRecovered = open.isRecovered
+    tags = (open.base.sequence...open.state.sequence).reduce(into: [:]) { $0[$1] = open.tag(at: $1) }
     fileSize = try file.storage.size()
     unacknowledgedBytes = fileSize - open.state.end
   }

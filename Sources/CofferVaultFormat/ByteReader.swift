@@ -85,7 +85,8 @@ package struct ByteReader {
           .unsupportedVersion, "The vault was written by a later version of Coffer.",
           advice: "Update Coffer to read it.")
       }
-      others.append(TaggedField(field.type, Array(field.content.bytes[field.content.position..<field.content.end])))
+      others.append(
+        TaggedField(field.type, Array(field.content.bytes[field.content.position..<field.content.end])))
     }
     for var field in fields where known?.contains(field.type) ?? false {
       try parse(field.type, &field.content)

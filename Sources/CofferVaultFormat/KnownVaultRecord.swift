@@ -44,7 +44,9 @@ package struct KnownVaultRecord: Hashable, Sendable {
   package static func parse(_ bytes: [UInt8]) throws(SecretError) -> (KnownVaultRecord, mac: [UInt8]) {
     var reader = ByteReader(bytes, part: "a known-vault record")
     guard try reader.array(magic.count) == magic else { throw reader.failure("has another magic number") }
-    guard let policy = Policy(rawValue: try reader.u8()) else { throw reader.failure("has an unknown policy") }
+    guard let policy = Policy(rawValue: try reader.u8()) else {
+      throw reader.failure("has an unknown policy")
+    }
     try reader.zeros(7)
     let record = KnownVaultRecord(
       policy: policy, vault: try reader.bytes16(), masterCommitment: try reader.array(32),

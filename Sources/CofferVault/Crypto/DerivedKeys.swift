@@ -59,7 +59,7 @@ package final class DerivedKeys: Sendable {
 
   /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a program that
   /// has no key could find every frame, and so the number of changes and the size of each value.
-  func frameMask(nonce: [UInt8]) -> UInt32 {
+  package func frameMask(nonce: [UInt8]) -> UInt32 {
     Sodium.keyedHash(nonce, key: key(.frameMask).bytes, count: 16)
       .withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
   }

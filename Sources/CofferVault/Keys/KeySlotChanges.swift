@@ -18,11 +18,7 @@ extension VaultSession {
     _ credential: borrowing VaultCredential, label: String
   ) throws(SecretError) -> VaultKeySlot {
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
-    if let slot = try chain.slot(openedBy: credential, of: file) {
-      throw SecretError(
-        .alreadyExists, "The credential opens the key slot \(slot.id.hex) already.",
-        advice: "Nothing was changed.")
-    }
+    try requireNew(credential, for: file)
     let slot = try makeSlot(credential, for: keys, file.header, label: label)
     try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
@@ -39,9 +35,10 @@ extension VaultSession {
   func replaceKeySlot(
     id: String, with credential: borrowing VaultCredential, label: String?
   ) throws(SecretError) -> VaultKeySlot {
-    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let old = try Self.slot(id, in: header.slots)
-    let slot = try makeSlot(credential, for: keys, header, label: label ?? old.label)
+    let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
+    let old = try Self.slot(id, in: file.header.slots)
+    try requireNew(credential, for: file, except: old.id)
+    let slot = try makeSlot(credential, for: keys, file.header, label: label ?? old.label)
     try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       _ = try Self.slot(id, in: vault.file.header.slots)
@@ -63,7 +60,8 @@ extension VaultSession {
     }
     let newKeys = DerivedKeys(randomness: environment.randomness)
     var rewrapped: [Bytes16: KeySlot] = [:]
-    let misses = try chain.appending(credentials).open(staying, of: file) { slot, key, _ throws(SecretError) in
+    let misses = try chain.appending(credentials).open(staying, of: file) {
+      slot, key, _ throws(SecretError) in
       rewrapped[slot.id] = try key.wrap(
         newKeys.master, vault: file.header.vaultID, slotHeader: slot.header,
         randomness: environment.randomness)
@@ -87,6 +85,16 @@ extension VaultSession {
       }
       (changes.slots, changes.keys) = (slots, newKeys)
     }
+  }
+
+  /// Throws `.alreadyExists` if the credential opens a slot. `replaced` is the slot that the new one replaces.
+  private func requireNew(
+    _ credential: borrowing VaultCredential, for file: VaultFile, except replaced: Bytes16? = nil
+  ) throws(SecretError) {
+    guard let slot = try chain.slot(openedBy: credential, of: file), slot.id != replaced else { return }
+    throw SecretError(
+      .alreadyExists, "The credential opens the key slot \(slot.id.hex) already.",
+      advice: "Nothing was changed.")
   }
 
   /// Makes a slot before the vault is locked, because stretching a passphrase takes long.

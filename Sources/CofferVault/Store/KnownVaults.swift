@@ -189,7 +189,9 @@ struct KnownVaults {
     if places.map(\.path) == paths { return }
     places = []
     for path in paths {
-      guard let place = try KnownVaultFile(about: path, in: directory, environment: environment) else { continue }
+      guard let place = try KnownVaultFile(about: path, in: directory, environment: environment) else {
+        continue
+      }
       places.append(place)
     }
   }

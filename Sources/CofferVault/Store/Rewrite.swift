@@ -63,7 +63,8 @@ extension UnlockedVault {
     let sources = try sources(
       transaction, newKeys, HistoryRule(changes.history, now: environment.now()))
     var writer = try VaultFileWriter(
-      at: file.location, temporaryName: file.location.temporaryName(environment.randomness), header: header, keys: newKeys,
+      at: file.location, temporaryName: file.location.temporaryName(environment.randomness), header: header,
+      keys: newKeys,
       sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings,
       randomness: environment.randomness)
     do throws(SecretError) {

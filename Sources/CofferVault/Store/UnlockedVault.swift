@@ -121,7 +121,7 @@ package final class UnlockedVault {
   }
 
   /// Returns every record with a lookup id, in ascending order.
-  func records(_ id: Bytes16) throws(SecretError) -> [BlockEntry] {
+  package func records(_ id: Bytes16) throws(SecretError) -> [BlockEntry] {
     var records: [BlockEntry] = []
     // The versions of one secret may begin in an earlier block than the one that holds the newest.
     var block = base.block(for: id)

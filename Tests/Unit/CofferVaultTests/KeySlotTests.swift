@@ -71,6 +71,46 @@ import Testing
     #expect(try !opens(vault, Self.first))
   }
 
+  @Test func severalSlotsWhoseCredentialsAreLostAreRemovedTogether() throws {
+    let vault = try vault(.key)
+    let lost = try [Self.first, Self.second].map { try vault.open().addKeySlot($0.credential).id }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [lost[0]]) }
+    #expect(error?.code == .locked)
+    try vault.open().removeKeySlots(ids: Set(lost))
+    #expect(try opens(vault, .key))
+    #expect(try !opens(vault, Self.first) && !opens(vault, Self.second))
+    #expect(try VaultBackend.describe(path: vault.path).keySlots.count == 1)
+  }
+
+  @Test func everySlotWhoseCredentialIsMissingIsNamedInOneError() throws {
+    let vault = try vault(.key)
+    let first = try vault.open().addKeySlot(Self.first.credential, label: "laptop")
+    let second = try vault.open().addKeySlot(Self.second.credential, label: "ci")
+    let error = #expect(throws: SecretError.self) { try vault.open().rekey() }
+    #expect(error?.code == .locked)
+    for name in [first.id, second.id, "laptop", "ci"] { #expect(error?.reason.contains(name) ?? false) }
+    #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id, "0"]) }
+    #expect(try opens(vault, Self.first))
+  }
+
+  @Test func theSameCredentialTwiceIsRefused() throws {
+    let vault = try vault(.key)
+    let slot = try vault.open().addKeySlot(Self.first.credential)
+    let before = try vault.bytes
+    for credential in [FixedCredential.key, Self.first] {
+      let error = #expect(throws: SecretError.self) { try vault.open().addKeySlot(credential.credential) }
+      #expect(error?.code == .alreadyExists)
+    }
+    let replaced = #expect(throws: SecretError.self) {
+      try vault.open().replaceKeySlot(id: slot.id, with: FixedCredential.key.credential)
+    }
+    #expect(replaced?.code == .alreadyExists)
+    #expect(try vault.bytes == before)
+    // The slot's own credential is taken again, for example at another cost.
+    try vault.open().replaceKeySlot(id: slot.id, with: Self.first.credential)
+    #expect(try opens(vault, Self.first))
+  }
+
   /// The options of a reader that does not accept what ``costly`` makes.
   private static var limited: VaultOptions {
     var options = VaultOptions.cheap
@@ -149,7 +189,7 @@ import Testing
     let vault = try vault(.key)
     let backend = vault.open()
     for index in 1..<16 {
-      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(index), count: 32))))
+      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(100 + index), count: 32))))
     }
     let error = #expect(throws: SecretError.self) {
       try backend.addKeySlot(FixedCredential.otherKey.credential)

@@ -238,6 +238,7 @@ struct VaultAnatomy {
     for (index, block) in open.base.blocks.enumerated() {
       blocks.append(block.offset..<block.offset + block.length)
       for item in try open.block(index) {
+        if item.record.kind == .remove { continue }
         values.append(item.valueOffset..<item.valueOffset + item.valueLength)
       }
     }
