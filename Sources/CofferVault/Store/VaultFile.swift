@@ -92,6 +92,7 @@ package struct VaultFile {
   func isCurrent() throws(SecretError) -> Bool {
     let now = try location.status()
     guard now.isSameFile(as: condition.status) else { return false }
+    condition.status = now
     try Self.requireTrustworthy(now, to: user, path: path)
     return true
   }
@@ -109,8 +110,8 @@ package struct VaultFile {
 
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file.
 final class FileCondition {
-  /// The status at the first opening, which identifies the file.
-  let status: FileStatus
+  /// The status at the last look, which identifies the file.
+  fileprivate(set) var status: FileStatus
   /// Whether the directory's entry for the file is known to be on the disk.
   var isNameDurable = false
   /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them as clean,

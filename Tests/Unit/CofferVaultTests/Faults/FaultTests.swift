@@ -113,7 +113,7 @@ import Testing
     #expect(disk.inode(of: FaultScenario.path) == inode)
     #expect(disk.names == [FaultScenario.path])
     for change in [
-      { _ = try vault.addKeySlot(FixedCredential.otherKey.credential) },
+      { _ = try vault.addKeySlot(FixedCredential(kind: .passphrase("p")).credential) },
       { try vault.rekey() },
       { try vault.compact() },
     ] {
