@@ -78,7 +78,7 @@ struct KnownVaultFile {
       file = try location.open().file
       status = try file.status()
     } catch {
-      if error.code == .vaultNotFound { return nil }
+      if error.code == .vaultNotFound, isVacant { return nil }
       throw .unverifiable(path: path, "its record cannot be read")
     }
     guard status.isRegular, status.links == 1, status.owner == environment.user, status.mode & 0o077 == 0
@@ -86,6 +86,12 @@ struct KnownVaultFile {
       throw .unverifiable(path: path, "its record is not a private file of this user")
     }
     return file
+  }
+
+  /// Whether there is nothing with the name, not even a link.
+  private var isVacant: Bool {
+    do throws(SecretError) { try location.requireVacant() } catch { return false }
+    return true
   }
 
   // MARK: Slots

@@ -187,7 +187,6 @@ package final class UnlockedVault {
   /// commit slot's.
   package func allItems() throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
-    items.reserveCapacity(state.secretCount)
     try forEachSecret { records in
       if let newest = records.last, newest.record.kind == .put { items.append(newest) }
     }

@@ -193,7 +193,9 @@ struct FaultScenario: CustomStringConvertible {
     try expect(content, vault, "the same backend, after another's change")
     // A temporary file has a random name: it stays if its removal failed as well.
     try open().compact()
-    guard disk.names == [Self.path] || faulted.contains(.remove) else { throw Failure(description: "left behind: \(disk.names)") }
+    guard disk.names == [Self.path] || faulted.contains(.remove) else {
+      throw Failure(description: "left behind: \(disk.names)")
+    }
     try expect(content, open(), "a compacted vault")
   }
 
