@@ -27,11 +27,14 @@ import Testing
     if isNonBlocking {
       for end in [reading, writing] { #expect(fcntl(end.number, F_SETFL, O_NONBLOCK) == 0) }
     }
+    // The thread closes its own descriptor: its closure, and what that holds, may outlive the thread.
+    let number = fcntl(writing.number, F_DUPFD_CLOEXEC, 3)
+    try #require(number >= 0)
     Thread {
       if isNonBlocking { usleep(20_000) }
       // Fails if the reader has stopped at its limit.
-      do throws(SystemCallError) { try writeAll(bytes.span, to: writing.number) } catch {}
-      withExtendedLifetime(writing) {}
+      do throws(SystemCallError) { try writeAll(bytes.span, to: number) } catch {}
+      close(number)
     }.start()
     return reading
   }
