@@ -1,13 +1,13 @@
-/// A process's environment, which is full of secrets: nothing prints it.
+/// The environment of a process. It may contain secrets, so its description and its mirror are empty.
 final class RedactedEnvironment: Sendable, CustomStringConvertible, CustomReflectable {
   private let variables: [String: String]
 
   init(_ variables: [String: String]) { self.variables = variables }
 
-  /// The variable's value, or `nil` where it is unset. An empty one is empty.
+  /// The value of a variable, or `nil` if it is unset.
   subscript(name: String) -> String? { variables[name] }
 
-  /// The variable's value, or `nil` where it is unset or empty.
+  /// The value of a variable, or `nil` if it is unset or empty.
   func nonEmpty(_ name: String) -> String? {
     guard let value = variables[name], !value.isEmpty else { return nil }
     return value
