@@ -16,6 +16,7 @@ sys.path.insert(0, str(VECTORS))
 
 import vault_format as f  # noqa: E402
 import vault_reader as r  # noqa: E402
+import vault_records as p  # noqa: E402
 
 # In bytes. A larger seed slows the fuzzer down more than it helps.
 LARGEST = 4096
@@ -23,7 +24,7 @@ LARGEST = 4096
 MOST_SEEDS = 60
 
 (PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, FRAME_EDIT,
- HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA) = range(14)
+ HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA, LINEAGE) = range(15)
 
 
 def part(kind, body=b""):
@@ -57,19 +58,27 @@ def seeds():
 
 def written_by_hand():
     yield "sealed-vault", b""
-    record = bytes(40) + bytes(16) + b"\x00" + b"\x01\x00s" + b"\x01\x00%d" + b"\x00"
+    head, names, tail = bytes(32), b"\x01\x00s" + b"\x01\x00%d", bytes(24) + b"\x00\x00"
+    record = b"\x01" + head + names + tail
+    remove = b"\x02" + head + b"\x01\x00s\x01\x000" + b"\x00\x00"
     names = [record.replace(b"%d", b"%d" % digit) for digit in range(8)]
     base = b"".join(part(ITEM, b"\x03abc" + name) for name in names[:4])
     second = b"".join(part(ITEM, b"\x00" + name) for name in names[4:])
     yield "sealed-vault", base + part(END_OF_BLOCK) + second
-    yield "sealed-vault", base + part(REMOVE, bytes(16) + b"\x01\x00s\x01\x000") + part(PUT, b"\x02xy" + names[1])
+    yield "sealed-vault", base + part(REMOVE, remove) + part(PUT, b"\x02xy" + names[1])
+    versions = part(ITEM, b"\x01a" + names[0]) + part(ITEM, b"\x01b" + names[0]) + part(ITEM, b"\x00" + remove)
+    yield "sealed-vault", versions + part(END_OF_BLOCK) + part(PUT, b"\x01c" + names[0])
+    yield "sealed-vault", part(LINEAGE, bytes(64)) + versions
+    yield "sealed-vault", part(PUT, b"\x01a" + record[:-2] + b"\x05\x00\x07\x00\x01\x00x")
     for kind, body in [
-        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x48\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (BLOCK_EDIT, b"\x10\x00\x05"),
+        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x48\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x1a\x00\x07\x80"), (BLOCK_EDIT, b"\x10\x00\x05"),
         (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])), (PADDED_VALUE, b"\x80" + bytes(31)),
     ]:
         yield "sealed-vault", part(kind, body) + base + part(END_OF_BLOCK)
     yield "sealed-vault", part(FRAME_EDIT, b"\x04\x00\x02") + part(PUT, b"\x02xy" + names[1])
-    yield "sealed-vault", part(PADDED_METADATA, (names[1] + b"\x80").ljust(96, b"\0")) + part(PUT, b"\x02xy" + names[1])
+    yield "sealed-vault", part(PADDED_METADATA, (bytes(4) + names[1] + b"\x80").ljust(96, b"\0")) + part(PUT, b"\x02xy" + names[1])
+    for record in json.loads((VECTORS / "known_vaults.json").read_text("ascii"))["records"].values():
+        yield "known-vault", bytes.fromhex(record)[:496]
     for vector in json.loads((VECTORS / "key_text.json").read_text("ascii")):
         yield "key-text", vector["text"].encode()
     identifier = "0123456789abcdef0123456789abcdef"
@@ -148,10 +157,6 @@ def taken_from_vectors():
             yield "key-slot", header.raw[position : position + length]
             position += length
         state = vault.state
-        offset = state.base_end
-        while offset < state.end:
-            yield "frame-header", file[offset : offset + 24]
-            offset += int.from_bytes(file[offset : offset + 4], "little")
         composed = b""
         for what, plaintext in found:
             if what == "a commit slot":
@@ -162,9 +167,13 @@ def taken_from_vectors():
                 yield "block", block(plaintext)
             elif what == "a frame's metadata":
                 data = f.unpad(plaintext, what)
-                is_put = looks_like_put(data)
-                yield ("item-record" if is_put else "remove-record"), data
-                body = b"\x05value" + data if is_put else data
+                yield "frame-metadata", data
+                record = data[4:]
+                yield "record", record
+                is_put = record[0] == 1
+                if len(record) > LARGEST:
+                    continue
+                body = b"\x05value" + record if is_put else record
                 one = part(PUT if is_put else REMOVE, body)
                 yield "sealed-vault", one
                 yield "sealed-vault", part(ITEM, body) + one if is_put else one
@@ -180,36 +189,31 @@ def block(plaintext):
     rebuilt = b""
     while cursor.position < len(plaintext) and count < 4:
         start = cursor.position
-        skip_item(cursor)
+        is_put = skip_record(cursor)
         record = plaintext[start : cursor.position]
-        _, length = f.VALUE_PLACE.unpack(cursor.take(f.VALUE_PLACE.size))
+        if not is_put:
+            rebuilt += record
+            count += 1
+            continue
+        _, length = p.VALUE_PLACE.unpack(cursor.take(p.VALUE_PLACE.size))
         if length != 72:
             break
-        rebuilt += record + f.VALUE_PLACE.pack(12288 + size, 72)
+        rebuilt += record + p.VALUE_PLACE.pack(12288 + size, 72)
         size += 72
         count += 1
     # The offset is in units of 32 bytes, so it is exact if the number of items is a multiple of 4.
     return bytes([count, size // 32]) + rebuilt
 
 
-def skip_item(cursor):
-    cursor.take(56)
-    flags = cursor.take(1)[0]
-    for _ in range(2 + (flags & 1)):
+def skip_record(cursor):
+    """Goes to the end of a record. Returns whether it is a put."""
+    is_put = cursor.take(1)[0] == 1
+    cursor.take(32)
+    for _ in range(2):
         cursor.take(int.from_bytes(cursor.take(2), "little"))
-    if flags & 2:
-        cursor.take(8)
-    for _ in range(2 * cursor.take(1)[0]):
-        cursor.take(int.from_bytes(cursor.take(2), "little"))
-
-
-def looks_like_put(data):
-    try:
-        cursor = f.Cursor(data, "")
-        skip_item(cursor)
-        return cursor.position == len(data)
-    except f.Refused:
-        return False
+    cursor.take(24 if is_put else 0)
+    cursor.take(int.from_bytes(cursor.take(2), "little"))
+    return is_put
 
 
 def main():

@@ -5,9 +5,9 @@ enum FuzzTarget: String, CaseIterable {
   case header
   case keySlot = "key-slot"
   case commitState = "commit-state"
-  case frameHeader = "frame-header"
-  case itemRecord = "item-record"
-  case removeRecord = "remove-record"
+  case frameMetadata = "frame-metadata"
+  case record
+  case knownVault = "known-vault"
   case block
   case root
   case keyText = "key-text"
@@ -37,9 +37,9 @@ enum FuzzTarget: String, CaseIterable {
     case .header: ParserTargets.header(input)
     case .keySlot: ParserTargets.keySlot(input)
     case .commitState: ParserTargets.commitState(input)
-    case .frameHeader: ParserTargets.frameHeader(input)
-    case .itemRecord: ParserTargets.itemRecord(input)
-    case .removeRecord: ParserTargets.removeRecord(input)
+    case .frameMetadata: ParserTargets.frameMetadata(input)
+    case .record: ParserTargets.record(input)
+    case .knownVault: ParserTargets.knownVault(input)
     case .block: ParserTargets.block(input)
     case .root: ParserTargets.root(input)
     case .keyText: ParserTargets.keyText(input)

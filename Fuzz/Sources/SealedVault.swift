@@ -12,11 +12,11 @@ import Foundation
 /// not give is made as a writer makes it, so that the fuzzer can change one part and the rest fits.
 struct SealedVault {
   private enum Part: UInt8 {
-    /// Value length `u8`, value, metadata. Lookup id, sequence and tag in the metadata are corrected.
+    /// Value length `u8`, value, record. Lookup id, sequence and tag in the record are corrected.
     case put
     /// The same without a correction.
     case rawPut
-    /// Metadata. The lookup id is corrected.
+    /// A record. Its lookup id and sequence are corrected.
     case remove
     case rawRemove
     /// Like `put`, for the base.
@@ -26,7 +26,7 @@ struct SealedVault {
     case endOfBlock
     /// Offset `u8`, then bytes that replace those at the offset of the commit state.
     case commitEdit
-    /// Offset `u16`, then bytes, for the root, the next block or the next frame's header.
+    /// Offset `u16`, then bytes, for the root, the next block, or the next frame's metadata without padding.
     case rootEdit
     case blockEdit
     case frameEdit
@@ -36,6 +36,8 @@ struct SealedVault {
     case paddedValue
     /// The metadata of the next frame with its padding.
     case paddedMetadata
+    /// The keys of former master keys.
+    case lineage
   }
 
   private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
@@ -72,7 +74,11 @@ struct SealedVault {
     var base = Base(start: start.count + 2 * Layout.pageSize)
     for (part, body) in parts { base.add(part, body) }
     base.close()
-    var baseIndex = BaseIndex(sequence: base.sequence)
+    var settings = BaseIndex.Settings(history: .standard)
+    for (part, body) in parts where part == .lineage {
+      settings.lineage = Self.keys.seal(Array(body), .lineage(vault: Self.vaultID))
+    }
+    var baseIndex = BaseIndex(sequence: base.sequence, settings: settings)
     (baseIndex.itemCount, baseIndex.blocks) = (base.itemCount, base.blocks)
     var index = baseIndex.bytes
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
@@ -85,7 +91,7 @@ struct SealedVault {
     for (part, body) in parts { tail.add(part, body) }
     var state = CommitState(
       sequence: tail.sequence, rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag,
-      itemCount: tail.names.count)
+      secretCount: tail.names.values.count { $0 })
     (state.end, state.tailTag) = (tail.offset, tail.previousTag)
     var plaintext = state.bytes
     for (part, body) in parts where part == .commitEdit && !body.isEmpty {
@@ -104,7 +110,9 @@ struct SealedVault {
   /// keeps its content.
   func check() {
     let disk = SimulatedDisk()
-    do { _ = try disk.locate("vault").directory.create("vault") } catch { fatalError("\(error)") }
+    do { _ = try disk.locate("vault", followingLink: true).directory.create("vault") } catch {
+      fatalError("\(error)")
+    }
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(
       fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,
@@ -114,16 +122,17 @@ struct SealedVault {
       environment: environment)
     do throws(SecretError) {
       let count: Int
+      let refusals: [SecretError.Code] = [.tampered, .unsupportedVersion]
       do throws(SecretError) { count = try vault.verify().secretCount } catch {
-        require(error.code == .tampered, "verifying fails with \(error)")
+        require(refusals.contains(error.code), "verifying fails with \(error)")
         // A vault that does not verify may be readable in part. No other error is allowed.
         do throws(SecretError) {
           for item in try vault.items(inService: nil) { _ = try vault.lookUp(item.identifier) }
-        } catch { require(error.code == .tampered, "reading fails with \(error)") }
+        } catch { require(refusals.contains(error.code), "reading fails with \(error)") }
         return
       }
       let before = try Self.contents(vault)
-      require(before.count == count, "the number of secrets is the verified one")
+      require(before.items.count == count, "the number of secrets is the verified one")
       if header.readOnlyCompatible != 0 { return }
       try vault.compact()
       require(try Self.contents(vault) == before, "compaction keeps everything")
@@ -133,7 +142,10 @@ struct SealedVault {
       let name = try SecretIdentifier(service: "fuzz", account: "one more")
       try vault.store(SecretBytes(copying: [1]), for: name, metadata: nil)
       require(try vault.lookUp(name)?.count == 1, "a secret can be stored")
-    } catch { fatalError("a vault that verifies fails with \(error)") }
+    } catch {
+      // A sequence may be at its limit.
+      if error.code != .tooLarge { fatalError("a vault that verifies fails with \(error)") }
+    }
   }
 
   private struct Content: Equatable {
@@ -141,12 +153,34 @@ struct SealedVault {
     let value: [UInt8]?
   }
 
-  private static func contents(_ vault: VaultBackend) throws(SecretError) -> [Content] {
-    var contents: [Content] = []
+  private struct Contents: Equatable {
+    var items: [Content] = []
+    var removed: [RemovedSecret] = []
+    var versions: [[SecretVersion]] = []
+    var earlierValues: [[UInt8]] = []
+  }
+
+  private static func contents(_ vault: VaultBackend) throws(SecretError) -> Contents {
+    func bytes(_ secret: consuming SecretBytes?) -> [UInt8]? {
+      secret?.withBytes { $0.withUnsafeBytes { Array($0) } }
+    }
+    var contents = Contents()
     for item in try vault.items(inService: nil) {
-      let value = try vault.lookUp(item.identifier)?.withBytes { $0.withUnsafeBytes { Array($0) } }
+      let value = bytes(try vault.lookUp(item.identifier))
       require(value != nil, "a listed secret has a value")
-      contents.append(Content(item: item, value: value))
+      contents.items.append(Content(item: item, value: value))
+    }
+    contents.removed = try vault.removedItems(inService: nil)
+    for name in contents.items.map(\.item.identifier) + contents.removed.map(\.identifier) {
+      let versions = try vault.versions(of: name)
+      require(!versions.isEmpty, "a listed secret has versions")
+      contents.versions.append(versions)
+      for version in versions where version.kind == .earlier {
+        guard let value = bytes(try vault.lookUp(name, version: version.number)) else {
+          fatalError("broken rule: a listed version has a value")
+        }
+        contents.earlierValues.append(value)
+      }
     }
     return contents
   }
@@ -161,7 +195,7 @@ struct SealedVault {
       rest = rest.dropFirst(3)
       let body = rest.prefix(Int(low) | Int(high) << 8)
       rest = rest.dropFirst(body.count)
-      if let part = Part(rawValue: kind % 14) { parts.append((part, Array(body))) }
+      if let part = Part(rawValue: kind % 15) { parts.append((part, Array(body))) }
     }
     return parts.map { ($0.0, $0.1[...]) }
   }
@@ -183,44 +217,55 @@ struct SealedVault {
     keys.seal(padded, .value(vault: vaultID, lookupID: id, sequence: sequence))
   }
 
-  /// A record with its value. The first 40 bytes of the record are corrected if it has a name.
+  /// A record with its value. Lookup id, sequence and tag are corrected if the names can be read.
   private struct Stored {
     var record: [UInt8]
     let sealedValue: [UInt8]
-    let id: Bytes16
+    let position: VersionPosition
 
-    init?(_ body: ArraySlice<UInt8>, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
-      guard let count = body.first, body.count > Int(count) + 40 else { return nil }
-      let value = Array(body.dropFirst().prefix(Int(count)))
-      record = Array(body.dropFirst(1 + Int(count)))
-      var id = record.withUnsafeBytes { Bytes16($0) }
-      if !isRaw, let right = Self.identifier(ofRecord: record, from: 57) { id = keys.lookupID(right) }
-      self.id = id
-      var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
+    /// `value` is `nil` for a remove.
+    init?(_ body: [UInt8], value: [UInt8]?, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
+      guard body.count > 33 else { return nil }
+      record = body
+      var id = record.withUnsafeBytes { Bytes16($0, at: 1) }
+      var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 17, as: UInt64.self) }
       if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
-      sealedValue = sealValue(paddedValue ?? Padding.pad(value), id: id, sequence: Int(own))
-      if !isRaw {
-        record.replaceSubrange(0..<40, with: encode(id, own, Bytes16(tagOf: sealedValue)))
+      let names = Self.names(in: record)
+      if !isRaw, let names { id = keys.lookupID(names.identifier) }
+      position = VersionPosition(id: id, sequence: Int(own))
+      sealedValue =
+        value.map { sealValue(paddedValue ?? Padding.pad($0), id: id, sequence: Int(own)) } ?? []
+      guard !isRaw else { return }
+      record.replaceSubrange(1..<25, with: encode(id, own))
+      if value != nil, let names, names.end + 16 <= record.count {
+        record.replaceSubrange(names.end..<names.end + 16, with: encode(Bytes16(tagOf: sealedValue)))
       }
     }
 
-    /// Returns the name in a record whose service begins at `offset`.
-    static func identifier(ofRecord record: [UInt8], from offset: Int) -> SecretIdentifier? {
+    /// The names in a record, and the offset at which they end.
+    private static func names(in record: [UInt8]) -> (identifier: SecretIdentifier, end: Int)? {
       do throws(SecretError) {
-        guard offset < record.count else { return nil }
-        var reader = ByteReader(record, from: offset, part: "a record")
+        var reader = ByteReader(record, from: 33, part: "a record")
         let service = try reader.text(1...1024)
         let account = try reader.text(1...1024)
-        return try SecretIdentifier(
+        let identifier = try SecretIdentifier(
           service: record.text(in: service), account: record.text(in: account))
+        return (identifier, reader.position)
       } catch { return nil }
     }
+  }
+
+  /// Splits the body of a part into its value and its record.
+  private static func split(_ body: ArraySlice<UInt8>) -> (value: [UInt8], record: [UInt8])? {
+    guard let count = body.first, body.count > Int(count) else { return nil }
+    return (Array(body.dropFirst().prefix(Int(count))), Array(body.dropFirst(1 + Int(count))))
   }
 
   private struct Base {
     var bytes: [UInt8] = []
     var blocks: [BaseIndex.Block] = []
-    var names: Set<Bytes16> = []
+    /// The lookup ids, and whether the newest record of each is a put.
+    var names: [Bytes16: Bool] = [:]
     var sequence = 1
     var itemCount = 0
     private let start: Int
@@ -236,9 +281,10 @@ struct SealedVault {
       switch part {
       case .item, .rawItem:
         sequence += 1
-        guard
+        guard let (value, record) = SealedVault.split(body),
           let item = Stored(
-            body, paddedValue: paddedValue, sequence: sequence, isRaw: part == .rawItem)
+            record, value: record.first == Record.Kind.remove.rawValue ? nil : value,
+            paddedValue: paddedValue, sequence: sequence, isRaw: part == .rawItem)
         else { return }
         if part == .rawItem { isRaw = true }
         stored.append(item)
@@ -253,19 +299,20 @@ struct SealedVault {
     mutating func close() {
       guard !stored.isEmpty else { return }
       // In the order of the format, unless the fuzzer gives an item as it is.
-      if !isRaw { stored.sort { $0.id < $1.id } }
+      if !isRaw { stored.sort { $0.position < $1.position } }
       var items: [UInt8] = []
       for item in stored {
-        BlockEntry.append(
-          record: item.record, valueOffset: offset, valueLength: item.sealedValue.count, to: &items)
+        items += item.record
+        let isPut = !item.sealedValue.isEmpty
+        if isPut { items += encode(offset, UInt32(item.sealedValue.count)) }
         bytes += item.sealedValue
-        names.insert(item.id)
+        names[item.position.id] = isPut
       }
       for body in edits { SealedVault.edit(&items, body) }
       let sealed = keys.seal(items, .block(blocks.count, file: fileID, offset: offset))
       blocks.append(
         BaseIndex.Block(
-          firstID: stored[0].id, offset: offset, length: sealed.count, itemCount: stored.count,
+          first: stored[0].position, offset: offset, length: sealed.count, itemCount: stored.count,
           tag: Bytes16(tagOf: sealed)))
       itemCount += stored.count
       bytes += sealed
@@ -278,34 +325,31 @@ struct SealedVault {
     var offset: Int
     var previousTag: Bytes16
     var sequence: Int
-    var names: Set<Bytes16>
+    var names: [Bytes16: Bool]
     private var paddedValue: [UInt8]?
     private var paddedMetadata: [UInt8]?
     private var edits: [ArraySlice<UInt8>] = []
 
-    init(offset: Int, previousTag: Bytes16, sequence: Int, names: Set<Bytes16>) {
+    init(offset: Int, previousTag: Bytes16, sequence: Int, names: [Bytes16: Bool]) {
       (self.offset, self.previousTag, self.sequence, self.names) = (offset, previousTag, sequence, names)
     }
 
     mutating func add(_ part: Part, _ body: ArraySlice<UInt8>) {
       switch part {
       case .put, .rawPut:
-        guard
+        guard let (value, record) = SealedVault.split(body),
           let put = Stored(
-            body, paddedValue: paddedValue, sequence: sequence + 1, isRaw: part == .rawPut)
+            record, value: value, paddedValue: paddedValue, sequence: sequence + 1, isRaw: part == .rawPut)
         else { return }
-        append(kind: .put, metadata: put.record, sealedValue: put.sealedValue)
-        names.insert(put.id)
+        append(put)
+        names[put.position.id] = true
       case .remove, .rawRemove:
-        guard body.count > 16 else { return }
-        var metadata = Array(body)
-        var id = metadata.withUnsafeBytes { Bytes16($0) }
-        if part == .remove, let name = Stored.identifier(ofRecord: metadata, from: 16) {
-          id = keys.lookupID(name)
-          metadata.replaceSubrange(0..<16, with: encode(id))
-        }
-        append(kind: .remove, metadata: metadata, sealedValue: [])
-        names.remove(id)
+        guard
+          let remove = Stored(
+            Array(body), value: nil, paddedValue: nil, sequence: sequence + 1, isRaw: part == .rawRemove)
+        else { return }
+        append(remove)
+        names[remove.position.id] = false
       case .paddedValue: paddedValue = Array(body)
       case .paddedMetadata: paddedMetadata = Array(body)
       case .frameEdit: edits.append(body)
@@ -313,18 +357,18 @@ struct SealedVault {
       }
     }
 
-    private mutating func append(kind: FrameHeader.Kind, metadata: [UInt8], sealedValue: [UInt8]) {
+    private mutating func append(_ stored: Stored) {
       sequence += 1
+      var metadata = encode(UInt32(stored.sealedValue.count), stored.record)
+      for body in edits { SealedVault.edit(&metadata, body) }
       let plaintext = paddedMetadata ?? Padding.pad(metadata)
-      let header = FrameHeader(
-        kind: kind, sequence: sequence, metadataLength: plaintext.count,
-        valueLength: max(0, sealedValue.count - Layout.sealOverhead))
-      var head = header.bytes
-      for body in edits { SealedVault.edit(&head, body) }
       let sealed = keys.seal(
-        plaintext, .metadata(file: fileID, offset: offset, header: head, previousTag: previousTag))
-      bytes += head + sealed + sealedValue
-      offset += head.count + sealed.count + sealedValue.count
+        plaintext,
+        .metadata(file: fileID, offset: offset, length: plaintext.count, previousTag: previousTag))
+      let mask = keys.frameMask(nonce: Array(sealed[..<Layout.nonceLength]))
+      let frame = encode(UInt32(plaintext.count) ^ mask, sealed, stored.sealedValue)
+      bytes += frame
+      offset += frame.count
       previousTag = Bytes16(tagOf: sealed)
       (paddedValue, paddedMetadata, edits) = (nil, nil, [])
     }

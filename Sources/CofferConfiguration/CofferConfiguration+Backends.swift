@@ -82,7 +82,7 @@ extension CofferConfiguration {
   /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with
   /// ``credentialSources(extra:)``.
   ///
-  /// Unless `options` names another directory, the newest known state of the vault is kept in
+  /// Unless `options` names another directory, what was seen of the vault is recorded in
   /// `$XDG_STATE_HOME/coffer`, which is created if possible.
   public func vault(
     at path: String? = nil,
@@ -92,15 +92,34 @@ extension CofferConfiguration {
     vault(at: path, credentials: credentialSources(extra: extraSources), options: options)
   }
 
+  /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known.
+  public func createVault(
+    at path: String? = nil,
+    credential: borrowing VaultCredential,
+    label: String = "",
+    history: HistoryLimit = .standard,
+    policy: TrustPolicy = .strict,
+    options: VaultOptions = VaultOptions()
+  ) throws(SecretError) {
+    try VaultBackend.create(
+      at: path ?? vaultPath, credential: credential, label: label, history: history, policy: policy,
+      options: recording(options))
+  }
+
   /// Returns the same with `credentials` alone.
   package func vault(
     at path: String?,
     credentials: [any VaultCredentialSource],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
+    VaultBackend(path: path ?? vaultPath, credentials: credentials, options: recording(options))
+  }
+
+  /// `options` with a directory for the records of known vaults.
+  private func recording(_ options: VaultOptions) -> VaultOptions {
     var options = options
-    if options.watermarkDirectory == nil { options.watermarkDirectory = stateDirectory() }
-    return VaultBackend(path: path ?? vaultPath, credentials: credentials, options: options)
+    if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = stateDirectory() }
+    return options
   }
 }
 

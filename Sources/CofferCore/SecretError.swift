@@ -1,7 +1,7 @@
 /// An error with a code for programs and a text for people.
 ///
-/// The type is a struct with an extensible code, so that functions with typed throws stay source compatible when a
-/// code is added. It never contains a secret or anything derived from one.
+/// The type is a struct with an extensible code, so that functions with typed throws stay source compatible
+/// when a code is added. It never contains a secret or anything derived from one.
 public struct SecretError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by the code, and not by the text.
   public let code: Code
@@ -49,7 +49,8 @@ extension SecretError {
 
     // The backend cannot be used now.
 
-    /// The backend is locked: no source has a credential, or the keyring needs a password and prompts are not allowed.
+    /// The backend is locked: no source has a credential, or the keyring needs a password and prompts are not
+    /// allowed.
     public static let locked = Code("locked")
     /// The credential does not open this vault.
     public static let wrongKey = Code("wrongKey")
@@ -72,6 +73,13 @@ extension SecretError {
     public static let tampered = Code("tampered")
     /// The vault is authentic, but older than a state that was seen before. A backup may have been restored.
     public static let rolledBack = Code("rolledBack")
+    /// Another vault is in the place of the one that was seen there.
+    public static let unexpectedVault = Code("unexpectedVault")
+    /// The vault has a master key that does not follow from the one that was seen: an older or a foreign one.
+    public static let unexpectedKey = Code("unexpectedKey")
+    /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked
+    /// against it.
+    public static let unverifiable = Code("unverifiable")
     /// The vault has a later version of the format.
     public static let unsupportedVersion = Code("unsupportedVersion")
     /// The key derivation needs more memory or time than the limits allow.

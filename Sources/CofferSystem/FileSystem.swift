@@ -3,10 +3,11 @@
 /// Each is one system call without a retry. The layer above repeats interrupted calls and completes short
 /// ones.
 package protocol FileSystem: Sendable {
-  /// Resolves every link in `path`. The last component need not exist.
+  /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not
+  /// exist.
   ///
   /// From then on the file is a name in an open directory, so that links that change later have no effect.
-  func locate(_ path: String) throws(FileSystemError) -> Location
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 }
 
 /// A name in an open directory.
@@ -27,7 +28,7 @@ package protocol Directory: Sendable {
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File
   /// Creates a file of mode 0600. Throws `EEXIST` if the name is taken.
   func create(_ name: String) throws(FileSystemError) -> any File
-  /// The status of the file with the name, without following a link.
+  /// The status of the file with the name, without following a link. `.` is the directory itself.
   func status(of name: String) throws(FileSystemError) -> FileStatus
   /// Renames a file. Throws `EEXIST` without `replacing` if `newName` is taken.
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError)
@@ -68,14 +69,19 @@ package struct FileStatus: Hashable, Sendable {
   /// Permission bits.
   package var mode: UInt32
   package var owner: UInt32
+  /// The number of names that the file has.
+  package var links: Int
 
-  package init(device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32) {
+  package init(
+    device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int = 1
+  ) {
     self.device = device
     self.inode = inode
     self.size = size
     self.isRegular = isRegular
     self.mode = mode
     self.owner = owner
+    self.links = links
   }
 
   package func isSameFile(as other: FileStatus) -> Bool {

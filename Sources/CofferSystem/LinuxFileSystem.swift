@@ -5,9 +5,9 @@ internal import Glibc
 package struct LinuxFileSystem: FileSystem {
   package init() {}
 
-  package func locate(_ path: String) throws(FileSystemError) -> Location {
-    // The file may be a link or may not exist. Its directory must exist.
-    if let resolved = try resolve(path) {
+  package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    // The file may not exist. Its directory must exist.
+    if followingLink, let resolved = try resolve(path) {
       return try location(of: resolved)
     }
     let (parent, name) = Self.split(path)
@@ -203,7 +203,8 @@ extension FileStatus {
       size: Int(status.st_size),
       isRegular: status.st_mode & S_IFMT == S_IFREG,
       mode: status.st_mode & 0o7777,
-      owner: status.st_uid
+      owner: status.st_uid,
+      links: Int(status.st_nlink)
     )
   }
 }

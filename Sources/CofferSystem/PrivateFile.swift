@@ -83,7 +83,7 @@ package enum PrivateFile {
       }
     }
     do throws(SystemCallError) {
-      try put(contents, at: LinuxFileSystem().locate(path), replacing: replacing)
+      try put(contents, at: LinuxFileSystem().locate(path, followingLink: true), replacing: replacing)
     } catch {
       switch error.number {
       case EEXIST where !replacing:

@@ -7,16 +7,21 @@ extension VaultBackend {
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is
   /// anything at `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label,
   /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed.
+  ///
+  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
+  /// was seen at the path before, and is held to `policy` from now on.
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
-    options: VaultOptions = VaultOptions()
+    history: HistoryLimit = .standard, policy: TrustPolicy = .strict, options: VaultOptions = VaultOptions()
   ) throws(SecretError) {
     try create(
-      at: path, credential: credential, label: label, options: options, environment: VaultEnvironment())
+      at: path, credential: credential, label: label, history: history, policy: policy, options: options,
+      environment: VaultEnvironment())
   }
 
   package static func create(
-    at path: String, credential: borrowing VaultCredential, label: String, options: VaultOptions,
+    at path: String, credential: borrowing VaultCredential, label: String,
+    history: HistoryLimit = .standard, policy: TrustPolicy = .strict, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) {
     let location: StorageLocation
@@ -34,12 +39,21 @@ extension VaultBackend {
     let slot = try KeySlot.make(
       credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     var writer = try VaultFileWriter(
-      at: location, temporaryName: ".\(location.name).\(environment.randomness.bytes16().hex)",
-      header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1)
+      at: location, temporaryName: location.temporaryName(environment.randomness),
+      header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
+      settings: BaseIndex.Settings(history: history))
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
       writer.abandon()
       throw error
     }
     try writer.finishReplace()
+    do throws(SecretError) {
+      var known = KnownVaults(
+        path: path, directory: options.knownVaultsDirectory, environment: environment)
+      let file = try VaultFile(path: path, environment: environment)
+      try known.trust(UnlockedVault(file, keys: keys), policy.recorded)
+    } catch {
+      // The vault exists. Its first use records it, or reports the record of another vault.
+    }
   }
 }

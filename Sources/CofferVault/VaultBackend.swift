@@ -26,6 +26,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   private let broadcast = ChangeBroadcast()
   private let watcher: VaultWatcher
   private let options: VaultOptions
+  let environment: VaultEnvironment
 
   /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
   public convenience init(
@@ -40,13 +41,14 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ) {
     self.path = path
     self.options = options
+    self.environment = environment
     session = VaultSession(
       path: path, chain: CredentialChain(credentials, options: options, environment: environment))
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
   /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made.
-  private func withSession<R: ~Copyable>(
+  func withSession<R: ~Copyable>(
     _ body: (VaultSession) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changes: [SecretChange] = []
@@ -58,7 +60,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   }
 
   /// Runs `body` on the current state of the vault.
-  private func read<R: ~Copyable>(
+  func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withSession { session throws(SecretError) in try session.read(body) }
@@ -68,7 +70,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try read { vault throws(SecretError) in
-      guard let item = try vault.find(vault.keys.lookupID(identifier)) else { return nil }
+      guard let item = try vault.find(identifier) else { return nil }
       do throws(SecretError) { return try vault.value(of: item) } catch { throw error.about(identifier) }
     }
   }
@@ -103,7 +105,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try read { vault throws(SecretError) in
-      try vault.find(vault.keys.lookupID(identifier))?.record.item()
+      try vault.find(identifier)?.record.item()
     }
   }
 
@@ -151,7 +153,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// A program can keep the master key for a while and return it from a credential source as
   /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the
   /// master key can read and change the vault until ``rekey(credentials:)`` or
-  /// ``removeKeySlot(id:credentials:)`` changes it.
+  /// ``removeKeySlots(ids:credentials:)`` changes it.
   public func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -169,16 +171,37 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// worthwhile.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rewrite { vault throws(SecretError) in (vault.file.header.slots, vault.keys) }
+      try session.rewrite { _, _ in }
     }
   }
 
-  /// Accepts the vault's current state as the newest, after `.rolledBack`: a backup was restored on purpose.
+  /// Accepts the vault as it is now, whatever was seen of it before: after `.rolledBack`, `.unexpectedVault`,
+  /// `.unexpectedKey` or `.unverifiable`, if a person knows that the vault is the right one.
   ///
-  /// Returns the checkpoint of that state. Changes made after the backup are lost.
+  /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Throws `.io` or
+  /// `.denied` if the decision cannot be recorded.
   @discardableResult
-  public func acceptRollback() throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in try session.acceptRollback() }
+  public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
+    try withSession { session throws(SecretError) in try session.trust(policy?.recorded) }
+  }
+
+  /// Reads the vault, and returns what a person should know of its file although it can be used.
+  public func condition() throws(SecretError) -> VaultCondition {
+    try withSession { session throws(SecretError) in
+      try session.read { _ in }
+      guard let condition = session.lastCondition else { throw .tampered("the vault was not read") }
+      return condition
+    }
+  }
+
+  /// The condition at the last use of the vault, or `nil` if it was not used yet. A commit slot that was
+  /// damaged and then repaired by a change still counts.
+  package func lastCondition() throws(SecretError) -> VaultCondition? {
+    try withSession { session in
+      var condition = session.lastCondition
+      if session.foundDamagedSlot { condition?.isRecovered = true }
+      return condition
+    }
   }
 
   /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,
@@ -202,8 +225,9 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Adds a key slot for `credential`. Returns the new slot.
   ///
-  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.tooLarge` if the vault has 16 slots,
-  /// `.invalidKey` for a malformed credential and `.invalidMetadata` for a malformed label.
+  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
+  /// opens the vault already, `.tooLarge` if the vault has 16 slots, `.invalidKey` for a malformed credential
+  /// and `.invalidMetadata` for a malformed label.
   @discardableResult
   public func addKeySlot(
     _ credential: borrowing VaultCredential, label: String = ""
@@ -227,26 +251,27 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Removes the key slot `id`, changes the master key and encrypts everything again.
+  /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
-  /// A program that had the slot's credential may have kept the old master key. Each slot that stays needs
-  /// its own credential for the new one, from the vault's own sources or from `credentials`. Throws
-  /// `.configuration` if there is no such slot, `.locked` if a credential is missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, and `.conflict` for the last slot. If it throws,
+  /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs
+  /// its own credential for the new one, from the vault's own sources or from `credentials`. A slot that is
+  /// removed needs none, so that slots whose credentials are lost can be removed together. Throws
+  /// `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
+  /// the cost of a slot that stays exceeds the limits, and `.conflict` if no slot would stay. If it throws,
   /// nothing was changed.
-  public func removeKeySlot(
-    id: String, credentials: [any VaultCredentialSource] = []
+  public func removeKeySlots(
+    ids: Set<String>, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: id, credentials: credentials)
+      try session.rekey(without: ids, credentials: credentials)
     }
   }
 
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlot(id:credentials:)``.
+  /// credential like in ``removeKeySlots(ids:credentials:)``.
   public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: nil, credentials: credentials)
+      try session.rekey(without: [], credentials: credentials)
     }
   }
 }

@@ -55,9 +55,34 @@ extension SecretError {
   }
 
   static func rolledBack(path: String, seen: Checkpoint, found: Checkpoint) -> SecretError {
+    let found =
+      found.sequence < seen.sequence
+      ? "is at change \(found.sequence), and change \(seen.sequence) was seen before"
+      : "has another history than the one that was seen before, up to change \(seen.sequence)"
+    return SecretError(
+      .rolledBack, "The vault at \(path) \(found).",
+      advice:
+        "An older or a diverging copy replaced it. If that was you, confirm it by trusting the vault again.")
+  }
+
+  static func unexpectedVault(path: String) -> SecretError {
     SecretError(
-      .rolledBack,
-      "The vault at \(path) is at change \(found.sequence), and change \(seen.sequence) was seen before.",
-      advice: "An older copy was put in its place: restore the newest copy, or accept this one.")
+      .unexpectedVault, "The vault at \(path) is not the one that was seen there before.",
+      advice: "Another vault replaced it. If that was you, confirm it by trusting the vault again.")
+  }
+
+  static func unexpectedKey(path: String) -> SecretError {
+    SecretError(
+      .unexpectedKey,
+      "The vault at \(path) has a master key that does not follow from the one that was seen before.",
+      advice:
+        "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
+        + "changed more than \(Layout.maximumLineage) times since, confirm it by trusting the vault again.")
+  }
+
+  static func unverifiable(path: String, _ what: String) -> SecretError {
+    SecretError(
+      .unverifiable, "The vault at \(path) cannot be checked against what was seen of it: \(what).",
+      advice: "If you know that the vault is the right one, confirm it by trusting the vault again.")
   }
 }

@@ -14,9 +14,15 @@ public struct VaultOptions: Sendable {
   /// 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// An existing directory that remembers the newest state of each vault between runs, so that an older copy
-  /// in its place is noticed. `nil`: only a process that has seen the newer state notices.
-  public var watermarkDirectory: String?
+  /// An existing private directory that remembers between runs what was seen of each vault, so that another
+  /// vault or an older copy in its place is noticed. `nil`: only a process that has seen the newer state
+  /// notices.
+  public var knownVaultsDirectory: String?
+
+  /// Whether a derivation of this cost is within the limits.
+  func permits(_ cost: VaultKeySlot.Cost) -> Bool {
+    cost.memory <= maximumPassphraseMemory && cost.passes <= maximumPassphrasePasses
+  }
 
   /// The default limits and costs.
   public init() {}

@@ -5,6 +5,8 @@ internal import CofferVaultFormat
 public struct VaultReport: Hashable, Sendable {
   /// The number of secrets in the vault.
   public let secretCount: Int
+  /// The number of earlier versions in the file, including those that the next rewrite drops.
+  public let earlierVersionCount: Int
   /// The number of key slots in the header, of any kind.
   public let keySlotCount: Int
   /// The size of the file in bytes.
@@ -15,6 +17,8 @@ public struct VaultReport: Hashable, Sendable {
   public let checkpoint: String
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
+  /// The tags of the states that the file shows, by their sequences: since the last rewrite.
+  private let tags: [Int: Bytes16]
 
   /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if
   /// `checkpoint` is malformed.
@@ -24,9 +28,11 @@ public struct VaultReport: Hashable, Sendable {
         .configuration, "That is not a checkpoint: a number, a hyphen and 32 hexadecimal digits.",
         advice: "Take it from what a verification printed.")
     }
-    guard let found = Checkpoint(self.checkpoint), !found.contradicts(earlier) else {
+    guard let found = Checkpoint(self.checkpoint), found.sequence >= earlier.sequence,
+      tags[earlier.sequence] ?? earlier.tailTag == earlier.tailTag
+    else {
       throw SecretError(
-        .rolledBack, "The vault is at \(self.checkpoint), and not at \(checkpoint) or later.",
+        .rolledBack, "The vault is at \(self.checkpoint), which does not follow from \(checkpoint).",
         advice: "An older copy or another vault was put in its place.")
     }
   }
@@ -34,39 +40,31 @@ public struct VaultReport: Hashable, Sendable {
   /// Reads and authenticates the whole file.
   init(verifying open: UnlockedVault) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
-    var live: Set<Bytes16> = []
 
-    func check(_ id: Bytes16, of identifier: SecretIdentifier) throws(SecretError) {
-      guard keys.lookupID(identifier) == id else {
-        throw .tampered("a record has the lookup id of another name")
+    func check(_ entry: BlockEntry) throws(SecretError) {
+      let identifier = try entry.record.item().identifier
+      guard keys.lookupID(identifier) == entry.record.id else {
+        throw .tampered("a record has another name's lookup id")
       }
+      guard entry.record.kind == .put else { return }
+      do throws(SecretError) { _ = try open.value(of: entry) } catch { throw error.about(identifier) }
     }
-    func check(_ item: BlockEntry) throws(SecretError) {
-      let identifier = try item.record.item().identifier
-      try check(item.record.id, of: identifier)
-      do throws(SecretError) { _ = try open.value(of: item) } catch { throw error.about(identifier) }
-      live.insert(item.record.id)
+    if let lineage = open.base.settings.lineage {
+      try keys.authenticate(lineage: lineage, vault: file.header.vaultID)
     }
-
-    for index in open.base.blocks.indices {
-      for item in try open.block(index) { try check(item) }
+    var (secrets, versions) = (0, 0)
+    try open.forEachSecret { records throws(SecretError) in
+      for record in records { try check(record) }
+      if records.last?.record.kind == .put { secrets += 1 }
+      versions += records.count { $0.record.kind == .put }
     }
-    var frames = TailReader(
-      file, keys: keys, from: open.state.baseEnd, to: open.state.end, previousTag: open.state.rootTag,
-      sequence: open.base.sequence)
-    while let frame = try frames.next() {
-      switch frame.content {
-      case .put(let item): try check(item)
-      case .remove(let record):
-        try check(record.id, of: record.identifier)
-        live.remove(record.id)
-      }
-    }
-    guard live.count == open.state.itemCount else { throw .tampered("the number of secrets is wrong") }
-    secretCount = live.count
+    guard secrets == open.state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    secretCount = secrets
+    earlierVersionCount = versions - secrets
     keySlotCount = file.header.slots.count
     checkpoint = open.state.checkpoint.description
     isRecovered = open.slots.isRecovered
+    tags = (open.base.sequence...open.state.sequence).reduce(into: [:]) { $0[$1] = open.tag(at: $1) }
     fileSize = try file.storage.size()
     unacknowledgedBytes = fileSize - open.state.end
   }

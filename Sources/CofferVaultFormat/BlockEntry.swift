@@ -1,52 +1,70 @@
 package import CofferCore
 
-/// An item of a block: a record, and the place of its sealed value.
+/// A record, and the place of its sealed value in the file. A remove has no value.
 package struct BlockEntry: Sendable {
-  package let record: ItemRecord
+  package let record: Record
   package let valueOffset: Int
+  /// The length of the sealed value; 0 for a remove.
   package let valueLength: Int
 
-  package init(record: ItemRecord, valueOffset: Int, valueLength: Int) {
+  package init(record: Record, valueOffset: Int, valueLength: Int) {
     self.record = record
     self.valueOffset = valueOffset
     self.valueLength = valueLength
   }
 
-  /// The bytes that a block has for an item in addition to its record.
-  package static let overhead = 12
-  /// The shortest item of a block: a record whose names have one byte each, and the overhead.
-  package static let minimumLength = 64 + overhead
+  /// The bytes that the record and the value have in the file, about.
+  package var size: Int { record.bytes.count + valueLength }
 
-  /// Parses the items of `block`. Their values fill the file from `start` to the block.
+  /// The bytes that a block has for a put in addition to its record.
+  package static let overhead = 12
+  /// The shortest record: a remove whose names have one byte each.
+  package static let minimumLength = 41
+
+  /// Parses the entries of `block`. Their values fill the file from `start` to the block.
   package static func parse(
     _ bytes: [UInt8], block: BaseIndex.Block, start: Int, maximumSequence: Int
   ) throws(SecretError) -> [BlockEntry] {
     var reader = ByteReader(bytes, part: "a block")
-    var items: [BlockEntry] = []
-    items.reserveCapacity(block.itemCount)
-    var offset = start
+    var entries: [BlockEntry] = []
+    entries.reserveCapacity(block.itemCount)
+    var end = start
     while !reader.isAtEnd {
-      let item = BlockEntry(
-        record: try ItemRecord(parsing: &reader), valueOffset: try reader.number(),
-        valueLength: Int(try reader.u32()))
-      let padded = item.valueLength - Layout.sealOverhead
-      guard items.last.map({ $0.record.id < item.record.id }) ?? (item.record.id == block.firstID),
-        item.record.sequence <= maximumSequence, item.valueOffset == offset,
-        padded > 0, padded % Layout.paddingUnit == 0,
-        padded <= Layout.padded(Layout.maximumValueLength), item.valueLength <= block.offset - offset
+      let record = try Record(parsing: &reader)
+      var (offset, length) = (end, 0)
+      if record.kind == .put { (offset, length) = (try reader.number(), Int(try reader.u32())) }
+      let position = VersionPosition(record)
+      guard entries.last.map({ VersionPosition($0.record) < position }) ?? (position == block.first),
+        record.sequence <= maximumSequence, offset == end,
+        length == 0 ? record.kind == .remove : Layout.isSealedValueLength(length),
+        length <= block.offset - end
       else { throw reader.failure("has items that contradict each other") }
-      offset += item.valueLength
-      items.append(item)
+      end += length
+      entries.append(BlockEntry(record: record, valueOffset: offset, valueLength: length))
     }
-    guard items.count == block.itemCount, offset == block.offset else {
+    guard entries.count == block.itemCount, end == block.offset else {
       throw reader.failure("does not add up")
     }
-    return items
+    return entries
   }
 
-  /// Appends an item to the plaintext of a block.
-  package static func append(record: [UInt8], valueOffset: Int, valueLength: Int, to bytes: inout [UInt8]) {
-    bytes += record
-    bytes += encode(valueOffset, UInt32(valueLength))
+  /// Appends the entry to the plaintext of a block.
+  package func append(to bytes: inout [UInt8]) {
+    bytes += record.bytes
+    if record.kind == .put { bytes += encode(valueOffset, UInt32(valueLength)) }
+  }
+}
+
+/// The order of the base: by lookup id, and the versions of one secret by sequence.
+package struct VersionPosition: Comparable, Sendable {
+  package let id: Bytes16
+  package let sequence: Int
+
+  package init(id: Bytes16, sequence: Int) { (self.id, self.sequence) = (id, sequence) }
+
+  package init(_ record: Record) { self.init(id: record.id, sequence: record.sequence) }
+
+  package static func < (left: Self, right: Self) -> Bool {
+    left.id == right.id ? left.sequence < right.sequence : left.id < right.id
   }
 }

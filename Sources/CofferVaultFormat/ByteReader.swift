@@ -63,6 +63,48 @@ package struct ByteReader {
     return range
   }
 
+  /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose
+  /// type is in `known`. Returns the other fields.
+  ///
+  /// Throws `.unsupportedVersion` if one of those is critical.
+  @discardableResult
+  package mutating func taggedFields(
+    _ known: ClosedRange<UInt16>?,
+    _ parse: (UInt16, inout ByteReader) throws(SecretError) -> Void = { _, _ in }
+  ) throws(SecretError) -> [TaggedField] {
+    var list = try nested(Int(try u16()))
+    var fields: [(type: UInt16, content: ByteReader)] = []
+    while !list.isAtEnd {
+      let type = try list.u16()
+      guard type > fields.last?.type ?? 0 else { throw failure("has fields out of order") }
+      fields.append((type, try list.nested(Int(try list.u16()))))
+    }
+    var others: [TaggedField] = []
+    for field in fields where !(known?.contains(field.type) ?? false) {
+      guard field.type < TaggedField.firstCritical else {
+        throw SecretError(
+          .unsupportedVersion, "The vault was written by a later version of Coffer.",
+          advice: "Update Coffer to read it.")
+      }
+      others.append(
+        TaggedField(field.type, Array(field.content.bytes[field.content.position..<field.content.end])))
+    }
+    for var field in fields where known?.contains(field.type) ?? false {
+      try parse(field.type, &field.content)
+      try field.content.expectEnd()
+    }
+    return others
+  }
+
+  /// A reader of the next `count` bytes, which this reader skips.
+  private mutating func nested(_ count: Int) throws(SecretError) -> ByteReader {
+    let range = try range(count)
+    return ByteReader(bytes, from: range.lowerBound, to: range.upperBound, part: part)
+  }
+
+  /// Reads the remaining bytes. Returns their range.
+  package mutating func rest() throws(SecretError) -> Range<Int> { try range(end - position) }
+
   package func expectEnd() throws(SecretError) {
     guard isAtEnd else { throw failure("has bytes after its end") }
   }

@@ -18,10 +18,4 @@ package struct Checkpoint: Hashable, Sendable, CustomStringConvertible {
     else { return nil }
     self.init(sequence: sequence, tailTag: tag)
   }
-
-  /// Whether no vault can be in this state after `earlier`: the state is older, or it belongs to another
-  /// history with the same number of changes.
-  package func contradicts(_ earlier: Checkpoint) -> Bool {
-    sequence < earlier.sequence || (sequence == earlier.sequence && tailTag != earlier.tailTag)
-  }
 }

@@ -14,8 +14,8 @@ package struct CommitState: Hashable, Sendable {
   /// The length of the sealed root.
   package var rootLength: Int
   package var rootTag: Bytes16
-  /// The number of secrets.
-  package var itemCount: Int
+  /// The number of secrets: names whose newest record is a put.
+  package var secretCount: Int
   /// An estimate of the bytes that a rewrite would save.
   package var deadBytes: Int
 
@@ -24,12 +24,12 @@ package struct CommitState: Hashable, Sendable {
   private static let fieldsLength = 88
 
   /// The state of a file that has just been written: a base whose root starts at `rootOffset`, and no tail.
-  package init(sequence: Int, rootOffset: Int, rootLength: Int, rootTag: Bytes16, itemCount: Int) {
+  package init(sequence: Int, rootOffset: Int, rootLength: Int, rootTag: Bytes16, secretCount: Int) {
     self.sequence = sequence
     self.rootOffset = rootOffset
     self.rootLength = rootLength
     self.rootTag = rootTag
-    self.itemCount = itemCount
+    self.secretCount = secretCount
     baseEnd = rootOffset + rootLength
     (end, tailTag, deadBytes) = (baseEnd, rootTag, 0)
   }
@@ -45,20 +45,21 @@ package struct CommitState: Hashable, Sendable {
     rootLength = Int(try reader.u32())
     try reader.zeros(4)
     rootTag = try reader.bytes16()
-    itemCount = try reader.number()
+    secretCount = try reader.number()
     deadBytes = try reader.number()
     try reader.zeros(Self.length - Self.fieldsLength)
     try reader.expectEnd()
     let (rootEnd, overflow) = rootOffset.addingReportingOverflow(rootLength)
     guard rootOffset >= headerLength + 2 * Layout.pageSize, !overflow, rootEnd == baseEnd,
-      baseEnd <= end, rootLength >= Layout.rootPrefixLength + Layout.sealOverhead,
+      baseEnd <= end, rootLength >= Layout.rootPrefixLength + 2 + Layout.sealOverhead,
+      rootLength <= Layout.maximumRootLength,
       baseEnd < end || tailTag == rootTag
     else { throw reader.failure("contradicts itself") }
   }
 
   package var bytes: [UInt8] {
     encode(
-      sequence, end, tailTag, baseEnd, rootOffset, UInt32(rootLength), Zeros(4), rootTag, itemCount,
+      sequence, end, tailTag, baseEnd, rootOffset, UInt32(rootLength), Zeros(4), rootTag, secretCount,
       deadBytes, Zeros(Self.length - Self.fieldsLength))
   }
 

@@ -54,3 +54,29 @@ package struct Text: Field {
 
   package func append(to bytes: inout [UInt8]) { bytes += encode(UInt16(text.utf8.count), text) }
 }
+
+/// An optional field of a record or of the root, with a type and a length, so that later versions can add
+/// some.
+package struct TaggedField: Field, Sendable {
+  /// A reader that does not know a type from here on must refuse what contains it.
+  package static let firstCritical: UInt16 = 0x8000
+
+  package let type: UInt16
+  package let content: [UInt8]
+
+  package init(_ type: UInt16, _ content: [UInt8]) { (self.type, self.content) = (type, content) }
+
+  package func append(to bytes: inout [UInt8]) { bytes += encode(type, UInt16(content.count), content) }
+}
+
+/// A list of tagged fields with its `u16` length. The types must ascend.
+package struct TaggedFields: Field {
+  private let fields: [TaggedField]
+
+  package init(_ fields: [TaggedField]) { self.fields = fields }
+
+  package func append(to bytes: inout [UInt8]) {
+    let content = fields.reduce(into: []) { $1.append(to: &$0) }
+    bytes += encode(UInt16(content.count), content)
+  }
+}

@@ -19,7 +19,8 @@ package enum Layout {
   /// The difference between a seal's length and its plaintext's: nonce and tag.
   package static let sealOverhead = 40
 
-  package static let frameHeaderLength = 24
+  /// The length of the metadata, which begins a frame.
+  package static let framePrefixLength = 4
   /// The unit that metadata and values are padded to.
   package static let paddingUnit = 32
   package static let maximumMetadataLength = 65_536
@@ -29,9 +30,21 @@ package enum Layout {
   package static let blockTarget = 16_384
   /// The longest plaintext of a block that a reader accepts.
   package static let maximumBlockLength = 1 << 20
+  /// The root up to its fields.
   package static let rootPrefixLength = 24
-  package static let rootEntryLength = 48
+  /// The entry that the root has for each block.
+  package static let rootEntryLength = 56
+  /// The longest sealed root that a reader accepts: 64 MiB.
+  package static let maximumRootLength = 1 << 26
+  /// The largest number of former master keys that the root lists.
+  package static let maximumLineage = 64
 
   /// The length of `count` bytes with their padding, which is at least one byte.
   package static func padded(_ count: Int) -> Int { (count / paddingUnit + 1) * paddingUnit }
+
+  /// Whether `length` is the length of a sealed value.
+  package static func isSealedValueLength(_ length: Int) -> Bool {
+    let padded = length - sealOverhead
+    return padded > 0 && padded % paddingUnit == 0 && padded <= self.padded(maximumValueLength)
+  }
 }

@@ -18,6 +18,7 @@ package struct PassphraseParameters: KeySlotParameters {
     passes = try reader.u32()
     memory = try reader.u32()
     salt = try reader.array(16)
+    guard passes >= 1, memory >= 8 else { throw reader.failure("has a cost below the minimum") }
   }
 
   package var bytes: [UInt8] { encode(passes, memory, salt) }

@@ -8,7 +8,9 @@ package enum Subkey: UInt64, CaseIterable, Sendable {
   case values
   case base
   case lookupIDs
-  case watermark
+  case knownVaults
+  case lineage
+  case frameMask
 
   /// The context of the derivation.
   package static let context = "coffer01"
@@ -30,11 +32,11 @@ package struct SealContext: Sendable {
     SealContext(.commitSlots, "a commit slot", encode("coffer-commit", UInt8(index), headerHash))
   }
 
-  /// A frame's metadata. `header` is the encoded frame header.
+  /// A frame's metadata. `length` is that of the padded metadata.
   package static func metadata(
-    file: Bytes16, offset: Int, header: [UInt8], previousTag: Bytes16
+    file: Bytes16, offset: Int, length: Int, previousTag: Bytes16
   ) -> SealContext {
-    SealContext(.metadata, "a frame", encode(file, offset, header, previousTag))
+    SealContext(.metadata, "a frame", encode(file, offset, UInt32(length), previousTag))
   }
 
   /// A value. It is not bound to an offset or a file, so that a rewrite copies it.
@@ -48,6 +50,11 @@ package struct SealContext: Sendable {
 
   package static func root(file: Bytes16, offset: Int) -> SealContext {
     SealContext(.base, "the root", encode("coffer-root", file, offset))
+  }
+
+  /// The keys of former master keys in the root. They are not bound to a file, so that a rewrite copies them.
+  package static func lineage(vault: Bytes16) -> SealContext {
+    SealContext(.lineage, "the lineage", encode("coffer-lineage", vault))
   }
 }
 
@@ -71,8 +78,8 @@ package enum HashedMessage {
       identifier.account)
   }
 
-  /// Hashed to the MAC of a watermark.
-  package static func watermark(_ checkpoint: Checkpoint, vault: Bytes16) -> [UInt8] {
-    encode("coffer-watermark", vault, checkpoint.sequence, checkpoint.tailTag)
+  /// Hashed to the MAC of a known-vault record about the vault at `path`. `fields` are those of the record.
+  package static func knownVault(path: String, fields: [UInt8]) -> [UInt8] {
+    encode("coffer-known-vault", UInt32(path.utf8.count), path, fields)
   }
 }

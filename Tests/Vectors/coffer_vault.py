@@ -1,22 +1,34 @@
 #!/usr/bin/env python3
 """A second implementation of the vault file, written from VaultFormat.md, for the tests.
 
-    coffer_vault.py dump VAULT (--key-text-file F | --passphrase-file F)
+    coffer_vault.py dump VAULT KEY
     coffer_vault.py write SPEC.json VAULT
-    coffer_vault.py append VAULT CHANGES.json (--key-text-file F | --passphrase-file F)
+    coffer_vault.py append VAULT CHANGES.json KEY
+    coffer_vault.py rewrite VAULT CHANGES.json KEY
+    coffer_vault.py rekey VAULT CHANGES.json KEY
+    coffer_vault.py places VAULT
+    coffer_vault.py judge VAULT RECORD KEY
+    coffer_vault.py remember VAULT RECORD KEY
     coffer_vault.py key-text F
 
-Each command prints one JSON object. README.md describes input and output. A file named `-` is the standard input.
-Exit status: 0 done, 1 refused (`{"error": "<outcome>", "reason": "…"}`), 2 wrong usage.
+KEY is `--key-text-file F` or `--passphrase-file F`. Each command prints one JSON object. README.md describes input
+and output. A file named `-` is the standard input. Exit status: 0 done, 1 refused
+(`{"error": "<outcome>", "reason": "…"}`), 2 wrong usage.
 """
 
 import argparse
 import json
+import os
 import struct
 import sys
+import time
 
+import known_vaults as k
+import vault_changes as c
+import vault_described as d
 import vault_format as f
 import vault_reader as r
+import vault_records as p
 import vault_writer as w
 
 
@@ -27,6 +39,10 @@ def read_file(path):
         return stream.read()
 
 
+def read_json(path):
+    return json.loads(read_file(path))
+
+
 def credential_of(arguments):
     """Returns the key in a key file, or the passphrase in a passphrase file without one final LF."""
     if arguments.key_text_file:
@@ -34,51 +50,164 @@ def credential_of(arguments):
     return r.Passphrase(read_file(arguments.passphrase_file).removesuffix(b"\n"))
 
 
-def described(item, value):
-    """An item in its JSON form. A missing field is null."""
+def random_of(description):
+    return w.seeded_random(description["seed"]) if "seed" in description else w.system_random
+
+
+# What is printed of a vault
+
+
+def described(entry):
+    """A secret in its JSON form. A missing field is null."""
+    record = entry.record
     return {
-        "service": item.service,
-        "account": item.account,
-        "label": item.label,
-        "created": item.created,
-        "modified": item.modified,
-        "expires": item.expires,
-        "attributes": dict(item.attributes),
-        "value": value.hex(),
+        "service": record.service,
+        "account": record.account,
+        "label": record.field(p.LABEL),
+        "created": record.created,
+        "modified": record.time,
+        "expires": record.field(p.EXPIRY),
+        "attributes": dict(record.field(p.ATTRIBUTES, ())),
+        "value": entry.value.hex(),
     }
 
 
-def contents(vault):
-    """The output of `dump`."""
-    order = sorted(
-        vault.secrets.values(), key=lambda one: (one.item.service.encode("utf-8"), one.item.account.encode("utf-8"))
-    )
+def described_version(version):
+    record = version.entry.record
+    return {
+        "service": record.service,
+        "account": record.account,
+        "sequence": record.sequence,
+        "stored": record.time,
+        "superseded": version.superseded,
+        "value": version.entry.value.hex(),
+    }
+
+
+def described_removal(entry):
+    record = entry.record
+    return {
+        "service": record.service,
+        "account": record.account,
+        "sequence": record.sequence,
+        "removed": record.time,
+    }
+
+
+def contents(vault, now):
+    """The secrets, versions and removals of a vault in their JSON form."""
+    history = vault.root.history
     return {
         "outcome": f.RECOVERED if vault.recovered else f.OK,
-        "recovered": vault.recovered,
         "sequence": vault.state.sequence,
         "checkpoint": vault.checkpoint,
-        "items": [described(one.item, one.value) for one in order],
+        "history": {"versions": history.versions, "days": history.days},
+        "lineage": len(vault.root.lineage),
+        "items": [described(entry) for entry in vault.secrets()],
+        "versions": [described_version(version) for version in vault.versions(now)],
+        "removed": [described_removal(entry) for entry in vault.removed(now)],
     }
+
+
+def layout(vault):
+    """Where the parts are, for programs that damage a file."""
+    state, header = vault.state, vault.header
+    return {
+        "vault_id": header.vault_id.hex(),
+        "file_id": header.file_id.hex(),
+        "master_key_commitment": header.commitment.hex(),
+        "key_slots": [slot.raw.hex() for slot in header.slots],
+        "commit_slots": [len(header.raw) + index * f.PAGE for index in range(2)],
+        "current_slot": vault.current,
+        "slot_sequences": [state.sequence if state else None for state in vault.states],
+        "root": {"offset": state.root_offset, "sequence": vault.root.sequence, "tag": state.root_tag.hex()},
+        "frames": [
+            {"offset": one.offset, "length": one.length, "sequence": one.sequence, "tag": one.tag.hex()}
+            for one in vault.frames
+        ],
+        "end": state.end,
+    }
+
+
+# Commands
 
 
 def dump(arguments):
     limits = r.Limits(memory_kib=arguments.memory_limit_kib, passes=arguments.passes_limit)
-    return contents(r.read_vault(read_file(arguments.vault), credential_of(arguments), limits))
+    vault = r.read_vault(read_file(arguments.vault), credential_of(arguments), limits)
+    now = int(time.time() * 1000) if arguments.now is None else arguments.now
+    printed = contents(vault, now) | {"layout": layout(vault)}
+    if arguments.keys:
+        subkeys = [f.subkey(vault.master, number).hex() for number in range(1, 10)]
+        lineage = [key.hex() for key in vault.root.lineage]
+        printed["keys"] = {"master_key": vault.master.hex(), "subkeys": subkeys, "lineage": lineage}
+    return printed
 
 
 def write(arguments):
-    made = w.NewFile(json.loads(read_file(arguments.description)))
-    w.write_new_file(arguments.vault, made.file)
-    state = max(made.states, key=lambda state: state.sequence)
-    return {"sequence": state.sequence, "checkpoint": f"{state.sequence}-{state.tail_tag.hex()}"}
+    description = read_json(arguments.description)
+    made = d.NewFile(description)
+    if not description.get("unchecked"):
+        r.read_with_master(made.file, f.parse_header(made.file), made.master)
+    c.write_new_file(arguments.vault, made.file)
+    return acknowledged(made.steps[-1].checkpoint)
 
 
 def append(arguments):
-    description = json.loads(read_file(arguments.changes))
-    random = w.seeded_random(description["seed"]) if "seed" in description else w.system_random
-    checkpoint = w.commit(arguments.vault, credential_of(arguments), description["changes"], random)
+    description = read_json(arguments.changes)
+    copy = description.get("copy", True)
+    changes, random = description["changes"], random_of(description)
+    return acknowledged(c.commit(arguments.vault, credential_of(arguments), changes, random, copy))
+
+
+def rewrite(arguments):
+    description = read_json(arguments.changes)
+    if ("slots" in description) != arguments.is_rekey:
+        raise ValueError("`slots` belong to a rekey, and to nothing else")
+    return acknowledged(c.rewrite(arguments.vault, credential_of(arguments), description, random_of(description)))
+
+
+def acknowledged(checkpoint):
     return {"sequence": int(checkpoint.partition("-")[0]), "checkpoint": checkpoint}
+
+
+def places(arguments):
+    found = [{"path": os.fsdecode(place), "record": k.record_name(place)} for place in k.places(arguments.vault)]
+    return {"directory": k.directory(), "places": found}
+
+
+def opened_at_place(arguments):
+    """The place, the record there and the vault. The vault id is judged before a key is tried."""
+    place = k.absolute(arguments.path or arguments.vault)
+    _, record = k.read_record(arguments.record, place)
+    file = read_file(arguments.vault)
+    k.judge_identity(record, f.parse_header(file).vault_id)
+    return place, record, r.read_vault(file, credential_of(arguments))
+
+
+def judge(arguments):
+    _, record, vault = opened_at_place(arguments)
+    judgement = k.judge(record, vault)
+    if arguments.at_least:
+        sequence, _, tag = arguments.at_least.partition("-")
+        k.judge_state(vault, int(sequence), bytes.fromhex(tag))
+    half = bool(record) and record.is_half_damaged
+    return {"judgement": judgement, "half_damaged": half, "checkpoint": vault.checkpoint}
+
+
+def remember(arguments):
+    if arguments.accept:
+        vault = r.read_vault(read_file(arguments.vault), credential_of(arguments))
+        place = k.absolute(arguments.path or arguments.vault)
+    else:
+        place, record, vault = opened_at_place(arguments)
+        k.judge(record, vault)
+    descriptor = os.open(arguments.vault, os.O_RDONLY | os.O_CLOEXEC)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    c.sync_directory(arguments.vault)
+    policy = k.POLICIES[arguments.accept] if arguments.accept else None
+    return {"written": k.remember(arguments.record, place, vault, policy), "checkpoint": vault.checkpoint}
 
 
 def key_text(arguments):
@@ -89,27 +218,34 @@ def parsed(arguments):
     parser = argparse.ArgumentParser(description="Reads and writes Coffer's vault files, for the tests.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name, run, summary, opens=False):
+    def command(name, run, summary, *operands, opens=True, **defaults):
         one = commands.add_parser(name, help=summary)
-        one.set_defaults(run=run)
+        one.set_defaults(run=run, **defaults)
+        for operand in operands:
+            one.add_argument(operand, metavar=operand.upper())
         if opens:
             group = one.add_mutually_exclusive_group(required=True)
             group.add_argument("--key-text-file", metavar="F", help="a file with the key's text")
             group.add_argument("--passphrase-file", metavar="F", help="a file with the passphrase")
         return one
 
-    one = command("dump", dump, "authenticate every byte of a vault and print what is in it", opens=True)
-    one.add_argument("vault", metavar="VAULT")
+    one = command("dump", dump, "authenticate every byte of a vault and print what it holds", "vault")
+    one.add_argument("--now", type=int, metavar="MS", help="the time against which versions age")
+    one.add_argument("--keys", action="store_true", help="print the master key, the subkeys and the lineage too")
     one.add_argument("--memory-limit-kib", type=int, default=1 << 20, metavar="N", help="for passphrase slots")
     one.add_argument("--passes-limit", type=int, default=16, metavar="N", help="for passphrase slots")
-    one = command("write", write, "make a vault from a description")
-    one.add_argument("description", metavar="SPEC.json")
-    one.add_argument("vault", metavar="VAULT")
-    one = command("append", append, "commit changes to a vault, in one transaction", opens=True)
-    one.add_argument("vault", metavar="VAULT")
-    one.add_argument("changes", metavar="CHANGES.json")
-    one = command("key-text", key_text, "check a key file and print its key")
-    one.add_argument("file", metavar="F")
+    command("write", write, "make a vault from a description", "description", "vault", opens=False)
+    command("append", append, "commit changes to a vault, in one transaction", "vault", "changes")
+    command("rewrite", rewrite, "write a vault anew under its master key", "vault", "changes", is_rekey=False)
+    command("rekey", rewrite, "write a vault anew under a new master key", "vault", "changes", is_rekey=True)
+    command("places", places, "print the places of a vault and the names of their records", "vault", opens=False)
+    one = command("judge", judge, "judge a vault against the record of its place", "vault", "record")
+    one.add_argument("--path", metavar="P", help="the place; VAULT if it is missing")
+    one.add_argument("--at-least", metavar="CHECKPOINT", help="judge against this checkpoint too")
+    one = command("remember", remember, "make or raise the record of a place", "vault", "record")
+    one.add_argument("--path", metavar="P", help="the place; VAULT if it is missing")
+    one.add_argument("--accept", choices=list(k.POLICIES), help="make the record anew with this policy")
+    command("key-text", key_text, "check a key file and print its key", "file", opens=False)
     return parser.parse_args(arguments)
 
 

@@ -1,17 +1,21 @@
-"""Commits to files in a private directory and reads them back. Part of `generate.py --check`."""
+"""Changes files in a private directory and reads them back. Part of `generate.py --check`."""
 
 import copy
 import os
 import tempfile
 
-import coffer_vault
+import known_vaults as k
+import vault_changes as c
+import vault_described as d
 import vault_format as f
 import vault_reader as r
-import vault_writer as w
-from vector_bases import BASES, CI_KEY, PASSPHRASE, put
-from vector_suite import replayed
+from vector_outcome import shortened
+from vector_bases import BASES, CI_KEY, NOW, OTHER_KEY, PASSPHRASE, key_slot, put, remove
+from vector_expect import expected
 
 KEY = r.Key(CI_KEY)
+OTHER = r.Key(OTHER_KEY)
+LAST = f.U64_LIMIT - 1
 
 
 def read(path, credential=KEY):
@@ -19,45 +23,51 @@ def read(path, credential=KEY):
         return r.read_vault(stream.read(), credential)
 
 
-def items(vault):
-    """The items of a vault in the form of `replayed`, with whole values."""
-    return coffer_vault.contents(vault)["items"]
+def bytes_of(path):
+    with open(path, "rb") as stream:
+        return stream.read()
 
 
-def whole(description):
-    """The expected items, with whole values."""
-    found = replayed(description, len(description["tail"]))
-    for item in found:
-        changes = [one.get("put") for transaction in description["tail"] for one in transaction]
-        last = [
-            one
-            for one in description["base"]["items"] + [one for one in changes if one]
-            if (one["service"], one["account"]) == (item["service"], item["account"])
-        ][-1]
-        for name in ("value_length", "value_blake2b_256"):
-            item.pop(name, None)
-        item["value"] = last["value"]
-    return found
+def created(path, name="created", /, **more):
+    """A new vault at `path`, and its description."""
+    description = copy.deepcopy(BASES[name][0]) | more
+    c.write_new_file(path, d.NewFile(description).file)
+    return description
+
+
+def refused(outcome, action, path):
+    """Whether the action is refused with this outcome and does not change the file."""
+    before = bytes_of(path)
+    try:
+        action()
+    except f.Refused as refusal:
+        return refusal.outcome == outcome and bytes_of(path) == before
+    return False
 
 
 def failures():
     """Yields a line for each failure."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("small", "values", "identifiers", "metadata", "tail-only", "emptied"):
-            yield from commits(os.path.join(folder, name), BASES[name][0], name)
-        yield from after_crash(os.path.join(folder, "crash"))
-        yield from read_only(os.path.join(folder, "read-only"))
+        place = lambda name: os.path.join(folder, name)
+        for name in ("small", "values", "identifiers", "metadata", "tail-only", "emptied", "versions"):
+            yield from commits(place(name), name)
+        yield from after_crash(place("crash"))
+        yield from limits(place)
+        yield from rewrites(place("rewrite"))
+        yield from purges(place("purge"))
+        yield from lineages(place("lineage"), place("records/lineage"))
+        yield from records(place)
 
 
-def commits(path, description, name):
+def commits(path, name):
     """Commits each transaction of a description to a vault without a tail."""
-    w.write_new_file(path, w.NewFile(copy.deepcopy(description) | {"tail": []}).file)
+    description = created(path, name, tail=[], uncopied=0) | {"tail": BASES[name][0]["tail"]}
     for number, transaction in enumerate(description["tail"], start=1):
-        checkpoint = w.commit(path, KEY, transaction)
+        checkpoint = c.commit(path, KEY, transaction)
         vault = read(path)
-        if vault.recovered or vault.checkpoint != checkpoint or vault.current != number % 2:
-            yield f"commit {number} of {name} is not the current state"
-        if items(vault) != whole(description | {"tail": description["tail"][:number]}):
+        if vault.recovered or vault.checkpoint != checkpoint or vault.states[0] != vault.states[1]:
+            yield f"commit {number} of {name} is not in both slots"
+        if shortened(vault, NOW) != expected(description, number, NOW):
             yield f"commit {number} of {name} does not read back"
     if os.stat(path).st_mode & 0o777 != 0o600:
         yield f"{name} is not private"
@@ -65,32 +75,161 @@ def commits(path, description, name):
 
 def after_crash(path):
     """A commit to a file with a torn slot and bytes after the end replaces the slot and truncates the file."""
-    description = BASES["small"][0]
-    made = w.NewFile(copy.deepcopy(description))
+    made = d.NewFile(copy.deepcopy(BASES["uncopied"][0]))
     file = bytearray(made.file) + bytes(1000)
     file[made.parts["commit slot 1"][0]] ^= 1
-    w.write_new_file(path, bytes(file))
+    c.write_new_file(path, bytes(file))
     if not read(path).recovered:
         yield "a torn slot is not reported"
-    w.commit(path, r.Passphrase(PASSPHRASE.encode()), [put("after", "the crash")])
+    c.commit(path, r.Passphrase(PASSPHRASE.encode()), [put("after", "the crash")], copy=False)
     vault = read(path)
     if vault.recovered or vault.current != 1 or vault.state.sequence != made.sequence:
         yield "a commit after a crash does not take the torn slot's place"
     if os.path.getsize(path) != vault.state.end:
         yield "a commit does not cut off what was after the end"
-    if not any(item["account"] == "after" for item in items(vault)):
+    if not any(entry.record.account == "after" for entry in vault.secrets()):
         yield "a commit after a crash does not read back"
+    c.commit(path, KEY, [put("again", "1")], copy=False)
+    if read(path).current != 0:
+        yield "a commit over an uncopied one does not write the older slot"
 
 
-def read_only(path):
-    """A vault that may only be read is not changed."""
-    description = copy.deepcopy(BASES["created"][0]) | {"read_only_compatible": 4}
-    file = w.NewFile(description).file
-    w.write_new_file(path, file)
-    try:
-        w.commit(path, KEY, [put("one", "1")])
+def limits(place):
+    """At a limit, and without a right to write, nothing is changed."""
+    one, two = [put("one", "1")], [put("one", "1"), put("two", "2")]
+    path = place("read-only")
+    created(path, read_only_compatible=4)
+    if not refused(f.READ_ONLY, lambda: c.commit(path, KEY, one), path):
         yield "a vault with an unknown read-only-compatible bit is written"
-    except f.Refused as refused:
-        with open(path, "rb") as stream:
-            if refused.outcome != "read-only" or stream.read() != file:
-                yield "a vault with an unknown read-only-compatible bit is not refused, or is changed"
+    if not refused(f.READ_ONLY, lambda: c.rewrite(path, KEY, {}), path):
+        yield "a vault with an unknown read-only-compatible bit is rewritten"
+    last = place("last")
+    created(last, base={"items": [], "sequence": LAST})
+    for what, action in {
+        "commit": lambda: c.commit(last, KEY, one),
+        "rewrite": lambda: c.rewrite(last, KEY, {}),
+        "rekey": lambda: c.rewrite(last, KEY, {"slots": [key_slot()]}),
+    }.items():
+        if not refused(f.LIMIT_REACHED, action, last):
+            yield f"a {what} at the last sequence is not refused"
+    before_last = place("before last")
+    created(before_last, base={"items": [], "sequence": LAST - 1})
+    if not refused(f.LIMIT_REACHED, lambda: c.commit(before_last, KEY, two), before_last):
+        yield "two changes at the last sequence but one are not refused"
+    c.commit(before_last, KEY, one)
+    if read(before_last).state.sequence != LAST:
+        yield "the last change is not made"
+    header = place("header")
+    created(header, "largest-header")
+    c.rewrite(header, KEY, {})
+    slots = {"slots": [key_slot(label="l" * 64, key=bytes([n]) * 32) for n in range(17)]}
+    if not refused(f.TAMPERED, lambda: c.rewrite(header, KEY, slots), header):
+        yield "seventeen key slots are put in place"
+
+
+def rewrites(path):
+    """Rewrites keep what counts, copy sealed values under the same master key, and keep the lineage."""
+    description = created(path, "versions", lineage=["11" * 32, "22" * 32])
+    before = read(path)
+    c.rewrite(path, KEY, {"now": NOW})
+    vault = read(path)
+    total = sum(map(len, description["tail"]))
+    if shortened(vault, NOW) != expected(description, len(description["tail"]), NOW):
+        yield "a rewrite changes what the vault holds"
+    if vault.state.sequence != before.state.sequence + 1 or vault.frames or not total:
+        yield "a rewrite does not count as one change"
+    sealed = {entry.sealed_value for entries in before.entries.values() for entry in entries}
+    if any(entry.sealed_value not in sealed for entries in vault.entries.values() for entry in entries):
+        yield "a rewrite does not copy sealed values"
+    if dict(before.root.fields)[2] != dict(vault.root.fields)[2]:
+        yield "a rewrite does not copy the lineage"
+    c.rewrite(path, KEY, {"now": NOW, "history": {"versions": 0, "days": 0}})
+    vault = read(path)
+    if vault.versions(NOW) or vault.removed(NOW) or any(len(entries) > 1 for entries in vault.entries.values()):
+        yield "a rewrite without history keeps earlier versions"
+    changes = [put("first", "1"), put("second", "2"), remove("first")]
+    checkpoint = c.rewrite(path, KEY, {"now": NOW, "changes": changes})
+    if not checkpoint.startswith(f"{vault.state.sequence + 4}-"):
+        yield "a rewrite with three changes does not count four"
+
+
+def purges(path):
+    """A purge leaves nothing of a name but its value, and other names as they were."""
+    created(path, "small")
+    before = read(path)
+    names = [{"service": "com.example.app", "account": account} for account in ("smtp", "old")]
+    c.rewrite(path, KEY, {"now": NOW, "purge": names})
+    vault = read(path)
+    left = {entry.record.account for entries in vault.entries.values() for entry in entries}
+    if "old" in left or "smtp" not in left or vault.versions(NOW):
+        yield "a purge keeps a version or a removal"
+    if len(vault.secrets()) != len(before.secrets()):
+        yield "a purge removes a value"
+
+
+def lineages(path, record_path):
+    """Rekeying adds to the lineage, at most 64, and records follow through it."""
+    created(path, "small", tail=[])
+    place = k.absolute(path)
+    k.remember(record_path, place, read(path))
+    former, old_file = [], None
+    for number in range(66):
+        vault = read(path)
+        former.insert(0, f.subkey(vault.master, f.KNOWN_VAULTS))
+        c.rewrite(path, KEY, {"now": NOW, "slots": [key_slot()]})
+        vault = read(path)
+        if vault.root.lineage != tuple(former[:64]):
+            yield f"the lineage is wrong after {number + 1} rekeys"
+        if number == 1:
+            old_file = bytes_of(path)
+        if number < 64:
+            k.judge(k.read_record(record_path, place)[1], vault)
+    if len(vault.secrets()) != 4 or vault.header.vault_id != read_bytes(old_file).header.vault_id:
+        yield "rekeying loses something"
+    try:
+        k.judge(k.read_record(record_path, place)[1], vault)
+        yield "a record from before 65 rekeys is accepted"
+    except f.Refused as refusal:
+        if refusal.outcome != f.ANOTHER_KEY:
+            yield "a record from before 65 rekeys is refused for another reason"
+    k.remember(record_path, place, vault, k.STRICT)
+    try:
+        k.judge(k.read_record(record_path, place)[1], read_bytes(old_file))
+        yield "an older master key is accepted"
+    except f.Refused as refusal:
+        if refusal.outcome != f.ANOTHER_KEY:
+            yield "an older master key is refused for another reason"
+
+
+def read_bytes(file, credential=KEY):
+    return r.read_vault(file, credential)
+
+
+def records(place):
+    """Records on disk: raised in place, exchanged, refused when they are not private."""
+    path, record_path = place("known"), place("records/known")
+    created(path)
+    k.remember(record_path, k.absolute(path), read(path))
+    written = []
+    for number in range(70):
+        c.commit(path, KEY, [put("one", str(number))])
+        written.append(k.remember(record_path, k.absolute(path), read(path)))
+    # The slot written first stays the active one until it is 64 ahead.
+    if written != ["B"] * 64 + ["A"] * 6:
+        yield f"slots are written in the order {''.join(map(str, written))}"
+    if k.remember(record_path, k.absolute(path), read(path)) is not None:
+        yield "a record is written although nothing has changed"
+    for what, spoil in {
+        "that others may read": lambda: os.chmod(record_path, 0o644),
+        "with a second link": lambda: (os.chmod(record_path, 0o600), os.link(record_path, record_path + "2")),
+        "that is a link": lambda: os.rename(record_path, record_path + "3") or os.symlink("known3", record_path),
+    }.items():
+        spoil()
+        try:
+            k.read_record(record_path, k.absolute(path))
+            yield f"a record {what} is taken"
+        except f.Refused as refusal:
+            if refusal.outcome != f.UNVERIFIABLE_RECORD:
+                yield f"a record {what} is refused for another reason"
+    if k.absolute("//a//./b/../c") != b"/a/b/../c" or k.absolute("x") != os.getcwdb().rstrip(b"/") + b"/x":
+        yield "a place is not made absolute as it must be"

@@ -1,31 +1,35 @@
 #!/usr/bin/env python3
 """Writes the test vectors. The files are the same, byte for byte, each time.
 
-usage: generate.py [--check] [--verbose]
+usage: generate.py [--check | --verbose]
 
-Checks that the Python reader returns the expected outcome of each vector, and then writes the files. With --check it
-writes nothing, and also checks that the files are current and that commits work. With --verbose it prints the reader's
-outcome for each vector.
+Checks that the Python reader returns the expected outcome of each vector, and then writes the files and the worked
+example of VaultFormat.md. With --check it writes nothing, and also checks that the files and the example are current
+and that changes work. --verbose is --check, and prints the reader's outcome for each vector.
 
-Exit status: 0 every check passed, 1 a check failed.
+Exit status: 0 every check passed, 1 a check failed, 2 wrong usage.
 """
 
 import json
 import os
 import sys
 
-import coffer_vault
 import commit_check
-import vault_format as f
-import vault_reader as r
 import vector_cases_base
 import vector_cases_commits
 import vector_cases_contents
+import vector_cases_ends
 import vector_cases_frames
 import vector_cases_header
+import vector_cases_history
 import vector_cases_key_slots
+import vector_cases_records
+import vector_cases_root
+import vector_example
 import vector_key_text
-from vector_suite import Suite, edited, short_value
+import vector_known_vaults
+from vector_outcome import key_outcome, outcome_of
+from vector_suite import Suite, edited
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -33,28 +37,6 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 def read_file(path):
     with open(path, "rb") as stream:
         return stream.read()
-
-
-def outcome_of(file, entry):
-    """Returns the reader's outcome for an entry, in the form of its `expect`."""
-    try:
-        if "key_text" in entry["credential"]:
-            credential = r.Key(f.parse_key_text(entry["credential"]["key_text"].encode()))
-        else:
-            credential = r.Passphrase(entry["credential"]["passphrase"].encode("utf-8"))
-        read = coffer_vault.contents(r.read_vault(file, credential, r.Limits(**entry.get("limits", {}))))
-    except f.Refused as refused:
-        return {"outcome": refused.outcome}, refused.reason
-    items = [item | short_value(item.pop("value")) for item in read.pop("items")]
-    del read["recovered"]
-    return read | {"items": items}, ""
-
-
-def key_outcome(entry):
-    try:
-        return {"outcome": f.OK, "key": f.parse_key_text(entry["text"].encode("utf-8")).hex()}
-    except f.Refused as refused:
-        return {"outcome": refused.outcome}
 
 
 def generated():
@@ -65,13 +47,19 @@ def generated():
         vector_cases_header,
         vector_cases_key_slots,
         vector_cases_commits,
+        vector_cases_ends,
         vector_cases_frames,
+        vector_cases_records,
         vector_cases_base,
+        vector_cases_root,
+        vector_cases_history,
+        vector_known_vaults,
     ):
         cases.add(suite)
     files = suite.files()
     files["vectors.json"] = suite.json().encode()
     files["key_text.json"] = vector_key_text.text().encode()
+    files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
     return files, suite
 
 
@@ -94,8 +82,13 @@ def main(arguments):
         return 2
     files, suite = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
+    wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
+    example = vector_example.text(suite)
     if arguments:
         wrong += commit_check.failures()
+        wrong += vector_example.failures(example)
+    else:
+        vector_example.write(example)
     present = {name for name in os.listdir(FOLDER) if name.endswith((".vault", ".json"))}
     for name in sorted(present | set(files)):
         path = os.path.join(FOLDER, name)

@@ -1,4 +1,4 @@
-"""The vault file, format 1: the primitives, and the conversion of bytes to values and back.
+"""The vault file, format 1: the primitives, the header and the commit slots. Records are in vault_records.py.
 
 Written from VaultFormat.md alone. This module reads and writes no file, and uses no random number and no clock.
 """
@@ -26,10 +26,12 @@ MAXIMUM_BLOCK = 1 << 20
 
 KEY_TEXT_PREFIX = b"coffer-key-v1:"
 
-# The numbers of the subkeys.
-HEADER, COMMITS, METADATA, VALUES, BASE, LOOKUP_IDS, WATERMARK = range(1, 8)
+MAXIMUM_ROOT = 67_108_864
 
-# The outcomes of the specification. OK, RECOVERED and INVALID_KEY are names of this implementation.
+# The numbers of the subkeys.
+HEADER, COMMITS, METADATA, VALUES, BASE, LOOKUP_IDS, KNOWN_VAULTS, LINEAGE, FRAME_LENGTHS = range(1, 10)
+
+# The outcomes of the specification.
 OK = "ok"
 RECOVERED = "recovered"
 NOT_A_VAULT = "not-a-vault"
@@ -38,6 +40,12 @@ TAMPERED = "tampered"
 WRONG_KEY = "wrong-key"
 COST_LIMIT_EXCEEDED = "cost-limit-exceeded"
 INVALID_KEY = "invalid-key"
+READ_ONLY = "read-only"
+LIMIT_REACHED = "limit-reached"
+ROLLED_BACK = "rolled-back"
+ANOTHER_VAULT = "another-vault"
+ANOTHER_KEY = "another-key"
+UNVERIFIABLE_RECORD = "unverifiable-record"
 
 
 class Refused(Exception):
@@ -157,7 +165,7 @@ class Cursor:
 
     def u64(self):
         value = self.number("Q")
-        require(value < U64_LIMIT, f"a number of {self.what} is absurd")
+        require(value < U64_LIMIT, f"a number of {self.what} is 2^62 or more")
         return value
 
     def i64(self):
@@ -223,7 +231,7 @@ class Header:
     mac: bytes
 
 
-PASSPHRASE_SLOT, KEY_SLOT = 1, 2
+PASSPHRASE_SLOT, KEY_SLOT, RECIPIENT_SLOT = 1, 2, 3
 
 
 def parse_key_slot(cursor):
@@ -238,7 +246,10 @@ def parse_key_slot(cursor):
     fields.take(4)
     slot_id, created = fields.take(16), fields.i64()
     label = fields.utf8(fields.u8(), 0, 64)
-    passes, memory_kib = (fields.u32(), fields.u32()) if kind == PASSPHRASE_SLOT else (0, 0)
+    passes, memory_kib = 0, 0
+    if kind == PASSPHRASE_SLOT:
+        passes, memory_kib = fields.u32(), fields.u32()
+        require(memory_kib >= 8 and passes >= 1, "a key slot asks for less than the least cost")
     salt = fields.take(16)
     header = raw[: fields.position]
     commitment, wrapped = fields.take(32), fields.take(24 + 48)
@@ -285,7 +296,8 @@ def parse_header(file):
 
 def slot_keys(secret, vault_id, slot_header):
     """Returns the key-encryption key and the commitment of a key slot."""
-    both = blake2b(512, b"coffer-key-slot" + vault_id + slot_header, secret)
+    context = b"coffer-recipient-slot" if slot_header[0] == RECIPIENT_SLOT else b"coffer-key-slot"
+    both = blake2b(512, context + vault_id + slot_header, secret)
     return both[:32], both[32:]
 
 
@@ -314,6 +326,10 @@ class State:
     secrets: int
     dead_bytes: int
 
+    @property
+    def checkpoint(self):
+        return f"{self.sequence}-{self.tail_tag.hex()}"
+
     def encode(self):
         return STATE.pack(
             self.sequence,
@@ -334,111 +350,14 @@ class State:
         sequence, end, tail, base_end, offset, length, zero, root, secrets, dead, zeros = STATE.unpack(data)
         require(zero == 0 and not any(zeros), "a reserved byte of a commit slot is not zero")
         numbers = (sequence, end, base_end, offset, secrets, dead)
-        require(max(numbers) < U64_LIMIT, "a number of a commit slot is absurd")
+        require(max(numbers) < U64_LIMIT, "a number of a commit slot is 2^62 or more")
         require(header_size + 2 * PAGE <= offset, "the root lies before the base")
         require(offset + length == base_end, "the root does not end where the base does")
         require(base_end <= end <= file_size, "the end is before the base's or after the file's")
-        require(length >= SEAL_OVERHEAD + 24, "the root is too short")
+        require(SEAL_OVERHEAD + 26 <= length <= MAXIMUM_ROOT, "the root is too short or too long")
         require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's")
         return cls(sequence, end, tail, base_end, offset, length, root, secrets, dead)
 
 
 def commit_associated(index, header):
     return b"coffer-commit" + bytes([index]) + blake2b(256, header)
-
-
-# Frames and metadata
-
-PUT, REMOVE = 1, 2
-FRAME = struct.Struct("<IB3sQII")
-HAS_LABEL, HAS_EXPIRY = 1, 2
-
-
-@dataclass(frozen=True)
-class Item:
-    """The metadata of a put."""
-
-    service: str
-    account: str
-    created: int
-    modified: int
-    label: str | None
-    expires: int | None
-    attributes: tuple  # of (name, value), ascending by the name's bytes
-    lookup_id: bytes
-    sequence: int
-    value_tag: bytes
-
-    def encode(self):
-        flags = (HAS_LABEL if self.label is not None else 0) | (HAS_EXPIRY if self.expires is not None else 0)
-        return b"".join(
-            [
-                self.lookup_id,
-                struct.pack("<Q", self.sequence),
-                self.value_tag,
-                struct.pack("<qqB", self.created, self.modified, flags),
-                encode_text(self.service),
-                encode_text(self.account),
-                encode_text(self.label) if self.label is not None else b"",
-                struct.pack("<q", self.expires) if self.expires is not None else b"",
-                bytes([len(self.attributes)]),
-                *[encode_text(text) for pair in self.attributes for text in pair],
-            ]
-        )
-
-    @classmethod
-    def parse(cls, cursor, lookup_key):
-        identifier, sequence, value_tag = cursor.take(16), cursor.u64(), cursor.take(16)
-        created, modified, flags = cursor.i64(), cursor.i64(), cursor.u8()
-        require(flags & ~(HAS_LABEL | HAS_EXPIRY) == 0, "a reserved flag is set")
-        service, account = cursor.text(1, 1024), cursor.text(1, 1024)
-        require(identifier == lookup_id(lookup_key, service, account), "a lookup id is not that of its names")
-        label = cursor.text(0, 1024) if flags & HAS_LABEL else None
-        expires = cursor.i64() if flags & HAS_EXPIRY else None
-        count = cursor.u8()
-        require(count <= 32, f"there are {count} attributes")
-        attributes = tuple((cursor.text(1, 128), cursor.text(0, 1024)) for _ in range(count))
-        names = [name.encode("utf-8") for name, _ in attributes]
-        require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order")
-        return cls(service, account, created, modified, label, expires, attributes, identifier, sequence, value_tag)
-
-
-def lookup_id(lookup_key, service, account):
-    service, account = service.encode("utf-8"), account.encode("utf-8")
-    message = struct.pack("<I", len(service)) + service + struct.pack("<I", len(account)) + account
-    return blake2b(128, message, lookup_key)
-
-
-def encode_remove(identifier, service, account):
-    return identifier + encode_text(service) + encode_text(account)
-
-
-def parse_remove(data, lookup_key):
-    cursor = Cursor(data, "the metadata of a remove")
-    identifier, service, account = cursor.take(16), cursor.text(1, 1024), cursor.text(1, 1024)
-    cursor.finish()
-    require(identifier == lookup_id(lookup_key, service, account), "a lookup id is not that of its names")
-    return identifier
-
-
-def metadata_associated(file_id, offset, frame_header, previous_tag):
-    return file_id + struct.pack("<Q", offset) + frame_header + previous_tag
-
-
-def value_associated(vault_id, identifier, sequence):
-    return vault_id + identifier + struct.pack("<Q", sequence)
-
-
-# Base
-
-ROOT = struct.Struct("<QQII")
-BLOCK_ENTRY = struct.Struct("<16sQII16s")
-VALUE_PLACE = struct.Struct("<QI")
-
-
-def block_associated(file_id, offset, index):
-    return b"coffer-block" + file_id + struct.pack("<QI", offset, index)
-
-
-def root_associated(file_id, offset):
-    return b"coffer-root" + file_id + struct.pack("<Q", offset)

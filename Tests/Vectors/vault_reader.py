@@ -1,8 +1,10 @@
-"""Reads a whole vault. Authenticates every byte up to `end` and opens every value, including replaced values."""
+"""Reads a whole vault. Authenticates every byte up to `end` and opens every value, including earlier versions."""
 
 from dataclasses import dataclass
 
 import vault_format as f
+import vault_history as h
+import vault_records as p
 from vault_format import Refused, require
 
 
@@ -30,10 +32,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Secret:
-    item: f.Item
-    value: bytes
-    sealed_value: bytes
+class Entry:
+    """A record; of a put also its value and the seal of it."""
+
+    record: p.Record
+    value: bytes = b""
+    sealed_value: bytes = b""
+
+
+@dataclass(frozen=True)
+class Frame:
+    offset: int
+    length: int
+    sequence: int
+    tag: bytes
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,9 @@ class Vault:
     master: bytes
     states: tuple  # of both commit slots, None for an invalid slot
     current: int  # the index of the current commit slot
-    secrets: dict  # lookup id: Secret
+    root: p.Root
+    entries: dict  # lookup id: list of Entry, ascending by sequence
+    frames: tuple
 
     @property
     def state(self):
@@ -54,62 +68,67 @@ class Vault:
 
     @property
     def checkpoint(self):
-        return f"{self.state.sequence}-{self.state.tail_tag.hex()}"
+        return self.state.checkpoint
+
+    def secrets(self):
+        """The entries of the present values, ascending by names."""
+        found = [h.live(entries) for entries in self.entries.values()]
+        return sorted((one for one in found if one), key=lambda one: one.record.names)
+
+    def versions(self, now):
+        """The earlier versions that count, ascending by names, the newest of each name first."""
+        found = [one for entries in self.entries.values() for one in h.versions(entries, self.root.history, now)]
+        return sorted(found, key=lambda one: (*one.entry.record.names, -one.entry.record.sequence))
+
+    def removed(self, now):
+        """The entries of removals that an earlier version remains of, ascending by names."""
+        found = [h.removal(entries, self.root.history, now) for entries in self.entries.values()]
+        return sorted((one for one in found if one), key=lambda one: one.record.names)
 
 
 def read_vault(file, credential, limits=Limits()):
     """Opens the vault in the bytes `file` with a `Key` or a `Passphrase`. Raises `Refused`."""
     header = f.parse_header(file)
-    master = unlock(header, credential, limits)
+    return read_with_master(file, header, unlock(header, credential, limits))
+
+
+def read_with_master(file, header, master):
+    check_header(header, master)
     require(len(file) >= len(header.raw) + 2 * f.PAGE, "the file ends before its base begins")
     states = read_commit_slots(file, header, master)
     current = choose(states)
-    state = states[current]
-    reader = PartsReader(file, header, master, state)
-    secrets = reader.base()
-    reader.tail(secrets)
-    require(len(secrets) == state.secrets, "the number of secrets is not the commit slot's")
-    return Vault(header, master, states, current, secrets)
+    parts = PartsReader(file, header, master, states[current])
+    parts.base()
+    parts.tail()
+    live = sum(1 for entries in parts.entries.values() if h.live(entries))
+    require(live == states[current].secrets, "the number of secrets is not the commit slot's")
+    return Vault(header, master, states, current, parts.root, parts.entries, tuple(parts.frames))
 
 
 # Keys
 
 
 def unlock(header, credential, limits):
-    """Returns the master key after authenticating the header with it."""
+    """Returns the master key that the credential opens."""
     wanted = f.PASSPHRASE_SLOT if isinstance(credential, Passphrase) else f.KEY_SLOT
-    slots = [slot for slot in header.slots if slot.known and slot.type == wanted]
-    if wanted == f.PASSPHRASE_SLOT:
-        slots = slots[: limits.slots]
-    too_costly = None
-    for slot in slots:
+    too_costly, tried = None, 0
+    for slot in header.slots:
+        if not slot.known or slot.type != wanted:
+            continue
         secret = credential.secret
         if wanted == f.PASSPHRASE_SLOT:
-            try:
-                check_cost(slot, limits)
-            except Refused as refusal:
-                if refusal.outcome != f.COST_LIMIT_EXCEEDED:
-                    raise
-                too_costly = refusal
+            if tried == limits.slots:
+                break
+            if slot.memory_kib > limits.memory_kib or slot.passes > limits.passes:
+                too_costly = f"a key slot asks for {slot.memory_kib} KiB of memory and {slot.passes} passes"
                 continue
+            tried += 1
             secret = f.argon2id(secret, slot.salt, slot.passes, slot.memory_kib)
         wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
         if f.equal(commitment, slot.commitment):
-            master = f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the wrapped master key")
-            check_header(header, master)
-            return master
-    if too_costly:
-        raise too_costly
+            return f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the wrapped master key")
+    require(not too_costly, too_costly, f.COST_LIMIT_EXCEEDED)
     raise Refused(f.WRONG_KEY, "no key slot is opened by this")
-
-
-def check_cost(slot, limits):
-    require(
-        slot.memory_kib <= limits.memory_kib and slot.passes <= limits.passes,
-        f"a key slot asks for {slot.memory_kib} KiB of memory and {slot.passes} passes",
-        f.COST_LIMIT_EXCEEDED,
-    )
-    require(slot.memory_kib >= 8 and slot.passes >= 1, "a key slot asks for less than Argon2id's least")
 
 
 def check_header(header, master):
@@ -154,101 +173,93 @@ def choose(states):
 class PartsReader:
     def __init__(self, file, header, master, state):
         self.file, self.header, self.state = file, header, state
-        self.metadata_key = f.subkey(master, f.METADATA)
-        self.values_key = f.subkey(master, f.VALUES)
-        self.base_key = f.subkey(master, f.BASE)
-        self.lookup_key = f.subkey(master, f.LOOKUP_IDS)
-        self.root_sequence = 0
+        self.keys = [None] + [f.subkey(master, number) for number in range(1, 10)]
+        self.entries, self.frames, self.root = {}, [], None
 
     def base(self):
-        """Returns the secrets of the base by lookup id."""
         state, file_id = self.state, self.header.file_id
         sealed = self.file[state.root_offset : state.base_end]
         require(f.tag(sealed) == state.root_tag, "the root's tag is not the commit slot's")
-        associated = f.root_associated(file_id, state.root_offset)
-        cursor = f.Cursor(f.open_seal(self.base_key, associated, sealed, "the root"), "the root")
-        self.root_sequence, item_count, block_count = cursor.u64(), cursor.u64(), cursor.u32()
-        cursor.reserved(4)
-        entries = [f.BLOCK_ENTRY.unpack(cursor.take(f.BLOCK_ENTRY.size)) for _ in range(block_count)]
-        cursor.finish()
-        secrets, position, last = {}, len(self.header.raw) + 2 * f.PAGE, b""
-        for index, entry in enumerate(entries):
-            for secret in self.block(index, position, *entry):
-                require(last < secret.item.lookup_id, "the lookup ids of the base do not ascend")
-                last = secret.item.lookup_id
-                secrets[last] = secret
-            position = entry[1] + entry[2]
+        associated = p.root_associated(file_id, state.root_offset)
+        index = f.open_seal(self.keys[f.BASE], associated, sealed, "the root")
+        self.root = p.Root.parse(index, self.keys[f.LINEAGE], self.header.vault_id)
+        position, last, count = len(self.header.raw) + 2 * f.PAGE, (b"", 0), 0
+        for number, entry in enumerate(self.root.entries):
+            for one in self.block(number, position, entry):
+                order = one.record.lookup_id, one.record.sequence
+                require(last < order, "the items of the base do not ascend")
+                last, count = order, count + 1
+                self.entries.setdefault(one.record.lookup_id, []).append(one)
+            position = entry.offset + entry.length
         require(position == state.root_offset, "something lies between the last block and the root")
-        require(len(secrets) == item_count, "the base does not have as many items as the root says")
-        return secrets
+        require(count == self.root.items, "the base does not have as many items as the root says")
 
-    def block(self, index, position, first_id, offset, length, count, block_tag):
-        """Returns the secrets of a block whose values begin at `position`."""
-        require(count >= 1, "a block has no items")
-        require(length <= f.MAXIMUM_BLOCK + f.SEAL_OVERHEAD, "a block is too long")
-        require(position <= offset and offset + length <= self.state.root_offset, "a block is out of place")
-        sealed = self.file[offset : offset + length]
-        require(f.tag(sealed) == block_tag, "a block's tag is not the root's")
-        associated = f.block_associated(self.header.file_id, offset, index)
-        cursor = f.Cursor(f.open_seal(self.base_key, associated, sealed, "a block"), "a block")
-        secrets = []
-        for _ in range(count):
-            item = f.Item.parse(cursor, self.lookup_key)
-            value_offset, value_length = f.VALUE_PLACE.unpack(cursor.take(f.VALUE_PLACE.size))
-            require(item.sequence <= self.root_sequence, "an item is newer than its base")
-            require(value_offset == position, "a value is not where its block says")
-            require(72 <= value_length <= f.MAXIMUM_VALUE + 72, "a value is too short or too long")
-            position += value_length
-            require(position <= offset, "a value reaches into its block")
-            secrets.append(self.secret(item, self.file[value_offset:position]))
+    def block(self, number, position, entry):
+        """Returns the items of a block whose values begin at `position`."""
+        require(entry.count >= 1, "a block has no items")
+        require(entry.length <= f.MAXIMUM_BLOCK + f.SEAL_OVERHEAD, "a block is too long")
+        end = entry.offset + entry.length
+        require(position <= entry.offset and end <= self.state.root_offset, "a block is out of place")
+        sealed = self.file[entry.offset : end]
+        require(f.tag(sealed) == entry.tag, "a block's tag is not the root's")
+        associated = p.block_associated(self.header.file_id, entry.offset, number)
+        cursor = f.Cursor(f.open_seal(self.keys[f.BASE], associated, sealed, "a block"), "a block")
+        items = []
+        for _ in range(entry.count):
+            record = p.Record.parse(cursor, self.keys[f.LOOKUP_IDS])
+            require(record.sequence <= self.root.sequence, "an item is newer than its base")
+            value = b""
+            if record.is_put:
+                value_offset, value_length = cursor.u64(), cursor.u32()
+                require(value_offset == position, "a value is not where its block says")
+                p.check_value_length(record, value_length)
+                position += value_length
+                require(position <= entry.offset, "a value reaches into its block")
+                value = self.file[value_offset:position]
+            items.append(self.opened(record, value))
         cursor.finish()
-        require(position == offset, "something lies between the values and their block")
-        require(secrets[0].item.lookup_id == first_id, "a block's first lookup id is not the root's")
-        return secrets
+        require(position == entry.offset, "something lies between the values and their block")
+        first = items[0].record
+        require(
+            (first.lookup_id, first.sequence) == (entry.first_id, entry.first_sequence),
+            "a block's first item is not the root's",
+        )
+        return items
 
-    def tail(self, secrets):
-        """Replays the frames over `secrets`."""
+    def tail(self):
         state = self.state
-        position, sequence, previous = state.base_end, self.root_sequence, state.root_tag
+        position, sequence, previous = state.base_end, self.root.sequence, state.root_tag
         while position < state.end:
-            position, sequence, previous = self.frame(position, sequence, previous, secrets)
+            frame = self.frame(position, sequence, previous)
+            self.frames.append(frame)
+            position, sequence, previous = position + frame.length, frame.sequence, frame.tag
         require(sequence == state.sequence, "the last sequence is not the commit slot's")
         require(previous == state.tail_tag, "the last frame's tag is not the commit slot's")
 
-    def frame(self, offset, last_sequence, previous, secrets):
-        room = self.state.end - offset
-        require(room >= f.FRAME.size, "a frame is cut short")
-        head = self.file[offset : offset + f.FRAME.size]
-        length, kind, reserved, sequence, m, v = f.FRAME.unpack(head)
-        require(kind in (f.PUT, f.REMOVE), f"a frame is of kind {kind}")
-        require(not any(reserved), "a reserved byte of a frame is not zero")
-        require(sequence == last_sequence + 1, "the sequence of a frame does not follow")
+    def frame(self, offset, last_sequence, previous):
+        data = self.file[offset : self.state.end]
+        require(len(data) >= 4 + f.SEAL_OVERHEAD, "a frame is cut short")
+        length = p.masked_length(self.keys[f.FRAME_LENGTHS], data[4:28], data[:4])
+        m = int.from_bytes(length, "little")
         require(0 < m <= f.MAXIMUM_METADATA and m % f.PADDING == 0, f"a frame's metadata has {m} bytes")
-        if kind == f.PUT:
-            require(0 < v <= f.MAXIMUM_VALUE + 32 and v % f.PADDING == 0, f"a frame's value has {v} bytes")
-        else:
-            require(v == 0, "a remove has a value")
-        metadata_end = f.FRAME.size + f.SEAL_OVERHEAD + m
-        require(length == metadata_end + (f.SEAL_OVERHEAD + v if kind == f.PUT else 0), "a frame's length is wrong")
-        require(length <= room, "a frame reaches beyond the end")
-        frame = self.file[offset : offset + length]
-        sealed = frame[f.FRAME.size : metadata_end]
-        associated = f.metadata_associated(self.header.file_id, offset, head, previous)
-        padded = f.open_seal(self.metadata_key, associated, sealed, "a frame's metadata")
-        metadata = f.unpad(padded, "a frame's metadata")
-        if kind == f.PUT:
-            cursor = f.Cursor(metadata, "the metadata of a put")
-            item = f.Item.parse(cursor, self.lookup_key)
-            cursor.finish()
-            require(item.sequence == sequence, "the sequence in a frame's metadata is not the frame's")
-            secrets[item.lookup_id] = self.secret(item, frame[metadata_end:])
-        else:
-            secrets.pop(f.parse_remove(metadata, self.lookup_key), None)
-        return offset + length, sequence, f.tag(sealed)
+        metadata_end = 4 + f.SEAL_OVERHEAD + m
+        require(metadata_end <= len(data), "a frame reaches beyond the end")
+        sealed = data[4:metadata_end]
+        associated = p.metadata_associated(self.header.file_id, offset, length, previous)
+        padded = f.open_seal(self.keys[f.METADATA], associated, sealed, "a frame's metadata")
+        value_length, record = p.parse_metadata(f.unpad(padded, "a frame's metadata"), self.keys[f.LOOKUP_IDS])
+        require(record.sequence == last_sequence + 1, "the sequence of a frame does not follow")
+        end = metadata_end + value_length
+        require(end <= len(data), "a value reaches beyond the end")
+        entry = self.opened(record, data[metadata_end:end])
+        self.entries.setdefault(record.lookup_id, []).append(entry)
+        return Frame(offset, end, record.sequence, f.tag(sealed))
 
-    def secret(self, item, sealed):
-        require(f.tag(sealed) == item.value_tag, "a value's tag is not that of its metadata")
-        associated = f.value_associated(self.header.vault_id, item.lookup_id, item.sequence)
-        value = f.unpad(f.open_seal(self.values_key, associated, sealed, "a value"), "a value")
+    def opened(self, record, sealed):
+        if not record.is_put:
+            return Entry(record)
+        require(f.tag(sealed) == record.value_tag, "a value's tag is not that of its record")
+        associated = p.value_associated(self.header.vault_id, record.lookup_id, record.sequence)
+        value = f.unpad(f.open_seal(self.keys[f.VALUES], associated, sealed, "a value"), "a value")
         require(len(value) <= f.MAXIMUM_VALUE, "a value is too long")
-        return Secret(item, value, sealed)
+        return Entry(record, value, sealed)

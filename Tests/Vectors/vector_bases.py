@@ -3,10 +3,20 @@
 import hashlib
 import struct
 
+from nacl import bindings
+
+import vault_format as f
+
+# The identity of a recipient slot, which no reader of this version opens.
+IDENTITY = hashlib.blake2b(b"the identity of the vectors", digest_size=32).digest()
+RECIPIENT = bindings.crypto_scalarmult_base(IDENTITY)
 CI_KEY = hashlib.blake2b(b"the key of the vectors", digest_size=32).digest()
 OTHER_KEY = hashlib.blake2b(b"a key that opens nothing", digest_size=32).digest()
 PASSPHRASE = "correct horse battery staple"
 NOW = 1_735_689_600_000  # 2025-01-01T00:00:00Z
+
+DAY = 86_400_000
+HISTORY = {"versions": 10, "days": 90}
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
 
@@ -36,15 +46,15 @@ def unknown_slot(kind, version, body):
 
 def item(account, value, service="com.example.app", **more):
     value = value if isinstance(value, bytes) else value.encode("utf-8")
-    return {"service": service, "account": account, "created": NOW, "modified": NOW, "value": value.hex(), **more}
+    return {"service": service, "account": account, "created": NOW, "modified": NOW, "value": value.hex()} | more
 
 
 def put(account, value, **more):
     return {"put": item(account, value, **more)}
 
 
-def remove(account, service="com.example.app"):
-    return {"remove": {"service": service, "account": account}}
+def remove(account, service="com.example.app", time=NOW, **more):
+    return {"remove": {"service": service, "account": account, "time": time, **more}}
 
 
 def vault(name, items=(), tail=(), slots=None, base=None, **more):
@@ -57,8 +67,8 @@ def vault(name, items=(), tail=(), slots=None, base=None, **more):
     }
 
 
-def small():
-    """Two key slots, two blocks of two items, and four frames in three commits. Commit slot 1 is current."""
+def small(**more):
+    """Two key slots, two blocks of two items, four frames in three commits, and a history."""
     items = [
         item("database", "postgres://localhost"),
         item("github", "ghp_0123456789", label="GitHub", attributes={"scope": "repo", "user": "octocat"}),
@@ -70,7 +80,8 @@ def small():
         [put("smtp", "new password"), remove("old")],
         [put("session", "last frame !", expires=NOW + 86_400_000)],
     ]
-    return vault("small", items, tail, [key_slot(), passphrase_slot()], {"items_per_block": 2, "sequence": 10})
+    base = {"items_per_block": 2, "sequence": 10}
+    return vault("small", items, tail, [key_slot(), passphrase_slot()], base, history=HISTORY, **more)
 
 
 def values():
@@ -175,7 +186,7 @@ def all_slots():
     """Sixteen slots, some of them of unknown types. The header has two pages, and the last key slot opens the vault."""
     slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(11)]
     slots += [
-        unknown_slot(3, 1, noise(100, "X25519")),
+        {"type": "recipient", "recipient": RECIPIENT.hex(), "label": "recipient", "created": NOW},
         unknown_slot(1, 2, b""),
         unknown_slot(2, 0, noise(5, "short")),
         unknown_slot(255, 255, noise(5000, "long")),
@@ -212,7 +223,9 @@ def largest_block():
     items, room = [], 1 << 20
     while room:
         bare = item(f"{len(items):02}", "v", service="s")
-        room -= 16 + 8 + 16 + 8 + 8 + 1 + 3 + 4 + 1 + 12  # the size of an item with these names and no attributes
+        # An item with these names and no attribute: the record's fixed part, the names, tag, time of creation, the
+        # list of fields and the head of the attributes, the place of the value.
+        room -= 33 + 3 + 4 + 24 + 2 + 4 + 12
         attributes = {}
         while room and len(attributes) < 32:
             size = min(room, 1024 + 6)
@@ -225,12 +238,12 @@ def largest_block():
 
 
 def tail_only():
-    """Frames after an empty base, with commit slot 0 current. A secret is put, replaced, removed and put again."""
+    """Frames after an empty base. A secret is put, replaced, removed and put again. Only commit slot 0 has the last."""
     tail = [
         [put("one", "first"), put("one", "second"), put("two", "2")],
         [remove("one"), put("three", "3"), put("one", "again"), remove("three"), put("three", "anew")],
     ]
-    return vault("tail-only", [], tail, base={"sequence": 1})
+    return vault("tail-only", [], tail, base={"sequence": 1}, uncopied=2)
 
 
 def emptied():
@@ -238,10 +251,69 @@ def emptied():
     return vault("emptied", [], [[put("one", "1")], [remove("one")]], base={"sequence": 1})
 
 
+def versions():
+    """Earlier versions and removals, in blocks of three and in the tail. `rotated` has seven records in the base."""
+
+    def stored(account, days_ago):
+        time = NOW - days_ago * DAY
+        return item(account, f"{account} of {days_ago} days ago", created=NOW - 99 * DAY, modified=time)
+
+    def removed(account, days_ago):
+        return remove(account, time=NOW - days_ago * DAY)
+
+    items = [stored("rotated", days) for days in (60, 50, 40, 30, 20, 11, 10)]
+    items += [stored("gone", 45), stored("gone", 44), removed("gone", 30)]
+    items += [stored("back", 35), removed("back", 30), stored("back", 9)]
+    items += [removed("orphan", 9)]
+    items += [stored("twice", 20), removed("twice", 10), removed("twice", 9)]
+    items += [stored("plain", 8), stored("to remove", 8)]
+    tail = [
+        [{"put": stored("rotated", 1)}],
+        [removed("to remove", 1), {"put": stored("gone", 1)}],
+        [{"put": stored("new", 1)}, {"put": stored("new", 0)}, removed("new", 0)],
+    ]
+    return vault("versions", items, tail, base={"items_per_block": 3}, history={"versions": 4, "days": 30})
+
+
+def known(name, number, **more):
+    """A vault of a few changes, and the same under its next master key."""
+    identity = {"master_key": KNOWN_MASTERS[number].hex(), "vault_id": noise(16, "known vault").hex()}
+    return vault(name, [item("one", "10")], **identity, **more)
+
+
+KNOWN_MASTERS = [noise(32, "the first master key"), noise(32, "the second master key")]
+FIRST_KEY = f.subkey(KNOWN_MASTERS[0], f.KNOWN_VAULTS).hex()
+KNOWN_TAIL = [[put("one", str(n))] for n in range(11, 15)]
+
+
+EXAMPLE_KEY = bytes(range(32))
+
+
+def example():
+    """The vault of the worked example: the default history, and one frame."""
+    one = put("token", "hunter2", service="example", label="A token")
+    identity = {"master_key": bytes(range(32, 64)), "vault_id": bytes(range(64, 80)), "file_id": bytes(range(80, 96))}
+    return vault(
+        "example",
+        tail=[[one]],
+        slots=[key_slot("laptop", EXAMPLE_KEY)],
+        base={"sequence": 1},
+        history=HISTORY,
+        **{name: value.hex() for name, value in identity.items()},
+    )
+
+
+def largest_metadata():
+    """A frame with metadata that is padded to 65,536 bytes, an unknown field in it."""
+    one = put("a", "1", service="s", fields=[[0x1000, "00" * 65_462]])
+    return vault("largest-metadata", tail=[[one]], base={"sequence": 1})
+
+
 CI = {"key_text": CI_KEY}
 BASES = {
     "created": (vault("created", base={"sequence": 1}), CI),
     "small": (small(), CI),
+    "uncopied": (small(uncopied=1), CI),
     "values": (values(), CI),
     "identifiers": (identifiers(), CI),
     "metadata": (metadata(), CI),
@@ -258,4 +330,9 @@ BASES = {
     "largest-block": (largest_block(), CI),
     "tail-only": (tail_only(), CI),
     "emptied": (emptied(), CI),
+    "versions": (versions(), CI),
+    "example": (example(), {"key_text": EXAMPLE_KEY}),
+    "known": (known("known", 0, tail=KNOWN_TAIL, base={"sequence": 10}), CI),
+    "rekeyed": (known("rekeyed", 1, base={"sequence": 15}, lineage=[FIRST_KEY]), CI),
+    "largest-metadata": (largest_metadata(), CI),
 }

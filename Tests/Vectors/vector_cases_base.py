@@ -1,19 +1,16 @@
-"""The base: blocks, values with their offsets, and the root."""
-
-import struct
+"""The base: blocks, and values with their offsets."""
 
 import vault_format as f
+import vault_records as p
 from vector_bases import item
+from vector_cases_root import BLOCKS
 from vector_suite import TAMPERED, constant, each, flip, following, number, patch, plus
 
-# Offsets in the index of the root.
-SEQUENCE, ITEMS, BLOCKS, RESERVED, ENTRIES = 0, 8, 16, 20, 24
-FIRST_ID, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 28, 32  # in the entry of a block
+ITEM_SEQUENCE = 17  # in an item
 
 
 def add(suite):
     damaged(suite)
-    roots(suite)
     blocks(suite)
     items(suite)
     gaps(suite)
@@ -80,128 +77,6 @@ def damaged(suite):
     )
 
 
-def roots(suite):
-    faults = {
-        "sequence-one-more": ("a sequence that the first frame does not follow", plus(SEQUENCE, "Q", 1)),
-        "sequence-one-less": ("a sequence two before the first frame's", plus(SEQUENCE, "Q", -1)),
-        "sequence-below-items": ("a sequence below that of an item", number(SEQUENCE, "Q", 0)),
-        "items-one-more": ("one item more than the blocks contain", plus(ITEMS, "Q", 1)),
-        "items-one-less": ("one item less than the blocks contain", plus(ITEMS, "Q", -1)),
-        "items-most": ("the highest possible number of items", number(ITEMS, "Q", (1 << 64) - 1)),
-        "blocks-one-more": ("one block more than the entries", plus(BLOCKS, "I", 1)),
-        "blocks-one-less": ("one block less than the entries", plus(BLOCKS, "I", -1)),
-        "blocks-zero": ("no blocks", number(BLOCKS, "I", 0)),
-        "blocks-most": ("the highest number of blocks", number(BLOCKS, "I", 0xFFFFFFFF)),
-        "blocks-wrap": ("a number of blocks whose size wraps around in 32 bits", plus(BLOCKS, "I", 0x10000000)),
-        "reserved": ("the reserved field", number(RESERVED, "I", 1)),
-        "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
-        "something-follows": ("a byte follows", following(b"\0")),
-        "entry-follows": ("48 bytes follow", following(bytes(48))),
-        "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "header-alone": ("two blocks counted, without entries", lambda value: value[:24]),
-        "entries-exchanged": (
-            "the two entries exchanged",
-            lambda value: value[:24] + value[72:120] + value[24:72],
-        ),
-        "entry-twice": ("one block twice", lambda value: value[:72] + value[24:72]),
-    }
-    for index in (0, 1):
-        at = ENTRIES + 48 * index
-        block = f"block-{index}"
-        faults |= {
-            f"{block}-first-id": (f"a first lookup id that is not block {index}'s", flip(at + FIRST_ID)),
-            f"{block}-first-id-last-byte": (
-                f"a first lookup id that is not block {index}'s, in its last byte",
-                flip(at + 15),
-            ),
-            f"{block}-offset-one-more": (f"block {index} a byte later", plus(at + OFFSET, "Q", 1)),
-            f"{block}-offset-one-less": (f"block {index} a byte earlier", plus(at + OFFSET, "Q", -1)),
-            f"{block}-offset-most": (f"the highest offset for block {index}", number(at + OFFSET, "Q", (1 << 64) - 1)),
-            f"{block}-offset-wraps": (
-                f"an offset and a length of block {index} that wrap around to its end",
-                each(
-                    number(at + OFFSET, "Q", (1 << 64) - 4096),
-                    number(at + LENGTH, "I", suite.end("small", f"block {index}") + 4096),
-                ),
-            ),
-            f"{block}-length-one-more": (f"block {index} a byte longer", plus(at + LENGTH, "I", 1)),
-            f"{block}-length-one-less": (f"block {index} a byte shorter", plus(at + LENGTH, "I", -1)),
-            f"{block}-length-zero": (f"a length of 0 for block {index}", number(at + LENGTH, "I", 0)),
-            f"{block}-length-39": (f"a length too short for a seal for block {index}", number(at + LENGTH, "I", 39)),
-            f"{block}-length-1-mib": (f"a length of 1 MiB for block {index}", number(at + LENGTH, "I", (1 << 20) + 40)),
-            f"{block}-length-above-1-mib": (
-                f"a length of more than 1 MiB for block {index}",
-                number(at + LENGTH, "I", (1 << 20) + 41),
-            ),
-            f"{block}-length-most": (f"the highest length for block {index}", number(at + LENGTH, "I", 0xFFFFFFFF)),
-            f"{block}-count-one-more": (
-                f"an item more in block {index}",
-                each(plus(at + COUNT, "I", 1), plus(ITEMS, "Q", 1)),
-            ),
-            f"{block}-count-one-less": (
-                f"an item less in block {index}",
-                each(plus(at + COUNT, "I", -1), plus(ITEMS, "Q", -1)),
-            ),
-            f"{block}-count-zero": (
-                f"no items in block {index}",
-                each(number(at + COUNT, "I", 0), plus(ITEMS, "Q", -2)),
-            ),
-            f"{block}-count-most": (
-                f"the highest number of items in block {index}",
-                number(at + COUNT, "I", 0xFFFFFFFF),
-            ),
-            f"{block}-tag": (f"a tag that is not block {index}'s", flip(at + TAG)),
-            f"{block}-tag-last-byte": (f"a tag of which the last byte is not block {index}'s", flip(at + TAG + 15)),
-        }
-    faults["counts-moved"] = (
-        "an item more in one block and one less in the other",
-        each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + 48 + COUNT, "I", -1)),
-    )
-    for name, (comment, fault) in faults.items():
-        suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root index": fault})
-    for name, offset in (("label", 0), ("file-id", 11), ("offset", 27)):
-        suite.resealed(
-            f"root-sealed-under-another-{name}",
-            f"the root is sealed under another {name.replace('-', ' ')}",
-            "small",
-            TAMPERED,
-            {"root associated data": flip(offset)},
-        )
-    suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root index": constant(b"")})
-    suite.resealed(
-        "root-created-items",
-        "one item counted, without a block",
-        "created",
-        TAMPERED,
-        {"root index": number(ITEMS, "Q", 1)},
-    )
-    suite.resealed(
-        "root-created-block",
-        "one block counted, without an entry",
-        "created",
-        TAMPERED,
-        {"root index": number(BLOCKS, "I", 1)},
-    )
-    suite.resealed(
-        "root-created-empty-block",
-        "an entry for a block of no bytes",
-        "created",
-        TAMPERED,
-        {
-            "root index": each(
-                number(BLOCKS, "I", 1), following(bytes(16) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
-            )
-        },
-    )
-    suite.resealed(
-        "root-newer-than-slot",
-        "the root has a higher sequence than the slots",
-        "created",
-        TAMPERED,
-        {"root index": plus(SEQUENCE, "Q", 1)},
-    )
-
-
 def blocks(suite):
     for name, offset in (("label", 0), ("file-id", 12), ("offset", 28), ("index", 36)):
         suite.resealed(
@@ -236,9 +111,9 @@ def blocks(suite):
 
     made = suite.made["created"]
     offset = suite.place("created", "root")
-    associated = f.block_associated(made.file_id, offset, 0)
+    associated = p.block_associated(made.file_id, offset, 0)
     empty = f.seal(made.sealer.keys[f.BASE], bytes(24), associated, b"")
-    entry = f.BLOCK_ENTRY.pack(bytes(16), offset, len(empty), 0, f.tag(empty))
+    entry = p.BlockEntry(bytes(16), 0, offset, len(empty), 0, f.tag(empty)).encode()
     suite.resealed(
         "block-without-items",
         "a sealed block without items, and an entry that agrees",
@@ -248,7 +123,7 @@ def blocks(suite):
     )
     large = suite.made["largest-block"]
     key, described = large.sealer.keys[f.LOOKUP_IDS], large.description["base"]["items"]
-    last = max(range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"]))
+    last = max(range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"]))
     suite.resealed(
         "block-above-1-mib",
         "a block two bytes longer than 1 MiB: its last item has an empty label",
@@ -273,9 +148,11 @@ def items(suite):
         "length-16-mib": ("the longest allowed seal, in a file without such a value", number(-4, "I", 16_777_288)),
         "length-above-16-mib": ("a seal that is longer than allowed", number(-4, "I", 16_777_289)),
         "length-most": ("the highest length", number(-4, "I", 0xFFFFFFFF)),
-        "sequence": ("a sequence under which the value was not sealed", flip(16)),
-        "sequence-above-root": ("a sequence above the root's", number(16, "Q", 11)),
-        "value-tag": ("a value's tag that is not the value's", flip(24)),
+        "sequence": ("a sequence under which the value was not sealed", flip(ITEM_SEQUENCE)),
+        "sequence-above-root": ("a sequence above the root's", number(ITEM_SEQUENCE, "Q", 11)),
+        "without-place": ("a value without its place", lambda value: value[:-12]),
+        "length-73": ("a seal of 73 bytes", number(-4, "I", 73)),
+        "length-104": ("a value 32 bytes longer, into its block", number(-4, "I", 104)),
     }
     for name, (comment, fault) in places.items():
         suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
@@ -352,7 +229,7 @@ def base_index(suite, place):
     described = made.description["base"]["items"]
     key = made.sealer.keys[f.LOOKUP_IDS]
     order = sorted(
-        range(len(described)), key=lambda n: f.lookup_id(key, described[n]["service"], described[n]["account"])
+        range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"])
     )
     return order[place]
 
@@ -362,12 +239,19 @@ def exchanged(suite, other):
     made = suite.made["small"]
     start, length = made.parts[f"block 0 value {other}"]
     tag = made.file[start + length - 16 : start + length]
-    return each(patch(24, tag), lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length))
+    place = p.VALUE_PLACE.pack(start, length)
+    return lambda value: patch(tag_in(value), tag)(value[:-12] + place)
+
+
+def tag_in(item):
+    """Where the tag is in an item."""
+    service = 33 + 2 + int.from_bytes(item[33:35], "little")
+    return service + 2 + int.from_bytes(item[service : service + 2], "little")
 
 
 def placed(suite, other):
     start, length = suite.made["small"].parts[f"block 0 value {other}"]
-    return lambda value: value[:-12] + f.VALUE_PLACE.pack(start, length)
+    return lambda value: value[:-12] + p.VALUE_PLACE.pack(start, length)
 
 
 def swapped(made):

@@ -1,4 +1,4 @@
-"""Commit slots, the parts that they point at, and the end of the file."""
+"""Commit slots and the parts that they point at."""
 
 import vault_format as f
 from vector_bases import put
@@ -17,7 +17,7 @@ SEQUENCE, END, TAIL_TAG, BASE_END, ROOT_OFFSET, ROOT_LENGTH, RESERVED, ROOT_TAG,
     72,
     80,
 )
-CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # in the small vault
+CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # in the uncopied vault
 COUNT = "A reader of the whole vault must find the number of secrets that the commit slot states."
 OLDER_BASE = "The older slot's base is not read: the specification does not require both slots to have the same base."
 
@@ -28,7 +28,7 @@ def add(suite):
     absurd_states(suite)
     older_states(suite)
     bounds(suite)
-    ends(suite)
+    copies(suite)
 
 
 def damaged(suite):
@@ -44,7 +44,7 @@ def damaged(suite):
         suite.flipped(
             f"current-slot-{name}",
             f"the current slot: {what}; the previous state is read",
-            "small",
+            "uncopied",
             f.RECOVERED,
             "commit slot 1",
             offset,
@@ -53,7 +53,7 @@ def damaged(suite):
         suite.flipped(
             f"older-slot-{name}",
             f"the older slot: {what}; the current state is read",
-            "small",
+            "uncopied",
             f.RECOVERED,
             "commit slot 0",
             offset,
@@ -63,9 +63,9 @@ def damaged(suite):
         ("tail-only", 1, 2),
         ("created", 0, 0),
         ("created", 1, 0),
-        ("metadata", 0, 5),
-        ("many", 1, 0),
-        ("emptied", 0, 1),
+        ("versions", 0, None),
+        ("versions", 1, None),
+        ("emptied", 0, None),
     ):
         suite.overwritten(
             f"{base}-slot-{index}-zeros",
@@ -77,11 +77,16 @@ def damaged(suite):
             bytes(64),
             transactions=transactions,
         )
-    made = suite.made["small"]
-    start, end = suite.place("small", "commit slot 0"), suite.end("small", "commit slot 1")
+    made = suite.made["uncopied"]
+    start, end = suite.place("uncopied", "commit slot 0"), suite.end("uncopied", "commit slot 1")
     first, second = made.file[start : start + f.PAGE], made.file[start + f.PAGE : end]
     suite.damage(
-        "both-slots-damaged", "neither commit slot opens", "small", TAMPERED, (start, 1, b"\x5a"), (start + f.PAGE, 1, b"\x5a")
+        "both-slots-damaged",
+        "neither commit slot opens",
+        "uncopied",
+        TAMPERED,
+        (start, 1, b"\x5a"),
+        (start + f.PAGE, 1, b"\x5a"),
     )
     suite.damage(
         "both-slots-damaged-created",
@@ -92,12 +97,12 @@ def damaged(suite):
         (start + f.PAGE, 24, bytes(24)),
     )
     suite.damage(
-        "slots-swapped", "the two commit slots exchanged", "small", TAMPERED, (start, 2 * f.PAGE, second + first)
+        "slots-swapped", "the two commit slots exchanged", "uncopied", TAMPERED, (start, 2 * f.PAGE, second + first)
     )
     suite.damage(
         "slot-0-in-both-places",
         "the older slot's bytes in both places: the previous state is read",
-        "small",
+        "uncopied",
         f.RECOVERED,
         (start + f.PAGE, f.PAGE, first),
         transactions=2,
@@ -105,7 +110,7 @@ def damaged(suite):
     suite.damage(
         "slot-1-in-both-places",
         "the current slot's bytes in both places",
-        "small",
+        "uncopied",
         f.RECOVERED,
         (start, f.PAGE, second),
     )
@@ -114,13 +119,13 @@ def damaged(suite):
         "both slots of another vault",
         "created",
         TAMPERED,
-        (start, 2 * f.PAGE, suite.made["small"].file[start:end]),
+        (start, 2 * f.PAGE, suite.made["uncopied"].file[start:end]),
     )
     torn = second[:512] + first[512:]
     suite.damage(
         "slot-torn",
         "a slot of which only one sector of 512 bytes was written: the previous state is read",
-        "small",
+        "uncopied",
         f.RECOVERED,
         (start + f.PAGE, f.PAGE, torn),
         transactions=2,
@@ -131,7 +136,7 @@ def damaged(suite):
         suite.resealed(
             f"slot-under-another-{name}",
             f"the current slot is sealed under another {what}",
-            "small",
+            "uncopied",
             f.RECOVERED,
             {"commit slot 1 associated data": flip(offset)},
             transactions=2,
@@ -152,12 +157,12 @@ def states(suite):
         "end-most": ("the highest end", number(END, "Q", (1 << 64) - 1)),
         "end-is-base-end": (
             "the end of the base, with the tail tag of the last frame",
-            number(END, "Q", suite.end("small", "root")),
+            number(END, "Q", suite.end("uncopied", "root")),
         ),
-        "end-before-base-end": ("an end a byte before the base's", number(END, "Q", suite.end("small", "root") - 1)),
+        "end-before-base-end": ("an end a byte before the base's", number(END, "Q", suite.end("uncopied", "root") - 1)),
         "end-after-frame-2": (
             "an end after the frame before the last",
-            number(END, "Q", suite.end("small", "frame 2")),
+            number(END, "Q", suite.end("uncopied", "frame 2")),
         ),
         "tail-tag": ("a tail tag that is not the last frame's", flip(TAIL_TAG)),
         "tail-tag-last-byte": ("a tail tag of which the last byte is not the last frame's", flip(TAIL_TAG + 15)),
@@ -175,26 +180,28 @@ def states(suite):
         ),
         "root-in-slots": (
             "a root that begins in the commit slots",
-            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("small", "root") - 8192)),
+            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192)),
         ),
         "root-offset-wraps": (
             "a root offset that wraps around to the base end",
             each(
-                number(ROOT_OFFSET, "Q", (1 << 64) - 1000), number(ROOT_LENGTH, "I", suite.end("small", "root") + 1000)
+                number(ROOT_OFFSET, "Q", (1 << 64) - 1000),
+                number(ROOT_LENGTH, "I", suite.end("uncopied", "root") + 1000),
             ),
         ),
         "root-length-zero": (
             "a root of no bytes",
-            each(number(ROOT_LENGTH, "I", 0), number(ROOT_OFFSET, "Q", suite.end("small", "root"))),
+            each(number(ROOT_LENGTH, "I", 0), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root"))),
         ),
-        "root-length-63": (
-            "a root of 63 bytes",
-            each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
+        "root-length-65": (
+            "a root of 65 bytes",
+            each(number(ROOT_LENGTH, "I", 65), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 65)),
         ),
-        "root-length-64": (
-            "a root of 64 bytes whose tag is right and whose seal is wrong",
-            each(number(ROOT_LENGTH, "I", 64), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 64)),
+        "root-length-66": (
+            "a root of 66 bytes whose tag is right and whose seal is wrong",
+            each(number(ROOT_LENGTH, "I", 66), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 66)),
         ),
+        "root-length-above-64-mib": ("a root of 64 MiB and a byte", number(ROOT_LENGTH, "I", 67_108_865)),
         "root-length-most": ("the highest root length", number(ROOT_LENGTH, "I", 0xFFFFFFFF)),
         "reserved": ("the reserved field", number(RESERVED, "I", 1)),
         "root-tag": ("a root tag that is not the root's", flip(ROOT_TAG)),
@@ -205,7 +212,7 @@ def states(suite):
         "zeros": ("a state of zeros", constant(bytes(4056))),
     }
     for name, (comment, fault) in faults.items():
-        suite.resealed(f"state-{name}", comment, "small", TAMPERED, {CURRENT: fault})
+        suite.resealed(f"state-{name}", comment, "uncopied", TAMPERED, {CURRENT: fault})
     for name, (what, fault) in {
         "one-more": ("one too high", plus(SECRETS, "Q", 1)),
         "one-less": ("one too low", plus(SECRETS, "Q", -1)),
@@ -214,7 +221,7 @@ def states(suite):
         suite.resealed(
             f"state-secrets-{name}",
             f"a number of secrets that is {what}",
-            "small",
+            "uncopied",
             TAMPERED,
             {CURRENT: fault},
             reading=COUNT,
@@ -223,7 +230,7 @@ def states(suite):
         suite.resealed(
             f"ok-state-dead-bytes-{name}",
             "the number of dead bytes is an estimate: any number is valid",
-            "small",
+            "uncopied",
             f.OK,
             {CURRENT: number(DEAD, "Q", value)},
         )
@@ -235,7 +242,7 @@ def absurd_states(suite):
         suite.resealed(
             f"state-{name}-absurd",
             "a number of 2^62",
-            "small",
+            "uncopied",
             TAMPERED,
             {CURRENT: number(place, "Q", 1 << 62)},
         )
@@ -250,32 +257,32 @@ def older_states(suite):
         "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 12_288)),
         "root-in-slots": (
             "the older slot's root begins in the commit slots",
-            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("small", "root") - 8192)),
+            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192)),
         ),
-        "root-length-63": (
-            "the older slot's root has 63 bytes",
-            each(number(ROOT_LENGTH, "I", 63), number(ROOT_OFFSET, "Q", suite.end("small", "root") - 63)),
+        "root-length-65": (
+            "the older slot's root has 65 bytes",
+            each(number(ROOT_LENGTH, "I", 65), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 65)),
         ),
         "root-end": ("the older slot's root does not end at its base's end", plus(ROOT_LENGTH, "I", 1)),
         "tail-tag-without-frames": (
             "the older slot has no frames, and a tail tag that is not the root's",
-            number(END, "Q", suite.end("small", "root")),
+            number(END, "Q", suite.end("uncopied", "root")),
         ),
         "zeros": ("the older slot contains zeros", constant(bytes(4056))),
         "same-sequence": ("the older slot has the current one's sequence", plus(SEQUENCE, "Q", 1)),
     }.items():
-        suite.resealed(f"older-state-{name}", comment, "small", TAMPERED, {OLDER: fault})
+        suite.resealed(f"older-state-{name}", comment, "uncopied", TAMPERED, {OLDER: fault})
     suite.resealed(
         "older-state-is-newest",
         "the older slot has a higher sequence, which makes it the current slot and which no frame has",
-        "small",
+        "uncopied",
         TAMPERED,
         {OLDER: plus(SEQUENCE, "Q", 10)},
     )
     suite.resealed(
         "ok-older-state-root-tag",
         "the older slot has another root tag and is not used",
-        "small",
+        "uncopied",
         f.OK,
         {OLDER: flip(ROOT_TAG)},
         reading=OLDER_BASE,
@@ -283,17 +290,17 @@ def older_states(suite):
     suite.resealed(
         "ok-older-state-sequence-zero",
         "the older slot has sequence 0",
-        "small",
+        "uncopied",
         f.OK,
         {OLDER: number(SEQUENCE, "Q", 0)},
         reading="The older slot's sequence need not be that of any frame.",
     )
-    last = suite.made["small"].states[1].encode()
-    suite.resealed("ok-same-states", "both slots hold the last state", "small", f.OK, {OLDER: constant(last)})
+    last = suite.made["uncopied"].states[1].encode()
+    suite.resealed("ok-same-states", "both slots hold the last state", "uncopied", f.OK, {OLDER: constant(last)})
     suite.resealed(
         "same-sequence-other-dead-bytes",
         "both slots hold the last state, with different dead bytes",
-        "small",
+        "uncopied",
         TAMPERED,
         {OLDER: constant(plus(DEAD, "Q", 1)(last))},
     )
@@ -340,94 +347,74 @@ def bounds(suite):
         )
 
 
-def ends(suite):
-    """Truncations, and bytes after the end."""
-    places = {"commit-slot-0": 4096, "commit-slot-1": 8192, "base": 12_288, "root": suite.end("small", "root")}
-    for part in ("block 0 value 0", "block 0", "block 1 value 1", "block 1", "frame 0", "frame 1"):
-        places[part.replace(" ", "-")] = suite.end("small", part)
-    for name, size in places.items():
-        suite.truncated(
-            f"truncated-before-end-of-{name}" if size > 12_288 else f"truncated-before-{name}",
-            f"cut to {size - 1} bytes",
+def copies(suite):
+    """Both slots hold the last state: one damaged slot loses nothing."""
+    made = suite.made["small"]
+    for index in (0, 1):
+        for offset, what in ((0, "nonce"), (2000, "middle"), (-1, "end of the tag")):
+            suite.flipped(
+                f"copied-slot-{index}-{what.replace(' ', '-')}",
+                f"commit slot {index}, the last state in both: {what}; nothing is lost",
+                "small",
+                f.RECOVERED,
+                f"commit slot {index}",
+                offset,
+            )
+        place = suite.place("small", f"commit slot {index}")
+        older = suite.made["uncopied"].file[suite.place("uncopied", "commit slot 0") :][: f.PAGE]
+        suite.damage(
+            f"copied-slot-{index}-torn",
+            f"a power loss tears the copy of the last state in slot {index}",
             "small",
-            TAMPERED,
-            size - 1,
+            f.RECOVERED,
+            (place + 512, f.PAGE - 512, older[512:]),
         )
-        suite.truncated(
-            f"truncated-after-{name}" if size > 12_288 else f"truncated-at-{name}",
-            f"cut to {size} bytes",
-            "small",
-            TAMPERED,
-            size,
+        for name, fault in {
+            "dead-bytes": plus(DEAD, "Q", 1),
+            "end": plus(END, "Q", -1),
+            "tail-tag": flip(TAIL_TAG),
+        }.items():
+            suite.resealed(
+                f"copied-state-{index}-{name}",
+                f"both slots have the last sequence, and slot {index} differs: {name.replace('-', ' ')}",
+                "small",
+                TAMPERED,
+                {f"commit slot {index} state": fault},
+            )
+    older = suite.made["uncopied"].file[suite.place("uncopied", "commit slot 0") :][: f.PAGE]
+    suite.damage(
+        "ok-copy-never-arrived",
+        "the older slot as it was before the last commit: a crash before the copy",
+        "small",
+        f.OK,
+        (suite.place("small", "commit slot 0"), f.PAGE, older),
+    )
+    suite.damage(
+        "older-state-and-damaged-slot",
+        "one slot is put back to its older bytes and the other damaged: the state before is read",
+        "small",
+        f.RECOVERED,
+        (suite.place("small", "commit slot 0"), f.PAGE, older),
+        (suite.place("small", "commit slot 1"), 1, b"\x5a"),
+        transactions=2,
+    )
+    sealer, part = made.sealer, "commit slot 1 of an older copy"
+    associated = f.commit_associated(1, made.header)
+    again = f.seal(sealer.keys[f.COMMITS], made.random(24, part), associated, made.steps[2].encode())
+    suite.damage(
+        "ok-both-slots-older",
+        "both slots are put back to an older state: only a record of what was seen shows it",
+        "small",
+        f.OK,
+        (suite.place("small", "commit slot 0"), 2 * f.PAGE, older + again),
+        transactions=2,
+    )
+    two = [[put("a", "1")], [put("b", "2")]]
+    for index in (0, 1):
+        suite.resealed(
+            f"ok-uncopied-slot-{index}-current",
+            f"{2 - index} commits that are not copied: slot {index} is current",
+            "created",
+            f.OK,
+            change=lambda d, count=2 - index: d.update(tail=two[:count], uncopied=2),
         )
-    end = suite.end("small", "frame 3")
-    older = suite.end("small", "frame 2")
-    for size, comment in (
-        (end - 1, "the last byte is missing"),
-        (end - 16, "the last tag is missing"),
-        (older + 24, "the last frame is cut after its header"),
-        (older, "the last frame is missing and its commit slot is valid, which no crash causes"),
-        (older - 1, "the last frame and a byte are missing"),
-    ):
-        suite.truncated(f"truncated-{size}-of-{end}", comment, "small", TAMPERED, size)
-    slot = suite.place("small", "commit slot 1")
-    damaged = (slot, 1, b"\x5a")
-    suite.damage(
-        "crash-before-slot",
-        "the last commit's frame is written and its slot is torn",
-        "small",
-        f.RECOVERED,
-        damaged,
-        transactions=2,
-    )
-    suite.damage(
-        "crash-before-frame",
-        "the last commit's slot is torn and its frame is missing",
-        "small",
-        f.RECOVERED,
-        damaged,
-        (older, end - older, b""),
-        transactions=2,
-    )
-    suite.damage(
-        "crash-frame-zeros",
-        "the last commit's slot is torn and its frame is zeros",
-        "small",
-        f.RECOVERED,
-        damaged,
-        (older, end - older, bytes(end - older)),
-        transactions=2,
-    )
-    suite.damage(
-        "crash-and-damage-below",
-        "the last commit's slot is torn and the frame before it is truncated",
-        "small",
-        TAMPERED,
-        damaged,
-        (older - 1, end - older + 1, b""),
-    )
-    frame = suite.made["small"].file[older:end]
-    for name, comment, data in (
-        ("byte", "a byte follows the end", b"\0"),
-        ("page", "a page of zeros follows the end", bytes(4096)),
-        ("junk", "junk follows the end", b"\xff" * 100),
-        ("frame", "a copy of the last frame after the end", frame),
-        ("half-frame", "half a frame after the end", frame[:50]),
-    ):
-        suite.damage(f"ok-{name}-after-end", comment, "small", f.OK, (end, 0, data))
-    suite.damage(
-        "ok-created-and-junk",
-        "junk after the end of a vault without frames",
-        "created",
-        f.OK,
-        (suite.end("created", "root"), 0, frame),
-    )
-    suite.resealed(
-        "ok-commit-not-acknowledged",
-        "a whole frame after the end that both slots state",
-        "created",
-        f.OK,
-        {f"commit slot {n} state": constant(suite.made["created"].states[0].encode()) for n in (0, 1)},
-        change=lambda d: d.update(tail=[[put("one", "1")]]),
-        transactions=0,
-    )

@@ -1,19 +1,21 @@
-"""Frames: headers, the chain and seals. Faults in metadata are in vector_cases_contents.py."""
+"""Frames: lengths, the chain and seals. Faults in records are in vector_cases_records.py."""
 
 import struct
 
 import vault_format as f
+import vault_records as p
 from vector_bases import put, remove
-from vector_suite import TAMPERED, constant, each, flip, following, number, plus
+from vector_suite import TAMPERED, constant, flip, following, number, plus
 
-# Offsets in the header of a frame.
-LENGTH, KIND, RESERVED, SEQUENCE, M, V = 0, 4, 5, 8, 16, 20
-METADATA_AD = {"file id": 0, "offset": 16, "header": 24, "previous tag": 48}
+# Offsets in the metadata of a frame.
+VALUE_LENGTH, KIND, IDENTIFIER, SEQUENCE, TIME, SERVICE = 0, 4, 5, 21, 29, 37
+METADATA_AD = {"file id": 0, "offset": 16, "m": 24, "previous tag": 28}
 
 
 def add(suite):
     damaged(suite)
-    headers(suite)
+    lengths(suite)
+    bounds(suite)
     sequences(suite)
     chain(suite)
     padding(suite)
@@ -21,28 +23,33 @@ def add(suite):
     swaps(suite)
 
 
+def frame(suite, index, base="small"):
+    made = suite.made[base]
+    start, length = made.parts[f"frame {index}"]
+    return made.file[start : start + length]
+
+
+def m_of(suite, index, base="small"):
+    data = frame(suite, index, base)
+    key = suite.made[base].sealer.keys[f.FRAME_LENGTHS]
+    return int.from_bytes(p.masked_length(key, data[4:28], data[:4]), "little")
+
+
 def damaged(suite):
-    m = int.from_bytes(frame(suite, 0)[M : M + 4], "little")
+    m = m_of(suite, 0)
     places = {
-        "length": (0, 1, "the length"),
-        "length-high": (3, 1, "the last byte of the length"),
-        "kind": (4, 1, "the kind"),
-        "reserved": (5, 1, "the first reserved byte"),
-        "reserved-last": (7, 1, "the last reserved byte"),
-        "sequence": (8, 1, "the sequence"),
-        "sequence-high": (15, 1, "the last byte of the sequence"),
-        "m": (16, 1, "m"),
-        "m-by-32": (16, 32, "m, by 32"),
-        "v": (20, 1, "v"),
-        "v-by-32": (20, 32, "v, by 32"),
-        "v-high": (23, 128, "the highest bit of v"),
-        "nonce": (24, 1, "the nonce of the metadata"),
-        "metadata": (48, 1, "the metadata"),
-        "metadata-end": (47 + m, 1, "the last byte of the metadata"),
-        "tag": (48 + m, 1, "the tag of the metadata"),
-        "tag-end": (63 + m, 1, "the last byte of the tag of the metadata"),
-        "value-nonce": (64 + m, 1, "the nonce of the value"),
-        "value": (88 + m, 1, "the value"),
+        "m": (0, 1, "m"),
+        "m-by-32": (0, 32, "m, by 32"),
+        "m-by-8192": (1, 32, "m, by 8192"),
+        "m-high": (3, 128, "the highest bit of m"),
+        "nonce": (4, 1, "the nonce of the metadata"),
+        "nonce-end": (27, 1, "the last byte of the nonce of the metadata"),
+        "metadata": (28, 1, "the metadata"),
+        "metadata-end": (27 + m, 1, "the last byte of the metadata"),
+        "tag": (28 + m, 1, "the tag of the metadata"),
+        "tag-end": (43 + m, 1, "the last byte of the tag of the metadata"),
+        "value-nonce": (44 + m, 1, "the nonce of the value"),
+        "value": (68 + m, 1, "the value"),
         "value-tag": (-16, 1, "the tag of the value"),
         "value-tag-end": (-1, 1, "the last byte of the tag of the value"),
     }
@@ -69,152 +76,167 @@ def damaged(suite):
         "frame-3-damaged-value", "damage without a key: the value of the last frame", "small", TAMPERED, "frame 3", -30
     )
     suite.overwritten("frame-zeros", "a frame of zeros", "small", TAMPERED, "frame 3", 0, bytes(len(frame(suite, 3))))
-
-
-def frame(suite, index, base="small"):
-    made = suite.made[base]
-    start, length = made.parts[f"frame {index}"]
-    return made.file[start : start + length]
-
-
-def headers(suite):
-    """Faults in the header of the last frame, a put, under valid seals."""
-    faults = {
-        "kind-0": ("kind 0", number(KIND, "B", 0)),
-        "kind-2": ("a put whose kind is remove", number(KIND, "B", 2)),
-        "kind-3": ("kind 3", number(KIND, "B", 3)),
-        "kind-129": ("kind 129", number(KIND, "B", 129)),
-        "kind-255": ("kind 255", number(KIND, "B", 255)),
-        "kind-2-without-value": (
-            "a put whose kind is remove, without a value",
-            each(number(KIND, "B", 2), number(V, "I", 0), plus(LENGTH, "I", -72)),
-        ),
-        "reserved-5": ("the first reserved byte", flip(5)),
-        "reserved-6": ("the second reserved byte", flip(6)),
-        "reserved-7": ("the third reserved byte", flip(7, 128)),
-        "sequence-one-more": ("a sequence that skips one", plus(SEQUENCE, "Q", 1)),
-        "sequence-one-less": ("the sequence of the frame before", plus(SEQUENCE, "Q", -1)),
-        "sequence-zero": ("sequence 0", number(SEQUENCE, "Q", 0)),
-        "length-one-more": ("a length that is one more than m and v require", plus(LENGTH, "I", 1)),
-        "length-one-less": ("a length that is one less than m and v require", plus(LENGTH, "I", -1)),
-        "length-zero": ("length 0", number(LENGTH, "I", 0)),
-        "length-24": ("length 24", number(LENGTH, "I", 24)),
-        "length-most": ("the highest length", number(LENGTH, "I", 0xFFFFFFFF)),
-        "m-zero": ("m is 0", number(M, "I", 0)),
-        "m-less": ("m is 32 less", plus(M, "I", -32)),
-        "m-most": ("the highest m", number(M, "I", 0xFFFFFFFF)),
-        "m-and-v-exchanged-in-part": (
-            "m is 32 more and v 32 less, so that the length is right",
-            each(plus(M, "I", 32), plus(V, "I", -32)),
-        ),
-        "m-less-v-more": (
-            "m is 32 less and v 32 more, so that the length is right",
-            each(plus(M, "I", -32), plus(V, "I", 32)),
-        ),
-        "v-zero": ("v is 0", number(V, "I", 0)),
-        "v-more": ("v is 32 more", plus(V, "I", 32)),
-        "v-one-more-length-too": ("v is 33, and the length agrees", each(plus(V, "I", 1), plus(LENGTH, "I", 1))),
-        "v-most": ("the highest v", number(V, "I", 0xFFFFFFFF)),
-        "v-wraps": ("m and v wrap around to the right length in 32 bits", each(plus(M, "I", 64), plus(V, "I", -64))),
-        "v-16-mib-and-32": (
-            "the highest allowed v, in a file without such a value",
-            each(number(V, "I", 16_777_248), plus(LENGTH, "I", 16_777_248 - 32)),
-        ),
-        "v-16-mib-and-64": (
-            "a v of 16 MiB and 64",
-            each(number(V, "I", 16_777_280), plus(LENGTH, "I", 16_777_280 - 32)),
-        ),
-    }
-    for name, (comment, fault) in faults.items():
-        suite.resealed(f"frame-{name}", comment, "small", TAMPERED, {"frame 3 header": fault})
-    suite.resealed(
-        "frame-kind-1-for-remove",
-        "a remove whose kind is put",
-        "small",
-        TAMPERED,
-        {"frame 2 header": number(KIND, "B", 1)},
+    plain = struct.pack("<I", m_of(suite, 3))
+    suite.overwritten(
+        "frame-m-not-masked", "the last frame's m without its mask", "small", TAMPERED, "frame 3", 0, plain
     )
-    for kind in (0, 3, 130):
+
+
+def lengths(suite):
+    """Wrong lengths in the last frame, a put, and in a remove, under valid seals."""
+    m = m_of(suite, 3)
+    faults = {
+        "zero": number(0, "I", 0),
+        "32-less": plus(0, "I", -32),
+        "32-more": plus(0, "I", 32),
+        "one-more": plus(0, "I", 1),
+        "16-more": plus(0, "I", 16),
+        "reaches-end-of-value": plus(0, "I", 64),
+        "65536": number(0, "I", 65_536),
+        "65568": number(0, "I", 65_568),
+        "2-31": number(0, "I", 1 << 31),
+        "most": number(0, "I", 0xFFFFFFFF),
+        "wraps": number(0, "I", (1 << 32) - 32),
+    }
+    for name, fault in faults.items():
+        what = struct.unpack("<I", fault(struct.pack("<I", m)))[0]
+        suite.resealed(f"frame-m-{name}", f"m is {what} instead of {m}", "small", TAMPERED, {"frame 3 m": fault})
+    key = suite.made["small"].sealer.keys
+    for name, number_of_key in (("3", f.METADATA), ("8", f.LINEAGE)):
+        nonce = frame(suite, 3)[4:28]
+        masked = p.masked_length(key[number_of_key], nonce, struct.pack("<I", m))
         suite.resealed(
-            f"frame-kind-{kind}-for-remove",
-            f"kind {kind} in a frame that is otherwise a remove",
+            f"frame-m-masked-under-subkey-{name}",
+            f"m is masked under subkey {name}",
             "small",
             TAMPERED,
-            {"frame 2 header": number(KIND, "B", kind)},
+            {"frame 3 masked m": constant(masked)},
         )
+    for value in (0, 1, 40, 71, 73, 104, 136, 16_777_256, 16_777_288, 16_777_320, 0xFFFFFFFF):
+        suite.resealed(
+            f"frame-value-length-{value}",
+            f"a value's length of {value} instead of 72",
+            "small",
+            TAMPERED,
+            {"frame 3 metadata": number(VALUE_LENGTH, "I", value)},
+        )
+    for value in (1, 40, 72, 0xFFFFFFFF):
+        suite.resealed(
+            f"remove-value-length-{value}",
+            f"a value's length of {value} in a remove",
+            "small",
+            TAMPERED,
+            {"frame 2 metadata": number(VALUE_LENGTH, "I", value)},
+        )
+    value = frame(suite, 3)[-72:]
     suite.resealed(
-        "frame-remove-with-v",
-        "a remove with a v of 32, and no value",
+        "remove-with-value",
+        "a remove with a value and its length",
         "small",
         TAMPERED,
-        {"frame 2 header": number(V, "I", 32)},
+        {
+            "frame 1 metadata": number(VALUE_LENGTH, "I", 72),
+            "commit slot 0 state": plus(8, "Q", 72),
+            "commit slot 1 state": plus(8, "Q", 72),
+        },
+        change=lambda d: d.update(tail=[[put("deploy", "x"), remove("old")]]),
+        after=lambda made: made.file + value,
     )
+    for name, (what, sealed) in {
+        "byte-more": ("with a byte after it", lambda sealed: sealed + bytes(1)),
+        "empty-seal": ("of no plaintext", lambda sealed: sealed[:24] + sealed[-16:]),
+        "missing": ("of no bytes", lambda sealed: b""),
+    }.items():
+        suite.resealed(
+            f"frame-sealed-value-{name}",
+            f"a put with a sealed value {what}",
+            "small",
+            TAMPERED,
+            {"frame 3 sealed value": sealed},
+        )
+    within = {"1": bytes(1), "43": bytes(43), "44": bytes(44), "a frame's 244": bytes(244)}
+    for name, data in within.items():
+        suite.resealed(
+            f"frame-of-zeros-{len(data)}",
+            f"{name} bytes of zeros after the last frame, within the end",
+            "small",
+            TAMPERED,
+            {f"commit slot {slot} state": plus(8, "Q", len(data)) for slot in (0, 1)},
+            after=lambda made, data=data: made.file + data,
+        )
+
+
+def bounds(suite):
+    """The longest metadata, and one that is padded to 32 bytes more."""
     suite.resealed(
-        "frame-of-23-bytes",
-        "23 bytes after the last frame, within the end",
-        "small",
+        "frame-m-65568-whole",
+        "metadata padded to 65,568 bytes, all else right",
+        "largest-metadata",
         TAMPERED,
-        {"commit slot 1 state": plus(8, "Q", 23)},
-        after=lambda made: made.file + bytes(23),
-    )
-    suite.resealed(
-        "frame-of-zeros-within-end",
-        "a frame of zeros after the last one, within the end",
-        "small",
-        TAMPERED,
-        {"commit slot 1 state": plus(8, "Q", 168)},
-        after=lambda made: made.file + bytes(168),
+        change=lambda d: d["tail"][0][0]["put"]["fields"][0].__setitem__(1, "00" * 65_463),
     )
 
 
 def sequences(suite):
     def everywhere(index, new):
-        """Changes all copies of a frame's sequence."""
+        """Changes a frame's sequence, and that of its value's seal."""
         part = f"frame {index}"
         return {
-            f"{part} header": number(SEQUENCE, "Q", new),
-            f"{part} metadata": number(16, "Q", new),
+            f"{part} metadata": number(SEQUENCE, "Q", new),
             f"{part} value associated data": number(32, "Q", new),
         }
 
+    def slots(sequence):
+        return {f"commit slot {slot} state": number(0, "Q", sequence) for slot in (0, 1)}
+
     last = suite.made["small"].sequence
+    for name, new in {
+        "one-more": last + 1,
+        "one-less": last - 1,
+        "zero": 0,
+        "2-62": 1 << 62,
+        "2-63": 1 << 63,
+        "most": (1 << 64) - 1,
+    }.items():
+        suite.resealed(
+            f"frame-sequence-{name}",
+            f"the last frame's sequence: {name.replace('-', ' ')}; its value is sealed under it",
+            "small",
+            TAMPERED,
+            everywhere(3, new),
+        )
     for name, new in (("gap", last + 1), ("repeated", last - 1)):
         suite.resealed(
             f"frame-sequence-{name}-everywhere",
-            f"a sequence {name} at the last frame, in all its copies",
+            f"a sequence {name} at the last frame, and in the slots",
             "small",
             TAMPERED,
-            {**everywhere(3, new), "commit slot 1 state": number(0, "Q", new + (name == "repeated"))},
+            {**everywhere(3, new), **slots(new)},
         )
     one = lambda d: d.update(tail=[[put("one", "1")]])
-    suite.resealed(
-        "frame-first-sequence-gap",
-        "the first frame is two after the root",
-        "created",
-        TAMPERED,
-        {**everywhere(0, 3), "commit slot 1 state": number(0, "Q", 3)},
-        change=one,
-    )
-    suite.resealed(
-        "frame-first-sequence-is-roots",
-        "the first frame has the root's sequence",
-        "created",
-        TAMPERED,
-        {**everywhere(0, 1), "commit slot 1 state": number(0, "Q", 2)},
-        change=one,
-    )
+    for name, new in (("gap", 3), ("is-roots", 1)):
+        suite.resealed(
+            f"frame-first-sequence-{name}",
+            f"the first frame has sequence {new}, and the root 1",
+            "created",
+            TAMPERED,
+            {**everywhere(0, new), **slots(new)},
+            change=one,
+        )
     suite.resealed(
         "frame-sequence-wraps",
-        "the root has the highest sequence, and the first frame has sequence 0",
+        "the root has the highest sequence of 64 bits, and the first frame has sequence 0",
         "created",
         TAMPERED,
-        {
-            **everywhere(0, 0),
-            "root index": number(0, "Q", (1 << 64) - 1),
-            "commit slot 0 state": number(0, "Q", 0),
-            "commit slot 1 state": number(0, "Q", (1 << 64) - 1),
-        },
+        {**everywhere(0, 0), **slots(0), "root index": number(0, "Q", (1 << 64) - 1)},
         change=one,
+    )
+    suite.resealed(
+        "frame-sequence-2-62-everywhere",
+        "a frame of sequence 2^62 after a root of 2^62 - 1",
+        "created",
+        TAMPERED,
+        change=lambda d: d.update(base={"items": [], "sequence": (1 << 62) - 1}, tail=[[put("one", "1")]]),
     )
 
 
@@ -271,7 +293,7 @@ def chain(suite):
         "the last frame removed and the end moved, with the same tail tag",
         "small",
         TAMPERED,
-        {"commit slot 1 state": number(8, "Q", kept)},
+        {f"commit slot {slot} state": number(8, "Q", kept) for slot in (0, 1)},
         after=lambda made: made.file[:kept],
     )
     # The same vault, key and nonces in another file: the parts that a copy of the vault could contribute.
@@ -304,9 +326,8 @@ def splice(suite, made, part):
 
 
 def tag_of(suite, index):
-    data = frame(suite, index)
-    m = int.from_bytes(data[M : M + 4], "little")
-    return data[48 + m : 64 + m]
+    m = m_of(suite, index)
+    return frame(suite, index)[28 + m : 44 + m]
 
 
 def padding(suite):
@@ -338,60 +359,46 @@ def padding(suite):
                 TAMPERED,
                 {f"{part} padded metadata": fault},
             )
-    suite.resealed(
-        "frame-m-65568",
-        "an m of 65,568",
-        "created",
-        TAMPERED,
-        {"frame 0 padded metadata": lambda padded: bytes(65_568)},
-        change=lambda d: d.update(tail=[[put("one", "1")]]),
-    )
-    sealed = {
-        "v-72": ("with a byte after it", lambda sealed: sealed + bytes(1)),
-        "empty-seal": ("of no plaintext", lambda sealed: sealed[:24] + sealed[-16:]),
-        "no-value": ("of no bytes", lambda sealed: b""),
-    }
-    for name, (what, fault) in sealed.items():
-        suite.resealed(
-            f"frame-put-{name}",
-            f"a put with a sealed value {what}",
-            "small",
-            TAMPERED,
-            {"frame 3 sealed value": fault},
-        )
 
 
 def removes(suite):
     part = "frame 2 metadata"
-    metadata = lambda service, account: each(
-        lambda value: identifier(suite, service, account) + text(service) + text(account)
-    )
+
+    def renamed(service, account):
+        head = lambda value: value[:IDENTIFIER] + identifier(suite, service, account) + value[SEQUENCE:SERVICE]
+        return lambda value: head(value) + text(service) + text(account) + bytes(2)
+
     faults = {
         "something-follows": ("a byte follows", following(b"\0")),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "lookup-id": ("a lookup id of other names", flip(0)),
-        "renamed": ("names of another lookup id", flip(-1)),
-        "service-empty": ("a service of no bytes", metadata(b"", b"a")),
-        "account-empty": ("an account of no bytes", metadata(b"s", b"")),
-        "service-1025": ("a service of 1025 bytes", metadata(b"s" * 1025, b"a")),
-        "account-1025": ("an account of 1025 bytes", metadata(b"s", b"a" * 1025)),
-        "service-nul": ("a NUL in the service", metadata(b"s\0", b"a")),
-        "account-not-utf8": ("an account that is not UTF-8", metadata(b"s", b"\xff")),
+        "without-fields": ("the list of fields is missing", lambda value: value[:-2]),
+        "put-leftover": ("a tag and a time of creation follow the names", lambda value: value[:-2] + bytes(26)),
+        "lookup-id": ("a lookup id of other names", flip(IDENTIFIER)),
+        "renamed": ("names of another lookup id", flip(-3)),
+        "service-empty": ("a service of no bytes", renamed(b"", b"a")),
+        "account-empty": ("an account of no bytes", renamed(b"s", b"")),
+        "service-1025": ("a service of 1025 bytes", renamed(b"s" * 1025, b"a")),
+        "account-1025": ("an account of 1025 bytes", renamed(b"s", b"a" * 1025)),
+        "service-nul": ("a NUL in the service", renamed(b"s\0", b"a")),
+        "account-not-utf8": ("an account that is not UTF-8", renamed(b"s", b"\xff")),
+        "kind-0": ("kind 0", number(KIND, "B", 0)),
+        "kind-1": ("a remove whose kind is put", number(KIND, "B", 1)),
+        "kind-3": ("kind 3", number(KIND, "B", 3)),
+        "kind-130": ("kind 130", number(KIND, "B", 130)),
+        "sequence": ("the sequence of the frame before", plus(SEQUENCE, "Q", -1)),
     }
     for name, (comment, fault) in faults.items():
         suite.resealed(f"remove-{name}", comment + ", in a remove", "small", TAMPERED, {part: fault})
-
-    value = suite.made["small"].file[suite.place("small", "frame 3", -72) : suite.end("small", "frame 3")]
-    head = each(number(V, "I", 32), plus(LENGTH, "I", 72))
-    suite.resealed(
-        "remove-with-value",
-        "a remove with a value",
-        "small",
-        TAMPERED,
-        {"frame 1 header": head, "commit slot 1 state": plus(8, "Q", 72)},
-        change=lambda d: d.update(tail=[[put("deploy", "x"), remove("old")]]),
-        after=lambda made: made.file + value,
-    )
+    for name, time in (("least", -(1 << 63)), ("most", (1 << 63) - 1)):
+        suite.resealed(
+            f"ok-remove-time-{name}",
+            f"the {name} time of a removal",
+            "created",
+            f.OK,
+            change=lambda d, time=time: d.update(
+                tail=[[put("one", "1"), remove("one", time=time)]], history={"versions": 1, "days": 0}
+            ),
+        )
 
 
 def identifier(suite, service, account):

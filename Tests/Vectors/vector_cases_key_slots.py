@@ -3,7 +3,7 @@
 import struct
 
 import vault_format as f
-from vector_bases import CI_KEY, PASSPHRASE, key_slot, noise, unknown_slot
+from vector_bases import CI_KEY, NFC, OTHER_KEY, PASSPHRASE, key_slot, noise, unknown_slot
 from vector_suite import TAMPERED, each, following, number, patch, plus
 
 BY_PASSPHRASE = {"passphrase": PASSPHRASE}
@@ -247,11 +247,12 @@ def costs(suite):
             struct.pack("<I", value),
             credential=BY_PASSPHRASE,
         )
+        above = outcome == f.COST_LIMIT_EXCEEDED
         suite.resealed(
-            f"ok-cost-{name}-not-tried",
-            f"a passphrase slot that requires {what}, in a vault that a key opens",
+            f"ok-cost-{name}-not-tried" if above else f"cost-{name}-not-tried",
+            f"a passphrase slot that requires {what}; the credential is a key",
             "small",
-            f.OK,
+            f.OK if above else TAMPERED,
             {f"{slot} header": number(offset, "I", value)},
         )
     suite.overwritten(
@@ -316,11 +317,70 @@ def costs(suite):
         credential=BY_PASSPHRASE,
         limits={"memory_kib": 64},
     )
-    for index, name in ((4, "fourth-of-six"), (5, "fifth-of-six")):
-        suite.resealed(
-            f"ok-cost-{name}",
-            f"4 TiB less 1 KiB in the {name.split('-')[0]} passphrase slot; the first one opens the vault",
-            "passphrases",
-            f.OK,
-            {f"key slot {index} header": number(29 + len("slot 4") + 4, "I", 0xFFFFFFFF)},
+    for name, low, high in (
+        ("memory-below-passes-above", (memory, 7), (passes, 17)),
+        ("passes-below-memory-above", (passes, 0), (memory, 0xFFFFFFFF)),
+    ):
+        suite.overwritten(
+            f"cost-{name}",
+            f"a passphrase slot's cost: {name.replace('-', ' ')}: the lower bound comes first",
+            "small",
+            TAMPERED,
+            slot,
+            passes,
+            struct.pack("<II", *(value for _, value in sorted((low, high)))),
+            credential=BY_PASSPHRASE,
         )
+    tries(suite)
+
+
+def tries(suite):
+    """Six passphrase slots, the first at index 0 and the others from index 2: which are tried."""
+
+    def costly(*numbers, **cost):
+        cost = cost or {"memory_kib": 4096}
+        indices = [number - 1 if number == 1 else number for number in numbers]
+        return lambda d: [d["slots"][index].update(cost) for index in indices]
+
+    limit = {"memory_kib": 2048}
+    for name, over, passphrase, outcome in (
+        ("ok-fifth-after-one-passed-over", (1,), 5, f.OK),
+        ("ok-fifth-after-fourth-passed-over", (4,), 5, f.OK),
+        ("ok-sixth-after-two-passed-over", (2, 3), 6, f.OK),
+        ("sixth-after-one-passed-over", (1,), 6, f.COST_LIMIT_EXCEEDED),
+        ("passed-over-is-the-one", (3,), 3, f.COST_LIMIT_EXCEEDED),
+        ("none-after-one-passed-over", (4,), 7, f.COST_LIMIT_EXCEEDED),
+        ("all-passed-over", (1, 2, 3, 4, 5, 6), 1, f.COST_LIMIT_EXCEEDED),
+        ("fifth-above-is-not-reached", (5,), 5, f.WRONG_KEY),
+        ("sixth-above-is-not-reached", (6,), 7, f.WRONG_KEY),
+        ("ok-second-before-passed-over", (3, 4, 5, 6), 2, f.OK),
+    ):
+        names = {3: "a\0b", 4: NFC}
+        suite.resealed(
+            f"{name if name.startswith('ok-') else 'cost-' + name}",
+            f"passphrase {passphrase} of six; above the limit are {', '.join(map(str, over))}",
+            "passphrases",
+            outcome,
+            change=costly(*over),
+            credential={"passphrase": names.get(passphrase, f"passphrase {passphrase}")},
+            limits=limit,
+        )
+    suite.resealed(
+        "cost-above-and-wrong-key",
+        "a passphrase slot above the limit, and a key that opens nothing: its slots cost nothing",
+        "passphrases",
+        f.WRONG_KEY,
+        change=costly(1),
+        credential={"key_text": OTHER_KEY},
+        limits=limit,
+    )
+    for index, name in ((4, "fourth-of-six"), (5, "fifth-of-six"), (6, "sixth-of-six")):
+        which = name.split("-")[0]
+        for below, value, outcome in ((False, 0xFFFFFFFF, f.OK), (True, 7, TAMPERED)):
+            suite.resealed(
+                f"cost-{name}-below" if below else f"ok-cost-{name}",
+                f"{value} KiB in the {which} passphrase slot; the first one opens the vault",
+                "passphrases",
+                outcome,
+                {f"key slot {index} header": number(29 + len("slot 4") + 4, "I", value)},
+            )

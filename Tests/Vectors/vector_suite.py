@@ -4,9 +4,10 @@ import copy
 import json
 import struct
 
+import vault_described as d
 import vault_format as f
-import vault_writer as w
-from vector_bases import BASES
+from vector_bases import BASES, NOW
+from vector_expect import expected
 
 TAMPERED = f.TAMPERED
 
@@ -93,7 +94,10 @@ def difference(old, new, boundary):
     start = next((index for index in range(shorter) if old[index] != new[index]), shorter)
     end = next((index for index in range(shorter - start) if old[-1 - index] != new[-1 - index]), shorter - start)
     insert = new[start : len(new) - end].hex()
-    return edits + [{"offset": boundary + start, "delete": len(old) - end - start, "insert": insert}]
+    moved = [{"offset": boundary + start, "delete": len(old) - end - start, "insert": insert}]
+    rest = {"offset": boundary + shorter, "delete": len(old) - shorter, "insert": new[shorter:].hex()}
+    in_place = runs(old[:shorter], new[:shorter], boundary) + [rest]
+    return edits + min(moved, in_place, key=lambda one: len(json.dumps(one)))
 
 
 def edited(file, entry):
@@ -107,43 +111,12 @@ def edited(file, entry):
     return result[: entry.get("truncate", len(result))]
 
 
-# Expectations
-
-
-def replayed(description, transactions):
-    """The items after the first `count` transactions, in their JSON form. Does not use the reader."""
-    items = {(one["service"], one["account"]): one for one in description["base"]["items"]}
-    for transaction in description["tail"][:transactions]:
-        for change in transaction:
-            one = change.get("put") or change["remove"]
-            names = one["service"], one["account"]
-            items.pop(names, None)
-            if "put" in change:
-                items[names] = one
-    order = sorted(items.values(), key=lambda one: (one["service"].encode(), one["account"].encode()))
-    return [expected_item(one) for one in order]
-
-
-def expected_item(described):
-    fields = ("service", "account", "label", "created", "modified", "expires")
-    item = {name: described.get(name) for name in fields} | {"attributes": described.get("attributes", {})}
-    return item | short_value(described["value"])
-
-
-def short_value(value):
-    """A value in hexadecimal, or its length and its hash if it is longer than 128 bytes."""
-    if len(value) <= 256:
-        return {"value": value}
-    data = bytes.fromhex(value)
-    return {"value_length": len(data), "value_blake2b_256": f.blake2b(256, data).hex()}
-
-
 class Suite:
     """Collects the entries of vectors.json."""
 
     def __init__(self):
         self.entries = []
-        self.made = {name: w.NewFile(description) for name, (description, _) in BASES.items()}
+        self.made = {name: d.NewFile(description) for name, (description, _) in BASES.items()}
 
     def files(self):
         return {name + ".vault": made.file for name, made in self.made.items()}
@@ -189,7 +162,7 @@ class Suite:
             unused.discard(part)
             return faults[part](value) if faults and part in faults else value
 
-        made = w.NewFile(description, tamper=tamper)
+        made = d.NewFile(description, tamper=tamper)
         assert not unused, f"{name}: there is no {unused}"
         file = after(made) if after else made.file
         old = self.made[base].file
@@ -214,6 +187,7 @@ class Suite:
         transactions=None,
         reading=None,
         limits=None,
+        now=NOW,
     ):
         entry = {"name": name, "comment": comment, "vault": base + ".vault"}
         if edits:
@@ -230,11 +204,11 @@ class Suite:
             entry["reading"] = reading
         entry["expect"] = {"outcome": outcome}
         if outcome in (f.OK, f.RECOVERED):
-            count = len(description["tail"]) if transactions is None else transactions
-            state = made.states[count % 2]
-            entry["expect"]["sequence"] = state.sequence
-            entry["expect"]["checkpoint"] = f"{state.sequence}-{state.tail_tag.hex()}"
-            entry["expect"]["items"] = replayed(description, count)
+            state = made.steps[-1 if transactions is None else transactions]
+            if description.get("history", {}).get("days"):
+                entry["now"] = now
+            contents = expected(description, made.steps.index(state), now)
+            entry["expect"] |= {"sequence": state.sequence, "checkpoint": state.checkpoint} | contents
         assert all(entry["name"] != other["name"] for other in self.entries), name
         self.entries.append(entry)
 

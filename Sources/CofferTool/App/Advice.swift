@@ -7,7 +7,7 @@ enum Advice {
   private static func command(for code: SecretError.Code) -> String? {
     switch code {
     case .vaultNotFound: "To create a vault: secret init"
-    case .rolledBack: "If you restored a backup: secret accept-rollback"
+    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable: "To confirm it: secret trust"
     case .unavailable: "To use a vault instead: secret init"
     default: nil
     }

@@ -39,7 +39,8 @@ enum ExitStatus: Int32, CaseIterable {
     self =
       switch code {
       case .invalidIdentifier, .invalidMetadata, .tooLarge: .usage
-      case .tampered, .notAVault, .rolledBack, .unsupportedVersion, .costLimitExceeded: .damaged
+      case .tampered, .notAVault, .unsupportedVersion, .costLimitExceeded: .damaged
+      case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable: .damaged
       case .decodingFailed, .encodingFailed: .damaged
       case .vaultNotFound: .noInput
       case .unavailable, .unsupported, .kernelKeyringRefused: .unavailable

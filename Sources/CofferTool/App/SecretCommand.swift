@@ -15,8 +15,8 @@ struct SecretCommand: ParsableCommand {
         name: "Secrets",
         subcommands: [
           SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
-          MoveCommand.self,
-          RemoveCommand.self, EditCommand.self, GenerateCommand.self, WatchCommand.self,
+          MoveCommand.self, RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self,
+          RestoreCommand.self, WatchCommand.self,
         ]),
       CommandGroup(name: "Programs", subcommands: [RunCommand.self, InjectCommand.self]),
       CommandGroup(
@@ -24,9 +24,8 @@ struct SecretCommand: ParsableCommand {
       CommandGroup(
         name: "Vault",
         subcommands: [
-          InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self,
-          AcceptRollbackCommand.self,
-          KeyCommand.self, RekeyCommand.self,
+          InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
+          HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
         ]),
       CommandGroup(
         name: "Credential helper",
@@ -64,7 +63,9 @@ struct SecretCommand: ParsableCommand {
         arguments = try CommandArguments.checked()
         var command = try parseAsRoot(arguments)
         try command.run()
+        VaultNotes.print()
       } catch {
+        VaultNotes.print()
         Glibc.exit(report(error, arguments))
       }
     }

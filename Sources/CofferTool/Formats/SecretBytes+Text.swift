@@ -24,6 +24,14 @@ extension SecretBytes {
     withBytes { !$0.isEmpty && $0[$0.count - 1] == UInt8(ascii: "\n") }
   }
 
+  /// Whether the bytes end in CR or CR LF.
+  var endsWithCarriageReturn: Bool {
+    withBytes { bytes in
+      let end = bytes.count - (!bytes.isEmpty && bytes[bytes.count - 1] == UInt8(ascii: "\n") ? 1 : 0)
+      return end > 0 && bytes[end - 1] == UInt8(ascii: "\r")
+    }
+  }
+
   /// The bytes before the first line feed.
   var firstLine: SecretBytes {
     withBytes { bytes in

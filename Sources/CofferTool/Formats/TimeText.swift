@@ -1,12 +1,22 @@
 internal import FoundationEssentials
 
-/// The forms of a time for `--expires`: a moment, a day, or a span from now.
+/// The forms of a time in an option: a moment, a day, or a span from or to now.
 enum TimeText {
   static let forms = "2027-01-31, 2027-01-31T12:00:00Z, or a span from now such as 30m, 12h, 90d or 8w"
 
+  static let pastForms = "2027-01-31, 2027-01-31T12:00:00Z, or a span up to now such as 30m, 12h, 90d or 8w"
+
   /// Parses a time, or returns `nil`. A day is its first moment in UTC.
   static func moment(_ text: String, now: Date) -> Date? {
-    if let seconds = span(text) { return now.addingTimeInterval(Double(seconds)) }
+    span(text).map { now.addingTimeInterval(Double($0)) } ?? absolute(text)
+  }
+
+  /// Parses a time whose span ends now, or returns `nil`.
+  static func pastMoment(_ text: String, now: Date) -> Date? {
+    span(text).map { now.addingTimeInterval(-Double($0)) } ?? absolute(text)
+  }
+
+  private static func absolute(_ text: String) -> Date? {
     let shape = String(decoding: text.utf8.map { (0x30...0x39).contains($0) ? 0x30 : $0 }, as: UTF8.self)
     switch shape {
     case "0000-00-00": return day(text)

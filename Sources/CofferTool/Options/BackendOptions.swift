@@ -41,7 +41,21 @@ extension BackendOptions {
   static func open(_ name: BackendName?, at place: String?) throws(SecretError) -> any SecretBackend {
     let configuration = CofferConfiguration.current()
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    return try configuration.backend(name, at: place, extraSources: prompts)
+    let backend = try configuration.backend(name, at: place, extraSources: prompts)
+    if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
+    return backend
+  }
+
+  /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
+  func openVersioned() throws -> any VersionedSecretBackend {
+    guard let backend = try open() as? any VersionedSecretBackend else {
+      throw SecretError(
+        .unsupported,
+        "The selected backend keeps no earlier versions of secrets.",
+        advice: "Select a vault with --vault PATH or --backend vault."
+      )
+    }
+    return backend
   }
 
   /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;

@@ -20,4 +20,14 @@ struct GlobalOptions: ParsableArguments {
   func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(service: serviceName, account: name)
   }
+
+  /// The identifiers of the secrets called `names`, each once.
+  func identifiers(_ names: [String]) throws(SecretError) -> [SecretIdentifier] {
+    var identifiers: [SecretIdentifier] = []
+    for name in names {
+      let identifier = try identifier(name)
+      if !identifiers.contains(identifier) { identifiers.append(identifier) }
+    }
+    return identifiers
+  }
 }

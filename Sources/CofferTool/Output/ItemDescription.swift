@@ -9,7 +9,10 @@ struct ItemDescription: Encodable {
   let created: Date?
   let modified: Date?
   let expires: Date?
-  let attributes: [String: String]
+  /// When the secret was removed. `nil` for a secret that exists.
+  let removed: Date?
+  /// `nil` for a removed secret.
+  let attributes: [String: String]?
 
   init(_ item: SecretItem) {
     service = item.identifier.service
@@ -18,6 +21,14 @@ struct ItemDescription: Encodable {
     created = item.metadata.created
     modified = item.metadata.modified
     expires = item.metadata.expires
+    removed = nil
     attributes = item.metadata.attributes
+  }
+
+  init(_ secret: RemovedSecret) {
+    service = secret.identifier.service
+    account = secret.identifier.account
+    removed = secret.removed
+    (label, created, modified, expires, attributes) = (nil, nil, nil, nil, nil)
   }
 }

@@ -24,7 +24,8 @@ package final class DerivedKeys: Sendable {
 
   // MARK: Hashes
 
-  private func masterCommitment(_ vault: Bytes16) -> [UInt8] {
+  /// Returns what ties a header to this master key.
+  func masterCommitment(_ vault: Bytes16) -> [UInt8] {
     Sodium.keyedHash(HashedMessage.masterCommitment(vault: vault), key: master, count: 32)
   }
 
@@ -56,10 +57,68 @@ package final class DerivedKeys: Sendable {
       .withUnsafeBytes { Bytes16($0) }
   }
 
-  /// Returns the MAC of a watermark.
-  func watermarkMAC(_ checkpoint: Checkpoint, vault: Bytes16) -> [UInt8] {
-    Sodium.keyedHash(
-      HashedMessage.watermark(checkpoint, vault: vault), key: key(.watermark).bytes, count: 32)
+  /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a
+  /// program that has no key could find every frame, and so the number of changes and the size of each value.
+  package func frameMask(nonce: [UInt8]) -> UInt32 {
+    Sodium.keyedHash(nonce, key: key(.frameMask).bytes, count: 16)
+      .withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+  }
+
+  // MARK: Known vaults and lineage
+
+  /// Returns the MAC of a known-vault record. `message` is ``HashedMessage/knownVault(path:fields:)``.
+  package func knownVaultMAC(of message: [UInt8]) -> [UInt8] {
+    Sodium.keyedHash(message, key: key(.knownVaults).bytes, count: 32)
+  }
+
+  /// Whether `mac` is the MAC of `message` under one of the former master keys in a sealed lineage. Throws
+  /// `.tampered`.
+  package func isFormerMAC(
+    _ mac: [UInt8], of message: [UInt8], lineage: [UInt8], vault: Bytes16
+  ) throws(SecretError) -> Bool {
+    let keys = try openLineage(lineage, vault: vault)
+    var isFound = false
+    for start in stride(from: 0, to: keys.count, by: 32) {
+      let key = keys.withBytes { SecretBytes(copying: $0.extracting(start..<start + 32)) }
+      if Sodium.isEqual(Sodium.keyedHash(message, key: key, count: 32), mac) { isFound = true }
+    }
+    return isFound
+  }
+
+  /// Seals the lineage of a vault whose master key changes from `former`'s to this one. `earlier` is the
+  /// lineage sealed under `former`, if there is one.
+  package func lineage(
+    after former: DerivedKeys, _ earlier: [UInt8]?, vault: Bytes16
+  ) throws(SecretError) -> [UInt8] {
+    var keys = former.key(.knownVaults).bytes.copy()
+    if let earlier {
+      let others = try former.openLineage(earlier, vault: vault)
+      let count = min(others.count, (Layout.maximumLineage - 1) * 32)
+      keys = SecretBytes(count: 32 + count) { both in
+        keys.withUnsafeBytes { both.copyMemory(from: $0) }
+        others.withUnsafeBytes {
+          UnsafeMutableRawBufferPointer(rebasing: both[32...])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count]))
+        }
+      }
+    }
+    return keys.withBytes { seal($0, .lineage(vault: vault)) }
+  }
+
+  /// Throws `.tampered` unless the sealed lineage is authentic.
+  func authenticate(lineage: [UInt8], vault: Bytes16) throws(SecretError) {
+    _ = try openLineage(lineage, vault: vault)
+  }
+
+  private func openLineage(_ sealed: [UInt8], vault: Bytes16) throws(SecretError) -> SecretBytes {
+    let context = SealContext.lineage(vault: vault)
+    var isAuthentic = false
+    let keys = SecretBytes(count: max(0, sealed.count - Layout.sealOverhead)) {
+      isAuthentic = Sodium.open(
+        sealed.span, associatedData: context.associatedData, key: key(context.subkey).bytes, into: $0)
+    }
+    guard isAuthentic else { throw .tampered("the lineage is not authentic") }
+    return keys
   }
 
   // MARK: Seals
@@ -110,7 +169,7 @@ package final class DerivedKeys: Sendable {
 
   /// Returns the value that `record` describes. Throws `.tampered`.
   package func openValue(
-    _ sealed: [UInt8], vault: Bytes16, record: ItemRecord
+    _ sealed: [UInt8], vault: Bytes16, record: Record
   ) throws(SecretError) -> SecretBytes {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
       throw .tampered("a value is not the one that its record names")

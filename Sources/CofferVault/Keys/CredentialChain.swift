@@ -66,9 +66,25 @@ package struct CredentialChain: Sendable {
     return misses
   }
 
+  /// Returns the slot that `credential` opens, or `nil` if it opens none whose cost is within the limits.
+  func slot(
+    openedBy credential: borrowing VaultCredential, of file: VaultFile
+  ) throws(SecretError) -> KeySlot? {
+    for slot in file.header.slots {
+      do throws(SecretError) {
+        let key = try slot.scheme?.key(for: credential, options: options, environment: environment)
+        if try key?.unwrap(slot, vault: file.header.vaultID) != nil { return slot }
+      } catch {
+        guard error.code == .costLimitExceeded else { throw error }
+      }
+    }
+    return nil
+  }
+
   // MARK: Unlocking
 
-  /// The number of slots with a cost that are tried to unlock a vault.
+  /// The number of slots with a cost within the limits that are tried to unlock a vault. Later ones are
+  /// ignored.
   private static let maximumCostlySlots = 4
 
   /// Returns the keys of the vault from the first source whose credential opens a slot.
@@ -78,8 +94,10 @@ package struct CredentialChain: Sendable {
   package func unlock(_ file: VaultFile) throws(SecretError) -> DerivedKeys {
     var costlySlots = 0
     let slots = file.header.slots.filter { slot in
-      if slot.scheme?.cost != nil { costlySlots += 1 }
-      return slot.scheme?.cost == nil || costlySlots <= Self.maximumCostlySlots
+      guard let cost = slot.scheme?.cost else { return true }
+      guard costlySlots < Self.maximumCostlySlots else { return false }
+      if options.permits(cost) { costlySlots += 1 }
+      return true
     }
     var keys: DerivedKeys?
     let misses = try open(

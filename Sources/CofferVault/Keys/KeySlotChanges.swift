@@ -15,45 +15,48 @@ extension VaultSession {
   }
 
   /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
-  /// one's.
+  /// one's. Throws `.alreadyExists` if the credential opens another slot.
   func addKeySlot(
     _ credential: borrowing VaultCredential, label: String?, replacing replacedID: String? = nil
   ) throws(SecretError) -> VaultKeySlot {
-    let (header, keys) = try read { vault throws(SecretError) in (vault.file.header, vault.keys) }
-    let replaced = try replacedID.map { id throws(SecretError) in try Self.index(of: id, in: header.slots) }
+    let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
+    let replaced = try replacedID.map { id throws(SecretError) in
+      file.header.slots[try Self.index(of: id, in: file.header.slots)]
+    }
+    if let opened = try chain.slot(openedBy: credential, of: file), opened.id != replaced?.id {
+      throw SecretError(
+        .alreadyExists, "The credential opens the key slot \(opened.id.hex) already.",
+        advice: "Nothing was changed.")
+    }
     // Made before the vault is locked, because stretching a passphrase takes long.
     let slot = try KeySlot.make(
-      credential, for: keys, vault: header.vaultID,
-      label: label ?? replaced.map { header.slots[$0].label } ?? "", options: chain.options,
-      environment: environment)
-    try rewrite { vault throws(SecretError) in
+      credential, for: keys, vault: file.header.vaultID, label: label ?? replaced?.label ?? "",
+      options: chain.options, environment: environment)
+    try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
-      var slots = vault.file.header.slots
       if let replacedID {
-        slots[try Self.index(of: replacedID, in: slots)] = slot
-      } else if slots.count < Layout.maximumKeySlots {
-        slots.append(slot)
+        changes.slots[try Self.index(of: replacedID, in: changes.slots)] = slot
+      } else if changes.slots.count < Layout.maximumKeySlots {
+        changes.slots.append(slot)
       } else {
         throw SecretError(
           .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
           advice: "Remove one first.")
       }
-      return (slots, keys)
     }
     return VaultKeySlot(slot)
   }
 
-  /// Changes the master key, and wraps the new one for every slot except that of `removedID`.
+  /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`.
   func rekey(
-    without removedID: String?, credentials: [any VaultCredentialSource]
+    without removedIDs: Set<String>, credentials: [any VaultCredentialSource]
   ) throws(SecretError) {
     let (file, keys) = try read { vault throws(SecretError) in (vault.file, vault.keys) }
-    if let removedID { _ = try Self.index(of: removedID, in: file.header.slots) }
-    let staying = file.header.slots.filter { $0.id.hex != removedID }
+    for id in removedIDs.sorted() { _ = try Self.index(of: id, in: file.header.slots) }
+    let staying = file.header.slots.filter { !removedIDs.contains($0.id.hex) }
     guard !staying.isEmpty else {
       throw SecretError(
-        .conflict, "It is the vault's last key slot; without it no credential could open the vault.",
-        advice: "Add another first.")
+        .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")
     }
     let newKeys = DerivedKeys(randomness: environment.randomness)
     var rewrapped: [Bytes16: KeySlot] = [:]
@@ -64,23 +67,23 @@ extension VaultSession {
         randomness: environment.randomness)
       return true
     }
-    var slots: [KeySlot] = []
-    for slot in staying {
-      guard let slot = rewrapped[slot.id] else {
-        if let refusal = misses.refusals.first(where: { $0.slot == slot.id }) { throw refusal.error }
-        throw SecretError(
-          .locked,
-          "Every key slot that stays must be given the new master key, and the credential of slot \(slot.id.hex) is missing.",
-          advice: "Give that credential as well, or remove that slot first.")
-      }
-      slots.append(slot)
+    let slots = staying.compactMap { rewrapped[$0.id] }
+    guard slots.count == staying.count else {
+      if let refusal = misses.refusals.first(where: { rewrapped[$0.slot] == nil }) { throw refusal.error }
+      let missing = staying.filter { rewrapped[$0.id] == nil }
+        .map { $0.label.isEmpty ? $0.id.hex : "\($0.id.hex) (\($0.label))" }
+      throw SecretError(
+        .locked,
+        "Every key slot that stays needs its credential to receive the new master key. Missing: "
+          + "\(missing.joined(separator: ", ")).",
+        advice: "Give the missing credentials, or remove those slots as well. A removed slot needs none.")
     }
-    try rewrite { vault throws(SecretError) in
+    try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
       guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else {
         throw slotsChanged
       }
-      return (slots, newKeys)
+      (changes.slots, changes.keys) = (slots, newKeys)
     }
   }
 

@@ -55,7 +55,7 @@ extension PassphraseParameters: KeySlotScheme {
     guard passes >= 1, bytes >= Self.minimumMemory else {
       throw .tampered("the cost of a key slot is below the minimum")
     }
-    guard bytes <= options.maximumPassphraseMemory, passes <= options.maximumPassphrasePasses else {
+    guard options.permits(VaultKeySlot.Cost(memory: bytes, passes: Int(passes))) else {
       throw SecretError(
         .costLimitExceeded,
         "A passphrase of this vault requires \(bytes >> 20) MiB of memory and \(passes) passes.",

@@ -2,61 +2,77 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension UnlockedVault {
-  /// Appends the changes and commits them: frames, barrier, the other commit slot, barrier. The caller holds
-  /// the exclusive lock and has read the newest state.
+  /// Appends the changes and commits them: frames, barrier, one commit slot, barrier, the other commit slot.
+  /// The caller holds the exclusive lock and has read the newest state.
   ///
   /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
   /// too, all of them.
   func append(_ transaction: VaultTransaction) throws(SecretError) {
     var next = state
-    var frames: [UInt8] = []
-    var entries: [(Bytes16, TailEntry)] = []
+    var bytes: [UInt8] = []
+    var frames: [TailReader.Frame] = []
     for change in transaction.changes {
+      let length = Layout.padded(change.metadata.count)
       let metadata = keys.seal(
         Padding.pad(change.metadata),
-        .metadata(
-          file: file.header.fileID, offset: next.end, header: change.header.bytes,
-          previousTag: next.tailTag))
-      frames += change.header.bytes
-      frames += metadata
-      frames += change.sealedValue
-      let entry: TailEntry =
-        change.record.map { record in
-          .put(
-            BlockEntry(
-              record: record, valueOffset: next.end + change.header.replayLength,
-              valueLength: change.sealedValue.count))
-        } ?? .removed
-      entries.append((change.id, entry))
-      next.sequence = change.header.sequence
+        .metadata(file: file.header.fileID, offset: next.end, length: length, previousTag: next.tailTag))
+      let mask = keys.frameMask(nonce: Array(metadata[..<Layout.nonceLength]))
+      bytes += encode(UInt32(length) ^ mask, metadata)
+      bytes += change.sealedValue
+      let replayLength = Layout.framePrefixLength + metadata.count
+      next.sequence = change.record.sequence
       next.tailTag = Bytes16(tagOf: metadata)
-      next.end += change.header.frameLength
+      frames.append(
+        TailReader.Frame(
+          entry: BlockEntry(
+            record: change.record, valueOffset: next.end + replayLength,
+            valueLength: change.sealedValue.count),
+          tag: next.tailTag, replayLength: replayLength))
+      next.end += replayLength + change.sealedValue.count
     }
-    next.itemCount += transaction.addedItems
+    next.secretCount += transaction.addedSecrets
     next.deadBytes += transaction.addedDeadBytes
-    guard max(next.sequence, next.end, next.deadBytes) < Layout.numberLimit else {
-      throw SecretError(.tooLarge, "The vault has been changed too often.", advice: "Copy it to a new one.")
+    let stateBytes = next.bytes
+    _ = try acceptable { () throws(SecretError) in
+      try CommitState(parsing: stateBytes, headerLength: file.headerLength)
     }
 
     let storage = file.storage
     // Bytes beyond the end belong to an interrupted commit, which was never acknowledged.
     if try storage.size() > state.end { try storage.truncate(to: state.end) }
-    do throws(SecretError) { try storage.write(frames, at: state.end) } catch {
+    do throws(SecretError) { try storage.write(bytes, at: state.end) } catch {
       do throws(SecretError) { try storage.truncate(to: state.end) } catch {
         // The bytes beyond the end do not count. The next writer removes them.
       }
       throw error
     }
-    let slot = 1 - slots.current
-    let page = keys.seal(next.bytes, .commitSlot(slot, headerHash: file.headerHash))
+    let (first, second) = (slots.next, 1 - slots.next)
+    let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerHash: file.headerHash)) }
     do throws(SecretError) {
       try storage.synchronizeData()
-      try storage.write(page, at: file.headerLength + slot * Layout.pageSize)
+      try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
       try storage.synchronizeData()
     } catch {
       file.condition.didFailSync = true
       throw error
     }
-    adopt(next, page: page, entries: entries, replayLength: transaction.addedReplayLength)
+    // The changes are committed. With the second copy no damage to a single slot can lose them. It needs no
+    // barrier: the first barrier of the next commit comes before any slot is written again.
+    do throws(SecretError) {
+      try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)
+    } catch {
+      // The next commit writes this slot first.
+    }
+    adopt(next, pages: pages, frames: frames)
+  }
+}
+
+/// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws
+/// `.tooLarge` if it fails: a number has reached a limit of the format.
+func acceptable<R>(_ parse: () throws(SecretError) -> R) throws(SecretError) -> R {
+  do throws(SecretError) { return try parse() } catch {
+    throw SecretError(
+      .tooLarge, "The vault has reached a limit of its format.",
+      advice: "Nothing was changed. Copy its secrets to a new vault.")
   }
 }

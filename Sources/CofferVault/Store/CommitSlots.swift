@@ -4,11 +4,11 @@ package import CofferVaultFormat
 /// Both commit slots of a file, opened and compared.
 package struct CommitSlots {
   package private(set) var state: CommitState
-  /// The index of the slot that holds the state. The next commit writes the other one.
-  package private(set) var current: Int
-  /// Whether one of the slots is invalid.
+  /// The index of the slot that the next commit writes first. The other slot holds ``state``.
+  package private(set) var next: Int
+  /// Whether one of the slots is invalid. Then the last change may be missing.
   package private(set) var isRecovered: Bool
-  /// The nonces of both slots, at least one of which changes with each commit.
+  /// The nonces of both slots, which change with each commit.
   private(set) var nonces: [UInt8]
 
   package init(reading vault: VaultFile, keys: DerivedKeys) throws(SecretError) {
@@ -29,18 +29,17 @@ package struct CommitSlots {
     let size = try vault.storage.size()
     guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }
     state = newest.state
-    current = newest.slot
+    next = 1 - newest.slot
     isRecovered = states.count < 2
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
   }
 
-  /// Applies a commit that wrote `page` to the slot that was not current.
-  mutating func advance(to state: CommitState, page: [UInt8]) {
+  /// Applies a commit that wrote `pages`, in the order of the file.
+  mutating func advance(to state: CommitState, pages: [[UInt8]]) {
     self.state = state
-    current = 1 - current
+    next = 1 - next
     isRecovered = false
-    let start = current * Layout.nonceLength
-    nonces.replaceSubrange(start..<start + Layout.nonceLength, with: page[..<Layout.nonceLength])
+    nonces = pages.flatMap { $0[..<Layout.nonceLength] }
   }
 
   /// Reads the nonces alone, which shows at low cost whether there was a commit.

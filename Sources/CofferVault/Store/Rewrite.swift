@@ -1,5 +1,6 @@
 internal import CofferCore
 internal import CofferVaultFormat
+internal import FoundationEssentials
 
 /// A new file that is in the vault's place, and not yet known to be there after a power loss.
 ///
@@ -12,10 +13,26 @@ struct Replacement {
 extension UnlockedVault {
   /// An item of the new file. Its sealed value is in the old file, or in memory if it is of a transaction.
   private struct Source {
-    let id: Bytes16
-    let record: ItemRecord
-    var stored: BlockEntry?
-    var pending: [UInt8] = []
+    let position: VersionPosition
+    let record: Record
+    let value: Value
+
+    enum Value {
+      case stored(BlockEntry)
+      case pending([UInt8])
+    }
+  }
+
+  /// What a rewrite changes in addition to the transaction.
+  struct RewriteChanges {
+    var slots: [KeySlot]
+    var keys: DerivedKeys
+    var history: HistoryLimit
+
+    /// The key slots, keys and history limit of `vault` as they are.
+    init(of vault: UnlockedVault) {
+      (slots, keys, history) = (vault.file.header.slots, vault.keys, vault.base.settings.history)
+    }
   }
 
   /// Whether a rewrite is due before `transaction` is appended.
@@ -28,30 +45,39 @@ extension UnlockedVault {
       || state.deadBytes + transaction.addedDeadBytes > max(threshold, state.end / 2)
   }
 
-  /// Writes the content of the vault with the changes of `transaction` to a new file that has the key slots
-  /// `slots` and is sealed under `newKeys`, and moves it into place. The caller holds the exclusive lock.
+  /// Writes the content of the vault with the changes of `transaction` to a new file, and moves it into
+  /// place. Earlier versions beyond the history limit are dropped. The caller holds the exclusive lock.
   ///
   /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges
   /// anything.
   func rewrite(
-    slots: [KeySlot], keys newKeys: DerivedKeys, transaction: VaultTransaction? = nil
+    _ changes: RewriteChanges, transaction: VaultTransaction? = nil, environment: VaultEnvironment
   ) throws(SecretError) -> Replacement {
+    let newKeys = changes.keys
     var header = file.header
-    header.slots = slots
-    let sources = try sources(transaction, newKeys)
+    header.slots = changes.slots
+    var settings = base.settings
+    settings.history = changes.history
+    if newKeys !== keys {
+      settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
+    }
+    let sources = try sources(
+      transaction, newKeys, HistoryRule(changes.history, now: environment.now()))
     var writer = try VaultFileWriter(
-      at: file.location, temporaryName: ".\(file.location.name).new", header: header, keys: newKeys,
-      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1)
+      at: file.location, temporaryName: file.location.temporaryName(newKeys.randomness), header: header,
+      keys: newKeys,
+      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings)
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       for source in sources {
-        var sealed = source.pending
-        if let item = source.stored {
-          sealed =
-            item.valueOffset < state.baseEnd
-            ? try reader.array(at: item.valueOffset, count: item.valueLength) : try sealedValue(of: item)
-        }
+        let sealed =
+          switch source.value {
+          case .pending(let bytes): bytes
+          case .stored(let item) where item.valueOffset < state.baseEnd:
+            try reader.array(at: item.valueOffset, count: item.valueLength)
+          case .stored(let item): try sealedValue(of: item)
+          }
         try copy(source, sealed, under: newKeys, to: &writer)
       }
       let state = try writer.replace(existing: true)
@@ -64,19 +90,34 @@ extension UnlockedVault {
 
   /// The items of the new file in its order.
   private func sources(
-    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys
+    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rule: HistoryRule
   ) throws(SecretError) -> [Source] {
-    let changes = transaction?.latestChanges ?? [:]
     var sources: [Source] = []
-    for item in try allItems() where changes[item.record.id] == nil {
-      let id = newKeys === keys ? item.record.id : newKeys.lookupID(try item.record.identifier())
-      sources.append(Source(id: id, record: item.record, stored: item))
+    func add(_ records: [BlockEntry], _ pending: [PendingChange]) throws(SecretError) {
+      let all = records + pending.map(\.entry)
+      guard let newest = all.last?.record else { return }
+      let isPurged = transaction?.purged.contains(newest.id) ?? false
+      let kept = (isPurged ? HistoryRule(.none, now: .distantPast) : rule).kept(all)
+      let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
+      for entry in kept {
+        let change = pending.first { $0.record.sequence == entry.record.sequence }
+        let value: Source.Value = change.map { .pending($0.sealedValue) } ?? .stored(entry)
+        sources.append(
+          Source(
+            position: VersionPosition(id: id, sequence: entry.record.sequence), record: entry.record,
+            value: value))
+      }
     }
-    for case let (id, change) in changes {
-      guard let record = change.record else { continue }
-      sources.append(Source(id: id, record: record, pending: change.sealedValue))
+    var changed = Set<Bytes16>(transaction?.changedIDs.map { $0 } ?? [])
+    var secrets = 0
+    try forEachSecret { records throws(SecretError) in
+      guard let newest = records.last?.record else { return }
+      if newest.kind == .put { secrets += 1 }
+      try add(records, changed.remove(newest.id) == nil ? [] : transaction?.pending(newest.id) ?? [])
     }
-    return sources.sorted { $0.id < $1.id }
+    guard secrets == state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    for id in changed { try add([], transaction?.pending(id) ?? []) }
+    return sources.sorted { $0.position < $1.position }
   }
 
   /// Copies an item to the new file, and seals its value again if the keys differ.
@@ -85,17 +126,19 @@ extension UnlockedVault {
   ) throws(SecretError) {
     let record = source.record
     if newKeys === keys {
-      guard Bytes16(tagOf: sealed) == record.valueTag else {
+      guard record.kind == .remove || Bytes16(tagOf: sealed) == record.valueTag else {
         throw .tampered("a value is not the one that its record names")
       }
-      return try writer.append(id: source.id, record: record.bytes, sealedValue: sealed)
+      return try writer.append(record, sealedValue: sealed)
     }
-    let vault = file.header.vaultID
+    let (vault, id) = (file.header.vaultID, source.position.id)
+    guard record.kind == .put else {
+      return try writer.append(record.with(id: id, valueTag: .zero), sealedValue: [])
+    }
     let value = try keys.openValue(sealed, vault: vault, record: record)
     let resealed = newKeys.sealValue(
-      value, .value(vault: vault, lookupID: source.id, sequence: record.sequence))
+      value, .value(vault: vault, lookupID: id, sequence: record.sequence))
     try writer.append(
-      id: source.id, record: record.encoded(id: source.id, valueTag: Bytes16(tagOf: resealed)),
-      sealedValue: resealed)
+      record.with(id: id, valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
   }
 }

@@ -106,13 +106,19 @@ struct StorageLocation: Sendable {
 
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of
   /// an error.
-  init(_ path: String, in fileSystem: any FileSystem, to action: String = "open") throws(SecretError) {
+  init(
+    _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
+  ) throws(SecretError) {
     self.path = path
-    location = try perform(action, path: path) { () throws(FileSystemError) in try fileSystem.locate(path) }
+    location = try perform(action, path: path) { () throws(FileSystemError) in
+      try fileSystem.locate(path, followingLink: followingLink)
+    }
   }
 
   /// The name in its directory.
   var name: String { location.name }
+  /// A name for a new file in the same directory, which no other program can foresee.
+  func temporaryName(_ randomness: any Randomness) -> String { ".\(name).\(randomness.bytes16().hex)" }
   /// The path without links.
   var resolvedPath: String { location.path }
 
@@ -142,6 +148,13 @@ struct StorageLocation: Sendable {
   func status() throws(SecretError) -> FileStatus {
     do throws(FileSystemError) { return try location.directory.status(of: name) } catch {
       throw .io(error, "open", path: path)
+    }
+  }
+
+  /// The status of the directory.
+  func directoryStatus() throws(SecretError) -> FileStatus {
+    try perform("open", path: path) { () throws(FileSystemError) in
+      try location.directory.status(of: ".")
     }
   }
 

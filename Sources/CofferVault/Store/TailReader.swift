@@ -4,11 +4,9 @@ package import CofferVaultFormat
 /// Reads the frames of a tail in order, and authenticates each against the one before it.
 package struct TailReader {
   package struct Frame {
-    package enum Content {
-      case put(BlockEntry)
-      case remove(RemoveRecord)
-    }
-    package let content: Content
+    package let entry: BlockEntry
+    /// The tag of the frame.
+    package let tag: Bytes16
     /// The bytes of the frame without its value.
     package let replayLength: Int
   }
@@ -40,33 +38,25 @@ package struct TailReader {
   /// Returns the next frame, or `nil` at the end. Throws `.tampered`.
   package mutating func next() throws(SecretError) -> Frame? {
     guard offset < end else { return nil }
-    let start = try reader.range(at: offset, count: Layout.frameHeaderLength).lowerBound
-    let header = try FrameHeader(parsing: reader.bytes, from: start)
-    guard header.sequence == sequence + 1, header.frameLength <= end - offset else {
+    let prefix = try reader.array(at: offset, count: Layout.framePrefixLength)
+    let nonce = try reader.array(at: offset + Layout.framePrefixLength, count: Layout.nonceLength)
+    let length = try FrameMetadata.length(in: prefix, mask: keys.frameMask(nonce: nonce))
+    let range = try reader.range(at: offset + Layout.framePrefixLength, count: length + Layout.sealOverhead)
+    let metadata = try FrameMetadata(
+      parsing: keys.openPadded(
+        reader.bytes.span.extracting(range),
+        .metadata(file: vault.header.fileID, offset: offset, length: length, previousTag: previousTag)))
+    let tag = reader.bytes.withUnsafeBytes { Bytes16($0, at: range.upperBound - 16) }
+    let valueOffset = offset + Layout.framePrefixLength + range.count
+    guard metadata.record.sequence == sequence + 1, metadata.valueLength <= end - valueOffset else {
       throw .tampered("a frame is out of its place")
     }
-    let metadataOffset = offset + Layout.frameHeaderLength
-    let range = try reader.range(at: metadataOffset, count: header.sealedMetadataLength)
-    let metadata = try keys.openPadded(
-      reader.bytes.span.extracting(range),
-      .metadata(
-        file: vault.header.fileID, offset: offset, header: header.bytes, previousTag: previousTag))
-    let tag = reader.bytes.withUnsafeBytes { Bytes16($0, at: range.upperBound - 16) }
-    var fields = ByteReader(metadata, part: "a frame")
-    let content: Frame.Content
-    switch header.kind {
-    case .put:
-      let record = try ItemRecord(parsing: &fields)
-      try fields.expectEnd()
-      guard record.sequence == header.sequence else { throw fields.failure("has two sequences") }
-      content = .put(
-        BlockEntry(
-          record: record, valueOffset: offset + header.replayLength, valueLength: header.sealedValueLength))
-    case .remove:
-      content = .remove(try RemoveRecord(parsing: &fields))
-    }
-    offset += header.frameLength
-    (previousTag, sequence) = (tag, header.sequence)
-    return Frame(content: content, replayLength: header.replayLength)
+    let frame = Frame(
+      entry: BlockEntry(
+        record: metadata.record, valueOffset: valueOffset, valueLength: metadata.valueLength),
+      tag: tag, replayLength: valueOffset - offset)
+    offset = valueOffset + metadata.valueLength
+    (previousTag, sequence) = (tag, metadata.record.sequence)
+    return frame
   }
 }

@@ -9,9 +9,13 @@ package final class UnlockedVault {
   package let file: VaultFile
   package let keys: DerivedKeys
   package private(set) var slots: CommitSlots
+  /// Whether no process was writing when the vault was opened.
+  var wasOpenedLocked = false
   package let base: BaseIndex
-  /// The last change in the tail of each secret that the tail names.
-  private var tail: [Bytes16: TailEntry] = [:]
+  /// The records of the tail for each secret that the tail names, in ascending order.
+  private var tail: [Bytes16: [BlockEntry]] = [:]
+  /// The tags of the tail's frames in order.
+  private var tailTags: [Bytes16] = []
   /// The bytes of the tail that a reader has to read to find one secret: everything but values.
   private(set) var replayLength = 0
 
@@ -20,12 +24,6 @@ package final class UnlockedVault {
   private static let maximumCachedBlocks = 1024
 
   package var state: CommitState { slots.state }
-
-  enum TailEntry {
-    case put(BlockEntry)
-    /// Hides the secret of the base.
-    case removed
-  }
 
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
   package init(_ file: VaultFile, keys: DerivedKeys) throws(SecretError) {
@@ -51,6 +49,7 @@ package final class UnlockedVault {
     guard state.baseEnd == before.baseEnd, state.rootTag == before.rootTag else {
       throw .tampered("the base changed under an open vault")
     }
+    wasOpenedLocked = false
     guard state.sequence >= before.sequence, state.end >= before.end else {
       throw .rolledBack(path: file.path, seen: before.checkpoint, found: state.checkpoint)
     }
@@ -65,15 +64,8 @@ package final class UnlockedVault {
       file, keys: keys, from: offset, to: state.end, previousTag: previousTag, sequence: sequence)
     var changed: [SecretIdentifier] = []
     while let frame = try frames.next() {
-      replayLength += frame.replayLength
-      switch frame.content {
-      case .put(let item):
-        tail[item.record.id] = .put(item)
-        changed.append(try item.record.identifier())
-      case .remove(let record):
-        tail[record.id] = .removed
-        changed.append(record.identifier)
-      }
+      add(frame)
+      changed.append(try frame.entry.record.identifier())
     }
     guard frames.previousTag == state.tailTag, frames.sequence == state.sequence else {
       throw .tampered("the tail is not the one that the commit slot names")
@@ -81,32 +73,64 @@ package final class UnlockedVault {
     return changed
   }
 
-  /// Applies a commit that this process has just made durable. `page` is the commit slot that was written.
-  func adopt(
-    _ state: CommitState, page: [UInt8], entries: [(Bytes16, TailEntry)], replayLength: Int
-  ) {
-    slots.advance(to: state, page: page)
-    for (id, entry) in entries { tail[id] = entry }
-    self.replayLength += replayLength
+  private func add(_ frame: TailReader.Frame) {
+    tail[frame.entry.record.id, default: []].append(frame.entry)
+    tailTags.append(frame.tag)
+    replayLength += frame.replayLength
+  }
+
+  /// Applies a commit that this process has just made durable. `pages` are the commit slots as written.
+  func adopt(_ state: CommitState, pages: [[UInt8]], frames: [TailReader.Frame]) {
+    slots.advance(to: state, pages: pages)
+    for frame in frames { add(frame) }
+  }
+
+  /// Returns the tag that ended the vault's chain when `sequence` was its last change, or `nil` if the file
+  /// does not show it: the change is older than the last rewrite, or newer than the state.
+  func tag(at sequence: Int) -> Bytes16? {
+    if sequence == base.sequence { return state.rootTag }
+    let index = sequence - base.sequence - 1
+    return tailTags.indices.contains(index) ? tailTags[index] : nil
   }
 
   // MARK: Finding
 
-  /// Returns the item with the lookup id `id`, or `nil`.
-  package func find(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
-    switch tail[id] {
-    case .put(let item): return item
-    case .removed: return nil
-    case nil: break
-    }
+  /// Returns the current version of a secret, or `nil` if there is none. Throws `.tampered`.
+  package func find(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
+    let newest = try newest(keys.lookupID(identifier))
+    guard let newest, newest.record.kind == .put else { return nil }
+    guard newest.record.isAbout(identifier) else { throw .tampered("a record has another name's lookup id") }
+    return newest
+  }
+
+  /// Returns the newest record with a lookup id.
+  private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
+    if let entry = tail[id]?.last { return entry }
     guard let index = base.block(for: id) else { return nil }
-    if blocks[index] == nil {
-      if blocks.count >= Self.maximumCachedBlocks { blocks.removeAll(keepingCapacity: true) }
-      blocks[index] = try block(index)
+    let items = try cachedBlock(index)
+    let next = items.partitioningIndex { $0.record.id > id }
+    return next > 0 && items[next - 1].record.id == id ? items[next - 1] : nil
+  }
+
+  /// Returns every record with a lookup id, in ascending order.
+  package func records(_ id: Bytes16) throws(SecretError) -> [BlockEntry] {
+    var records: [BlockEntry] = []
+    // The versions of one secret may begin in an earlier block than the one that holds the newest.
+    var block = base.block(for: id)
+    while let index = block {
+      let items = try cachedBlock(index)
+      records = items.filter { $0.record.id == id } + records
+      block = items.first?.record.id == id && index > 0 ? index - 1 : nil
     }
-    guard let items = blocks[index] else { return nil }
-    let position = items.partitioningIndex { $0.record.id >= id }
-    return position < items.count && items[position].record.id == id ? items[position] : nil
+    return records + (tail[id] ?? [])
+  }
+
+  private func cachedBlock(_ index: Int) throws(SecretError) -> [BlockEntry] {
+    if let items = blocks[index] { return items }
+    let items = try block(index)
+    if blocks.count >= Self.maximumCachedBlocks { blocks.removeAll(keepingCapacity: true) }
+    blocks[index] = items
+    return items
   }
 
   /// Reads and decodes a block.
@@ -119,20 +143,47 @@ package final class UnlockedVault {
     let start = index == 0 ? file.baseStart : base.blocks[index - 1].end
     let items = try BlockEntry.parse(bytes, block: block, start: start, maximumSequence: base.sequence)
     if index + 1 < base.blocks.count, let last = items.last {
-      guard last.record.id < base.blocks[index + 1].firstID else { throw .tampered("two blocks overlap") }
+      guard VersionPosition(last.record) < base.blocks[index + 1].first else {
+        throw .tampered("two blocks overlap")
+      }
     }
     return items
   }
 
-  /// Returns every item, in no particular order. Throws `.tampered` if their number is not the commit slot's.
+  /// Calls `body` with the records of each secret in ascending order, in the order of the base and then of
+  /// the tail.
+  func forEachSecret(
+    _ body: ([BlockEntry]) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    var named: Set<Bytes16> = []
+    var records: [BlockEntry] = []
+    func finish() throws(SecretError) {
+      guard let id = records.first?.record.id else { return }
+      if let newer = tail[id] {
+        records += newer
+        named.insert(id)
+      }
+      try body(records)
+      records = []
+    }
+    for index in base.blocks.indices {
+      for entry in try block(index) {
+        if entry.record.id != records.first?.record.id { try finish() }
+        records.append(entry)
+      }
+    }
+    try finish()
+    for (id, records) in tail where !named.contains(id) { try body(records) }
+  }
+
+  /// Returns the current version of every secret, in no particular order. Throws `.tampered` if their number
+  /// is not the commit slot's.
   package func allItems() throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
-    items.reserveCapacity(base.itemCount)
-    for index in base.blocks.indices {
-      items += try block(index).filter { tail[$0.record.id] == nil }
+    try forEachSecret { records in
+      if let newest = records.last, newest.record.kind == .put { items.append(newest) }
     }
-    for case .put(let item) in tail.values { items.append(item) }
-    guard items.count == state.itemCount else { throw .tampered("the number of secrets is wrong") }
+    guard items.count == state.secretCount else { throw .tampered("the number of secrets is wrong") }
     return items
   }
 

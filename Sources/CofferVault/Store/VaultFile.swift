@@ -7,8 +7,9 @@ internal import Glibc
 package struct VaultFile {
   let location: StorageLocation
   let storage: StorageFile
-  /// `false` if the system permits only reading.
+  /// `false` if the file belongs to another user, or if the system permits only reading.
   let isWritable: Bool
+  private let user: UInt32
   package let header: Header
   /// The length of the header with its padding: the offset of the commit slots.
   package let headerLength: Int
@@ -17,6 +18,8 @@ package struct VaultFile {
   let condition: FileCondition
 
   var path: String { location.path }
+  /// Whether other users may read the file.
+  var isReadableByOthers: Bool { condition.status.mode & 0o044 != 0 }
   /// The offset of the first byte after the commit slots.
   package var baseStart: Int { headerLength + 2 * Layout.pageSize }
 
@@ -25,10 +28,13 @@ package struct VaultFile {
   /// or `.io`.
   init(path: String, environment: VaultEnvironment, known: FileCondition?) throws(SecretError) {
     location = try StorageLocation(path, in: environment.fileSystem)
-    (storage, isWritable) = try location.open()
+    let (storage, isOpenForWriting) = try location.open()
+    self.storage = storage
     let status = try storage.status()
+    isWritable = isOpenForWriting && status.owner == environment.user
     guard status.isRegular else { throw .notAVault(path: path) }
-    try Self.requirePrivate(status, to: environment.user, path: path)
+    try Self.requireTrustworthy(status, to: environment.user, path: path)
+    user = environment.user
     condition = known.flatMap { $0.status.isSameFile(as: status) ? $0 : nil } ?? FileCondition(status)
     let start = try storage.read(min(status.size, Layout.pageSize), at: 0)
     guard start.starts(with: Layout.magic) else { throw .notAVault(path: path) }
@@ -55,29 +61,36 @@ package struct VaultFile {
         advice: "Update Coffer to change it.")
     }
     if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
+    guard condition.status.mode & 0o077 == 0 else {
+      throw SecretError(
+        .denied, "The vault at \(path) is open to other users, so it was not changed.",
+        advice: "Close it with `chmod 600` first.")
+    }
   }
 
-  /// Throws `.denied` for a file that other users own, or could read or change.
-  private static func requirePrivate(
+  /// Throws `.denied` for a file that another user than this one and root owns or could change. Nobody but
+  /// the two may have written what this user reads.
+  private static func requireTrustworthy(
     _ status: FileStatus, to user: UInt32, path: String
   ) throws(SecretError) {
-    guard status.owner == user else {
+    guard status.owner == user || status.owner == 0 else {
       throw SecretError(
         .denied, "The vault at \(path) belongs to another user.",
         advice: "Use it as its owner, or copy it to a file of your own.")
     }
-    guard status.mode & 0o077 == 0 else {
+    guard status.mode & 0o022 == 0 else {
       throw SecretError(
-        .denied, "The vault at \(path) is open to other users.",
-        advice: "Close it with `chmod 600`, and consider who may have read or changed it.")
+        .denied, "Other users can change the vault at \(path).",
+        advice: "Close it with `chmod 600`, and consider who may have changed it.")
     }
   }
 
-  /// Whether the path still names this file. Throws `.denied` if it has been opened to other users since.
+  /// Whether the path still names this file. Throws `.denied` if other users have become able to change it.
   func isCurrent() throws(SecretError) -> Bool {
     let now = try location.status()
     guard now.isSameFile(as: condition.status) else { return false }
-    try Self.requirePrivate(now, to: condition.status.owner, path: path)
+    condition.status = now
+    try Self.requireTrustworthy(now, to: user, path: path)
     return true
   }
 
@@ -94,8 +107,8 @@ package struct VaultFile {
 
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file.
 final class FileCondition {
-  /// The status at the first opening, which identifies the file.
-  let status: FileStatus
+  /// The status at the last look, which identifies the file.
+  fileprivate(set) var status: FileStatus
   /// Whether the directory's entry for the file is known to be on the disk.
   var isNameDurable = false
   /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them

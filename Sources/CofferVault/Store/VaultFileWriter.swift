@@ -17,9 +17,13 @@ struct VaultFileWriter {
   private var buffer: [UInt8] = []
   private var flushed: Int
   private var block: [UInt8] = []
-  private var blockFirstID = Bytes16.zero
+  private var blockFirst: VersionPosition?
   private var blockItemCount = 0
+  /// The end of the part before the current block's values.
+  private var blockStart: Int
   private var index: BaseIndex
+  private var secretCount = 0
+  private var last: Record?
 
   private static let bufferLength = 1 << 20
   private var offset: Int { flushed + buffer.count }
@@ -29,7 +33,8 @@ struct VaultFileWriter {
   /// The file is locked from the start, so that no process that finds it in the vault's place can change it
   /// before the writer has finished.
   init(
-    at location: StorageLocation, temporaryName: String, header: Header, keys: DerivedKeys, sequence: Int
+    at location: StorageLocation, temporaryName: String, header: Header, keys: DerivedKeys, sequence: Int,
+    settings: BaseIndex.Settings
   ) throws(SecretError) {
     var header = header
     header.fileID = keys.randomness.bytes16()
@@ -38,14 +43,10 @@ struct VaultFileWriter {
     self.temporaryName = temporaryName
     self.header = header
     self.keys = keys
-    index = BaseIndex(sequence: sequence)
+    index = BaseIndex(sequence: sequence, settings: settings)
     flushed = header.bytes.count + 2 * Layout.pageSize
-    do throws(SecretError) { file = try location.create(temporaryName) } catch {
-      guard error.code == .alreadyExists else { throw error }
-      // The writer that left this file is gone, because the caller holds the vault's lock.
-      try location.remove(temporaryName)
-      file = try location.create(temporaryName)
-    }
+    blockStart = flushed
+    file = try location.create(temporaryName)
     do throws(SecretError) {
       guard try file.tryLock(exclusive: true) else {
         throw .io(FileSystemError(EBUSY), "write", path: location.path)
@@ -59,30 +60,38 @@ struct VaultFileWriter {
   /// Removes the temporary file after a failure.
   func abandon() {
     do throws(SecretError) { try location.remove(temporaryName) } catch {
-      // The file stays, sealed like every other. The next rewrite removes it.
+      // The file stays, sealed like every other.
     }
   }
 
-  /// Appends an item. Items must come in ascending order of their ids, each id once.
-  mutating func append(id: Bytes16, record: [UInt8], sealedValue: [UInt8]) throws(SecretError) {
-    if !block.isEmpty, block.count + record.count + BlockEntry.overhead > Layout.blockTarget {
+  /// Appends an item. Items must come in ascending order of their ids and sequences.
+  mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
+    if !block.isEmpty, block.count + record.bytes.count + BlockEntry.overhead > Layout.blockTarget {
       try closeBlock()
     }
-    if block.isEmpty { blockFirstID = id }
-    BlockEntry.append(record: record, valueOffset: offset, valueLength: sealedValue.count, to: &block)
+    if block.isEmpty { blockFirst = VersionPosition(record) }
+    BlockEntry(record: record, valueOffset: offset, valueLength: sealedValue.count).append(to: &block)
     blockItemCount += 1
+    if last?.kind == .put, last?.id != record.id { secretCount += 1 }
+    last = record
     try write(sealedValue)
   }
 
   private mutating func closeBlock() throws(SecretError) {
+    guard let first = blockFirst else { return }
     let sealed = keys.seal(block, .block(index.blocks.count, file: header.fileID, offset: offset))
-    index.blocks.append(
-      BaseIndex.Block(
-        firstID: blockFirstID, offset: offset, length: sealed.count, itemCount: blockItemCount,
-        tag: Bytes16(tagOf: sealed)))
+    let entry = BaseIndex.Block(
+      first: first, offset: offset, length: sealed.count, itemCount: blockItemCount,
+      tag: Bytes16(tagOf: sealed))
+    _ = try acceptable { () throws(SecretError) in
+      try BlockEntry.parse(block, block: entry, start: blockStart, maximumSequence: index.sequence)
+    }
+    index.blocks.append(entry)
     index.itemCount += blockItemCount
     block.removeAll(keepingCapacity: true)
+    blockFirst = nil
     blockItemCount = 0
+    blockStart = entry.end
     try write(sealed)
   }
 
@@ -102,15 +111,24 @@ struct VaultFileWriter {
   /// If it throws, the file is not in place. If it returns, nothing may be acknowledged before
   /// ``finishReplace()``.
   mutating func replace(existing: Bool) throws(SecretError) -> CommitState {
-    if !block.isEmpty { try closeBlock() }
+    try closeBlock()
+    if last?.kind == .put { secretCount += 1 }
     let rootOffset = offset
-    let root = keys.seal(index.bytes, .root(file: header.fileID, offset: rootOffset))
+    let indexBytes = index.bytes
+    let root = keys.seal(indexBytes, .root(file: header.fileID, offset: rootOffset))
     try write(root)
     try flush()
     let state = CommitState(
       sequence: index.sequence, rootOffset: rootOffset, rootLength: root.count,
-      rootTag: Bytes16(tagOf: root), itemCount: index.itemCount)
+      rootTag: Bytes16(tagOf: root), secretCount: secretCount)
     var start = header.bytes
+    let headerLength = start.count
+    try acceptable { () throws(SecretError) in
+      _ = try Header(parsing: start)
+      _ = try BaseIndex(
+        parsing: indexBytes, start: headerLength + 2 * Layout.pageSize, rootOffset: rootOffset)
+      _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
+    }
     let headerHash = Sodium.hash(start.span, count: 32)
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerHash: headerHash)) }
     try file.write(start, at: 0)

@@ -13,9 +13,13 @@ final class VaultSession {
   private var open: UnlockedVault?
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
-  private var rollbackGuard: RollbackGuard
+  private var knownVaults: KnownVaults
   /// The condition of the last file.
   private var condition: FileCondition?
+  /// The condition of the vault at its last use.
+  private(set) var lastCondition: VaultCondition?
+  /// Whether a commit slot was found damaged. The next change repairs it.
+  private(set) var foundDamagedSlot = false
   /// The changes since they were last taken.
   private var changes: [SecretChange] = []
 
@@ -23,8 +27,8 @@ final class VaultSession {
     self.path = path
     self.chain = chain
     environment = chain.environment
-    rollbackGuard = RollbackGuard(
-      directory: chain.options.watermarkDirectory, fileSystem: environment.fileSystem)
+    knownVaults = KnownVaults(
+      path: path, directory: chain.options.knownVaultsDirectory, environment: chain.environment)
   }
 
   /// Whether a look at the vault needs no credential.
@@ -35,6 +39,11 @@ final class VaultSession {
     return changes
   }
 
+  /// The errors that a reader without a lock may meet although the vault is whole.
+  private static let suspicious: Set<SecretError.Code> = [
+    .tampered, .rolledBack, .unexpectedKey, .unexpectedVault, .unverifiable,
+  ]
+
   // MARK: Reading
 
   /// Runs `body` on the vault as it is now, without a lock.
@@ -44,10 +53,17 @@ final class VaultSession {
   func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    do throws(SecretError) { return try body(try current()) } catch {
-      guard error.code == .tampered || error.code == .rolledBack else { throw error }
-      return try readLocked(body)
+    do throws(SecretError) {
+      let vault = try current()
+      // One slot may be invalid because a commit is writing it. A second look under a lock tells.
+      guard vault.slots.isRecovered, !vault.wasOpenedLocked else {
+        observe(vault)
+        return try body(vault)
+      }
+    } catch {
+      guard Self.suspicious.contains(error.code) else { throw error }
     }
+    return try readLocked(body)
   }
 
   /// Opens the vault again and runs `body` on it while no process writes.
@@ -55,7 +71,12 @@ final class VaultSession {
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     close()
-    return try withLock(exclusive: false, of: file) { file throws(SecretError) in try body(try open(file)) }
+    return try withLock(exclusive: false, of: file) { file throws(SecretError) in
+      let opened = try open(file)
+      opened.wasOpenedLocked = true
+      observe(opened)
+      return try body(opened)
+    }
   }
 
   /// Opens the vault or catches up with its changes.
@@ -64,7 +85,7 @@ final class VaultSession {
       do throws(SecretError) {
         if try open.file.isCurrent() {
           changes += try open.refresh().map { SecretChange($0) }
-          try rollbackGuard.check(open)
+          try knownVaults.check(open)
           return open
         }
       } catch {
@@ -73,7 +94,7 @@ final class VaultSession {
         throw error
       }
     }
-    let previous = rollbackGuard.newest
+    let previous = knownVaults.newest
     let opened = try open(file())
     if let previous, previous != opened.state.checkpoint { changes.append(SecretChange(nil)) }
     return opened
@@ -87,6 +108,7 @@ final class VaultSession {
   }
 
   private func open(_ file: VaultFile) throws(SecretError) -> UnlockedVault {
+    try knownVaults.identify(file)
     let fileKeys: DerivedKeys
     if let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) {
       try keys.keys.authenticate(file.header)
@@ -96,7 +118,7 @@ final class VaultSession {
     }
     let opened = try UnlockedVault(file, keys: fileKeys)
     keys = (file.header.vaultID, fileKeys)
-    try rollbackGuard.admit(opened)
+    try knownVaults.admit(opened)
     open = opened
     return opened
   }
@@ -104,14 +126,23 @@ final class VaultSession {
   /// Releases the file and its lock.
   func close() { open = nil }
 
-  /// Takes the vault as it is now for the newest state. Returns its checkpoint.
-  func acceptRollback() throws(SecretError) -> String {
+  /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
+  func trust(_ policy: KnownVaultRecord.Policy?) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try UnlockedVault(file, keys: chain.unlock(file))
-      rollbackGuard.accept(opened)
+      try knownVaults.trust(opened, policy)
       (open, keys) = (opened, (file.header.vaultID, opened.keys))
       return opened.state.checkpoint.description
     }
+  }
+
+  private func observe(_ vault: UnlockedVault) {
+    lastCondition = VaultCondition(
+      isRecovered: vault.slots.isRecovered,
+      isReadableByOthers: vault.file.isReadableByOthers, isWritable: vault.file.isWritable,
+      trustPolicy: TrustPolicy(knownVaults.admittedPolicy), isRecordDamaged: knownVaults.isRecordDamaged,
+      isUnrecorded: knownVaults.isUnrecorded)
+    if vault.slots.isRecovered { foundDamagedSlot = true }
   }
 
   // MARK: Writing
@@ -136,22 +167,29 @@ final class VaultSession {
   func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
+    try vaultTransaction { transaction, _ throws(SecretError) in try body(transaction) }
+  }
+
+  /// Runs `body` on a transaction and the vault that it changes, and commits its changes.
+  func vaultTransaction<R>(
+    _ body: (VaultTransaction, UnlockedVault) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
     try write { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
       defer { transaction.isOpen = false }
-      let result = try body(transaction)
-      if !transaction.changes.isEmpty { try commit(transaction, to: vault) }
+      let result = try body(transaction, vault)
+      if !transaction.isEmpty { try commit(transaction, to: vault) }
       return result
     }
   }
 
   private func commit(_ transaction: VaultTransaction, to vault: UnlockedVault) throws(SecretError) {
     if let replacement = try replacement(of: vault, with: transaction) {
-      try finish(replacement, vault.keys)
+      try finish(replacement, vault.keys, after: vault)
     } else {
       try vault.file.synchronizeName()
       try vault.append(transaction)
-      rollbackGuard.advance(to: vault.state.checkpoint, vault.keys)
+      knownVaults.advance(to: vault.state.checkpoint, vault.keys, from: vault)
     }
     changes += transaction.changes.map { SecretChange($0.identifier) }
   }
@@ -166,35 +204,40 @@ final class VaultSession {
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.nextRewrite
-    guard condition.didFailSync || isDue else { return nil }
+    let isRequired = condition.didFailSync || !transaction.purged.isEmpty
+    guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
-        slots: vault.file.header.slots, keys: vault.keys, transaction: transaction)
+        UnlockedVault.RewriteChanges(of: vault), transaction: transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.
-      if condition.didFailSync { throw error }
+      if isRequired { throw error }
       condition.nextRewrite = 2 * replayLength
       return nil
     }
   }
 
-  /// Makes a new file durable that is in the vault's place. The old one is not used any more, even on failure.
-  private func finish(_ replacement: Replacement, _ newKeys: DerivedKeys) throws(SecretError) {
+  /// Makes a new file durable that is in the vault's place. From now on the old one is not used, even if this
+  /// fails.
+  private func finish(
+    _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: UnlockedVault
+  ) throws(SecretError) {
     close()
     try replacement.writer.finishReplace()
-    rollbackGuard.advance(to: replacement.state.checkpoint, newKeys)
+    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)
   }
 
-  /// Writes the vault to a new file with other key slots and, if they differ, other keys.
+  /// Writes the vault to a new file with the changes that `change` makes.
   func rewrite(
-    _ change: (UnlockedVault) throws(SecretError) -> (slots: [KeySlot], keys: DerivedKeys)
+    _ change: (UnlockedVault, inout UnlockedVault.RewriteChanges) throws(SecretError) -> Void
   ) throws(SecretError) {
     try write { vault throws(SecretError) in
-      let (slots, newKeys) = try change(vault)
-      let replacement = try vault.rewrite(slots: slots, keys: newKeys)
-      keys = (vault.file.header.vaultID, newKeys)
-      try finish(replacement, newKeys)
+      var changes = UnlockedVault.RewriteChanges(of: vault)
+      try change(vault, &changes)
+      let replacement = try vault.rewrite(changes, environment: environment)
+      keys = (vault.file.header.vaultID, changes.keys)
+      try finish(replacement, changes.keys, after: vault)
     }
   }
 }

@@ -5,26 +5,27 @@ internal import FoundationEssentials
 /// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the
 /// frame's offset.
 struct PendingChange {
-  let id: Bytes16
   let identifier: SecretIdentifier
-  /// The new record, or `nil` for a remove.
-  let record: ItemRecord?
+  let record: Record
+  /// Empty for a remove.
   let sealedValue: [UInt8]
   /// The metadata of the frame without padding.
   let metadata: [UInt8]
-  let header: FrameHeader
 
-  init(
-    _ identifier: SecretIdentifier, id: Bytes16, sequence: Int, record: ItemRecord? = nil,
-    sealedValue: [UInt8] = []
-  ) {
-    (self.identifier, self.id, self.record, self.sealedValue) = (identifier, id, record, sealedValue)
-    metadata = record?.bytes ?? RemoveRecord(id: id, identifier: identifier).bytes
-    header = FrameHeader(
-      kind: record == nil ? .remove : .put, sequence: sequence,
-      metadataLength: Layout.padded(metadata.count),
-      valueLength: record == nil ? 0 : sealedValue.count - Layout.sealOverhead)
+  init(_ record: Record, _ identifier: SecretIdentifier, sealedValue: [UInt8] = []) {
+    self.identifier = identifier
+    self.record = record
+    self.sealedValue = sealedValue
+    metadata = FrameMetadata.encoded(record, valueLength: sealedValue.count)
   }
+
+  /// The bytes of the frame without its value.
+  var replayLength: Int {
+    Layout.framePrefixLength + Layout.padded(metadata.count) + Layout.sealOverhead
+  }
+
+  /// The record with the length of its value, whose place is not known yet.
+  var entry: BlockEntry { BlockEntry(record: record, valueOffset: 0, valueLength: sealedValue.count) }
 }
 
 /// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
@@ -32,10 +33,12 @@ struct PendingChange {
 final class VaultTransaction: SecretTransaction {
   private let vault: UnlockedVault
   private let now: @Sendable () -> Date
-  /// The index of the last change of each secret.
-  private var latest: [Bytes16: Int] = [:]
+  /// The indices of the changes of each secret.
+  private var indices: [Bytes16: [Int]] = [:]
   private(set) var changes: [PendingChange] = []
-  private(set) var addedItems = 0
+  /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
+  private(set) var purged: Set<Bytes16> = []
+  private(set) var addedSecrets = 0
   private(set) var addedDeadBytes = 0
   /// The bytes that the tail grows by, without values.
   private(set) var addedReplayLength = 0
@@ -46,23 +49,38 @@ final class VaultTransaction: SecretTransaction {
     self.now = now
   }
 
-  /// The last change of each secret.
-  var latestChanges: [Bytes16: PendingChange] { latest.mapValues { changes[$0] } }
+  var isEmpty: Bool { changes.isEmpty && purged.isEmpty }
+
+  /// The lookup ids of the changed secrets, and their changes in order.
+  func pending(_ id: Bytes16) -> [PendingChange] { (indices[id] ?? []).map { changes[$0] } }
+  var changedIDs: Dictionary<Bytes16, [Int]>.Keys { indices.keys }
 
   private var nextSequence: Int { vault.state.sequence + changes.count + 1 }
 
-  /// The current record of a secret, and the bytes that it and its value have in the file.
-  private func record(_ id: Bytes16) throws(SecretError) -> (record: ItemRecord, size: Int)? {
-    if let index = latest[id] {
-      return changes[index].record.map { ($0, $0.bytes.count + changes[index].sealedValue.count) }
+  /// Returns the current record of a secret, or `nil` if there is none.
+  private func current(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> Record? {
+    if let index = indices[id]?.last {
+      return changes[index].record.kind == .put ? changes[index].record : nil
     }
-    return try vault.find(id).map { ($0.record, $0.record.bytes.count + $0.valueLength) }
+    return try vault.find(identifier)?.record
   }
 
-  private func append(_ change: PendingChange) {
-    latest[change.id] = changes.count
+  private func append(_ change: PendingChange) throws(SecretError) {
+    let id = change.record.id
+    let rule = HistoryRule(vault.base.settings.history, now: now())
+    let before = try vault.records(id) + pending(id).map(\.entry)
+    let kept = rule.kept(before).reduce(0) { $0 + $1.size }
+    addedDeadBytes += kept + change.entry.size
+    addedDeadBytes -= rule.kept(before + [change.entry]).reduce(0) { $0 + $1.size }
+    addedReplayLength += change.replayLength
+    indices[id, default: []].append(changes.count)
     changes.append(change)
-    addedReplayLength += change.header.replayLength
+  }
+
+  /// Drops the earlier versions of a secret, and its removal, when the transaction is committed.
+  func purge(_ identifier: SecretIdentifier) throws(SecretError) {
+    try requireOpen(isOpen)
+    purged.insert(vault.keys.lookupID(identifier))
   }
 
   // MARK: SecretTransaction
@@ -70,15 +88,15 @@ final class VaultTransaction: SecretTransaction {
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try requireOpen(isOpen)
     let id = vault.keys.lookupID(identifier)
-    guard let index = latest[id] else { return try vault.find(id).map(vault.value) }
-    guard let record = changes[index].record else { return nil }
+    guard let index = indices[id]?.last else { return try vault.find(identifier).map(vault.value) }
+    guard changes[index].record.kind == .put else { return nil }
     return try vault.keys.openValue(
-      changes[index].sealedValue, vault: vault.file.header.vaultID, record: record)
+      changes[index].sealedValue, vault: vault.file.header.vaultID, record: changes[index].record)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
-    return try record(vault.keys.lookupID(identifier))?.record.item()
+    return try current(identifier, vault.keys.lookupID(identifier))?.item()
   }
 
   func store(
@@ -90,26 +108,29 @@ final class VaultTransaction: SecretTransaction {
       throw .tooLarge(secret.count, maximum: Layout.maximumValueLength, identifier)
     }
     let id = vault.keys.lookupID(identifier)
-    let existing = try record(id)
-    let merged = SecretMetadata.merged(metadata, over: try existing?.record.item().metadata, now: now())
+    let existing = try current(identifier, id)
+    let merged = SecretMetadata.merged(metadata, over: try existing?.item().metadata, now: now())
     let sequence = nextSequence
     let sealed = vault.keys.sealValue(
       secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
-    let record = ItemRecord(
-      id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
-      item: SecretItem(identifier: identifier, metadata: merged))
-    if let existing { addedDeadBytes += existing.size } else { addedItems += 1 }
-    append(
-      PendingChange(identifier, id: id, sequence: sequence, record: record, sealedValue: sealed))
+    let record = try acceptable { () throws(SecretError) in
+      try Record(
+        id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
+        item: SecretItem(identifier: identifier, metadata: merged))
+    }
+    if existing == nil { addedSecrets += 1 }
+    try append(PendingChange(record, identifier, sealedValue: sealed))
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
     let id = vault.keys.lookupID(identifier)
-    guard let existing = try record(id) else { return false }
-    addedDeadBytes += existing.size
-    addedItems -= 1
-    append(PendingChange(identifier, id: id, sequence: nextSequence))
+    guard try current(identifier, id) != nil else { return false }
+    let record = try acceptable { () throws(SecretError) in
+      try Record(removing: identifier, id: id, sequence: nextSequence, time: now())
+    }
+    addedSecrets -= 1
+    try append(PendingChange(record, identifier))
     return true
   }
 }

@@ -138,7 +138,7 @@ struct MemoryScenario {
         let credential = VaultCredential.passphrase(canary())
         let slot = try backend.addKeySlot(credential)
         stop("passphrase added", held: "value master")
-        try backend.removeKeySlot(id: slot.id)
+        try backend.removeKeySlots(ids: [slot.id])
         stop("passphrase removed", held: "value", gone: "master")
         try backend.addKeySlot(credential)
         stop("passphrase added again", held: "value")

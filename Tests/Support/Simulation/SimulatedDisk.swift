@@ -35,6 +35,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     var isExclusive = false
     /// A barrier was requested and has not taken effect.
     var isDue = false
+    /// The number of barriers so far.
+    var barriers = 0
     init(_ number: UInt64) { self.number = number }
 
     /// Applies the pending changes to the platter.
@@ -136,6 +138,9 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   /// The inode number of the file with a name.
   package func inode(of name: String) -> UInt64? { withState { $0.entries[name]?.number } }
 
+  /// The number of barriers that were asked for the file with a name.
+  package func barriers(of name: String) -> Int { withState { $0.entries[name]?.barriers ?? 0 } }
+
   /// A copy of the disk on which no file is open.
   package func duplicate() -> SimulatedDisk {
     withState { state in
@@ -174,7 +179,7 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
 
   // MARK: Calls
 
-  package func locate(_ path: String) throws(FileSystemError) -> Location {
+  package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
     Location(directory: SimulatedDirectory(disk: self), name: path, path: path)
   }
 
@@ -334,6 +339,10 @@ private struct SimulatedDirectory: Directory {
 
   func status(of name: String) throws(FileSystemError) -> FileStatus {
     try disk.call(.status) { state, _ -> Result<FileStatus, FileSystemError> in
+      if name == "." {
+        return .success(
+          FileStatus(device: 1, inode: 0, size: 0, isRegular: false, mode: 0o700, owner: 0))
+      }
       guard let inode = state.entries[name] else { return .failure(FileSystemError(ENOENT)) }
       return .success(FileStatus(inode))
     }
@@ -439,6 +448,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
     do throws(FileSystemError) {
       try disk.call(.synchronize) { state, _ -> Result<Void, FileSystemError> in
         let kind = kind(inode)
+        inode.barriers += 1
         if state.omission == .promptSlotBarrier, kind == .slotBarrier {
           inode.isDue = true
         } else if state.omission != kind {

@@ -65,7 +65,7 @@ import Testing
 
   @Test(arguments: [0, 2, 1 << 42, (1 << 62) - 1])
   func aWrongNumberOfSecretsIsRefusedByEveryFullRead(_ count: Int) throws {
-    try forge(state: { $0.itemCount = count })
+    try forge(state: { $0.secretCount = count })
     expectTampered { _ = try open().verify() }
     expectTampered { _ = try open().items(inService: nil) }
     // A rewrite does not correct it silently.

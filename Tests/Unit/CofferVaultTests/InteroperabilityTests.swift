@@ -71,7 +71,65 @@ import Testing
     try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
     try swift.set("a", [1, 2])
     try swift.rekey()
-    #expect(try values(dump()) == ["a": "0102"])
+    try swift.rekey()
+    let dump = try dump()
+    #expect(try values(dump) == ["a": "0102"])
+    #expect(dump["lineage"] as? Int == 2)
+  }
+
+  @Test func pythonReadsTheHistoryThatSwiftWrote() throws {
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    for value in 1...3 as ClosedRange<UInt8> { try swift.set("a", [value]) }
+    try swift.set("b", [4])
+    try swift.remove(identifier("b"))
+    for isCompacted in [false, true] {
+      if isCompacted { try swift.compact() }
+      let dump = try dump()
+      let versions = try #require(dump["versions"] as? [[String: Any]])
+      #expect(versions.map { $0["value"] as? String } == ["02", "01", "04"])
+      let found =
+        try swift.versions(of: identifier("a")).dropFirst() + swift.versions(of: identifier("b")).dropFirst()
+      #expect(versions.map { $0["sequence"] as? Int } == found.map(\.number))
+      let removed = try #require(dump["removed"] as? [[String: Any]])
+      #expect(removed.map { $0["account"] as? String } == ["b"])
+      #expect(dump["history"] as? [String: Int] == ["versions": 10, "days": 90])
+    }
+  }
+
+  /// Each judges by the record that the other wrote, also across a new master key.
+  @Test func knownVaultRecordsAreShared() throws {
+    let records = directory.file("records")
+    try directory.makeDirectory("records")
+    var options = VaultOptions()
+    options.knownVaultsDirectory = records
+    func swift() -> VaultBackend {
+      VaultBackend(path: path, credentials: [FixedCredential.key], options: options)
+    }
+    let key = ["--key-text-file", directory.file("key")]
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    try swift().set("a", [1])
+    let record = "\(records)/\(try #require(FileManager.default.contentsOfDirectory(atPath: records).first))"
+    func judgement() throws -> String? {
+      let output = try Python.run(["judge", path, record] + key)
+      return (try JSONSerialization.jsonObject(with: output) as? [String: Any])?["judgement"] as? String
+    }
+    #expect(try judgement() == "accepted")
+    let changes: [String: Any] = [
+      "changes": [["put": ["service": "tests", "account": "b", "value_text": "b"]]],
+      "slots": [["type": "key", "key": String(repeating: "07", count: 32)]],
+    ]
+    try JSONSerialization.data(withJSONObject: changes).write(to: URL(filePath: directory.file("c")))
+    _ = try Python.run(["rekey", path, directory.file("c")] + key)
+    #expect(try swift().get("b") == Array("b".utf8))
+    #expect(try judgement() == "accepted")
+    let old = try Data(contentsOf: URL(filePath: path))
+    try swift().set("a", [2])
+    try swift().rekey()
+    #expect(try judgement() == "accepted")
+    try old.write(to: URL(filePath: path))
+    #expect(chmod(path, 0o600) == 0)
+    #expect(throws: (any Error).self) { try judgement() }
+    #expect(throws: SecretError.self) { try swift().unlock() }
   }
 
   @Test func swiftReadsAndChangesWhatPythonWrote() throws {

@@ -46,7 +46,7 @@ import Testing
     let vault = try vault(.key)
     let slot = try vault.open().addKeySlot(Self.first.credential)
     let before = try vault.bytes
-    try vault.open().removeKeySlot(id: slot.id)
+    try vault.open().removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, .key))
     #expect(try !opens(vault, Self.first))
     #expect(try vault.open().verify().secretCount == 1)
@@ -63,12 +63,52 @@ import Testing
     let first = try vault.open().addKeySlot(Self.first.credential)
     _ = try vault.open().addKeySlot(Self.second.credential)
     let before = try vault.bytes
-    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: first.id) }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id]) }
     #expect(error?.code == .locked)
     #expect(try vault.bytes == before)
-    try vault.open().removeKeySlot(id: first.id, credentials: [Self.second])
+    try vault.open().removeKeySlots(ids: [first.id], credentials: [Self.second])
     #expect(try opens(vault, .key) && opens(vault, Self.second))
     #expect(try !opens(vault, Self.first))
+  }
+
+  @Test func severalSlotsWhoseCredentialsAreLostAreRemovedTogether() throws {
+    let vault = try vault(.key)
+    let lost = try [Self.first, Self.second].map { try vault.open().addKeySlot($0.credential).id }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [lost[0]]) }
+    #expect(error?.code == .locked)
+    try vault.open().removeKeySlots(ids: Set(lost))
+    #expect(try opens(vault, .key))
+    #expect(try !opens(vault, Self.first) && !opens(vault, Self.second))
+    #expect(try VaultBackend.describe(path: vault.path).keySlots.count == 1)
+  }
+
+  @Test func everySlotWhoseCredentialIsMissingIsNamedInOneError() throws {
+    let vault = try vault(.key)
+    let first = try vault.open().addKeySlot(Self.first.credential, label: "laptop")
+    let second = try vault.open().addKeySlot(Self.second.credential, label: "ci")
+    let error = #expect(throws: SecretError.self) { try vault.open().rekey() }
+    #expect(error?.code == .locked)
+    for name in [first.id, second.id, "laptop", "ci"] { #expect(error?.reason.contains(name) ?? false) }
+    #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id, "0"]) }
+    #expect(try opens(vault, Self.first))
+  }
+
+  @Test func theSameCredentialTwiceIsRefused() throws {
+    let vault = try vault(.key)
+    let slot = try vault.open().addKeySlot(Self.first.credential)
+    let before = try vault.bytes
+    for credential in [FixedCredential.key, Self.first] {
+      let error = #expect(throws: SecretError.self) { try vault.open().addKeySlot(credential.credential) }
+      #expect(error?.code == .alreadyExists)
+    }
+    let replaced = #expect(throws: SecretError.self) {
+      try vault.open().replaceKeySlot(id: slot.id, with: FixedCredential.key.credential)
+    }
+    #expect(replaced?.code == .alreadyExists)
+    #expect(try vault.bytes == before)
+    // The slot's own credential is accepted, for example for another cost.
+    try vault.open().replaceKeySlot(id: slot.id, with: Self.first.credential)
+    #expect(try opens(vault, Self.first))
   }
 
   /// The options of a reader that does not accept slots made with ``costly``.
@@ -90,7 +130,7 @@ import Testing
     let backend = vault.open(Self.first, options: Self.limited)
     let staying = try VaultBackend.describe(path: vault.path).keySlots.map(\.id).filter { $0 != slot.id }
     #expect(try backend.keySlots(openedBy: [Self.second]) == Set(staying))
-    try backend.removeKeySlot(id: slot.id)
+    try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
   }
@@ -102,7 +142,7 @@ import Testing
     let before = try vault.bytes
     let backend = vault.open(Self.first, options: Self.limited)
     let error = #expect(throws: SecretError.self) {
-      try backend.removeKeySlot(id: slot.id, credentials: [Self.second])
+      try backend.removeKeySlots(ids: [slot.id], credentials: [Self.second])
     }
     #expect(error?.code == .costLimitExceeded)
     #expect(try vault.bytes == before)
@@ -140,7 +180,7 @@ import Testing
   @Test func theLastSlotCannotBeRemoved() throws {
     let vault = try vault(.key)
     let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
-    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlot(id: slot.id) }
+    let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [slot.id]) }
     #expect(error?.code == .conflict)
     #expect(try opens(vault, .key))
   }
@@ -149,7 +189,7 @@ import Testing
     let vault = try vault(.key)
     let backend = vault.open()
     for index in 1..<16 {
-      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(index), count: 32))))
+      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(100 + index), count: 32))))
     }
     let error = #expect(throws: SecretError.self) {
       try backend.addKeySlot(FixedCredential.otherKey.credential)

@@ -85,9 +85,22 @@ import Testing
     #expect(code(ofOpening: vault.path) == nil)
   }
 
-  @Test func aVaultWithPermissionsForOthersIsRefused() throws {
+  @Test func aVaultThatOthersMayReadCanBeReadAndNotChanged() throws {
     let vault = try TestVault()
-    for mode: mode_t in [0o640, 0o604, 0o620, 0o601] {
+    try vault.open().set("a", [1])
+    for mode: mode_t in [0o640, 0o604, 0o644, 0o601] {
+      #expect(chmod(vault.path, mode) == 0)
+      let backend = vault.open()
+      #expect(try backend.get("a") == [1])
+      #expect(try backend.condition().isReadableByOthers == (mode & 0o044 != 0))
+      #expect(code { try backend.set("a", [2]) } == .denied)
+      #expect(code { try backend.compact() } == .denied)
+    }
+  }
+
+  @Test func aVaultThatOthersMayChangeIsRefused() throws {
+    let vault = try TestVault()
+    for mode: mode_t in [0o620, 0o602, 0o666] {
       #expect(chmod(vault.path, mode) == 0)
       #expect(code(ofOpening: vault.path) == .denied)
     }
@@ -98,8 +111,11 @@ import Testing
     let vault = try TestVault()
     let backend = vault.open()
     try backend.set("a", [1])
-    #expect(chmod(vault.path, 0o640) == 0)
+    #expect(chmod(vault.path, 0o660) == 0)
     #expect(code { _ = try backend.get("a") } == .denied)
+    #expect(code { try backend.set("a", [2]) } == .denied)
+    #expect(chmod(vault.path, 0o640) == 0)
+    #expect(try backend.get("a") == [1])
     #expect(code { try backend.set("a", [2]) } == .denied)
     #expect(chmod(vault.path, 0o600) == 0)
     #expect(try backend.get("a") == [1])
@@ -107,10 +123,20 @@ import Testing
     #expect(try vault.open().get("a") == [2])
   }
 
-  @Test func aVaultOfAnotherUserIsRefused() throws {
+  @Test func aVaultOfRootCanBeReadAndOfAnotherUserCannot() throws {
     let vault = try TestVault()
-    let environment = VaultEnvironment(user: geteuid() + 1)
-    #expect(code { try vault.open(environment: environment).unlock() } == .denied)
+    try vault.open().set("a", [1])
+    func open(owner: UInt32, mode: UInt32) -> VaultBackend {
+      let disk = AlteredFileSystem { status in (status.owner, status.mode) = (owner, mode) }
+      return vault.open(environment: VaultEnvironment(fileSystem: disk, user: 1000))
+    }
+    #expect(try open(owner: 0, mode: 0o444).get("a") == [1])
+    #expect(code { try open(owner: 0, mode: 0o444).set("a", [2]) } == .denied)
+    #expect(code { try open(owner: 0, mode: 0o600).set("a", [2]) } == .denied)
+    #expect(code { try open(owner: 0, mode: 0o664).unlock() } == .denied)
+    #expect(code { try open(owner: 1001, mode: 0o444).unlock() } == .denied)
+    #expect(try open(owner: 1000, mode: 0o600).get("a") == [1])
+    try open(owner: 1000, mode: 0o600).set("a", [2])
   }
 
   @Test func aMissingKeyIsLockedAndAnotherKeyIsWrong() throws {
@@ -194,8 +220,8 @@ import Testing
 
 /// The real disk behind a read-only mount.
 private struct ReadOnlyFileSystem: FileSystem {
-  func locate(_ path: String) throws(FileSystemError) -> Location {
-    let location = try LinuxFileSystem().locate(path)
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
     return Location(
       directory: ReadOnlyDirectory(directory: location.directory), name: location.name, path: location.path)
   }
@@ -214,5 +240,63 @@ private struct ReadOnlyFileSystem: FileSystem {
     func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
     func synchronize() throws(FileSystemError) {}
     func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+  }
+}
+
+/// The real disk with other owners and modes.
+private struct AlteredFileSystem: FileSystem {
+  let change: @Sendable (inout FileStatus) -> Void
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+    return Location(
+      directory: AlteredDirectory(directory: location.directory, change: change), name: location.name,
+      path: location.path)
+  }
+
+  struct AlteredDirectory: Directory {
+    let directory: any Directory
+    let change: @Sendable (inout FileStatus) -> Void
+    func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+      AlteredFile(try directory.open(name, writable: writable), change)
+    }
+    func create(_ name: String) throws(FileSystemError) -> any File {
+      AlteredFile(try directory.create(name), change)
+    }
+    func status(of name: String) throws(FileSystemError) -> FileStatus {
+      var status = try directory.status(of: name)
+      change(&status)
+      return status
+    }
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+      try directory.rename(name, to: newName, replacing: replacing)
+    }
+    func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
+    func synchronize() throws(FileSystemError) { try directory.synchronize() }
+    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+  }
+
+  final class AlteredFile: File {
+    let file: any File
+    let change: @Sendable (inout FileStatus) -> Void
+    init(_ file: any File, _ change: @escaping @Sendable (inout FileStatus) -> Void) {
+      (self.file, self.change) = (file, change)
+    }
+    func status() throws(FileSystemError) -> FileStatus {
+      var status = try file.status()
+      change(&status)
+      return status
+    }
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+      try file.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+      try file.write(bytes, at: offset)
+    }
+    func truncate(to size: Int) throws(FileSystemError) { try file.truncate(to: size) }
+    func synchronizeData() throws(FileSystemError) { try file.synchronizeData() }
+    func synchronize() throws(FileSystemError) { try file.synchronize() }
+    func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool { try file.tryLock(exclusive: exclusive) }
+    func unlock() throws(FileSystemError) { try file.unlock() }
   }
 }

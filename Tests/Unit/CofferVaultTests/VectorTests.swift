@@ -12,6 +12,10 @@ import Testing
       let offset: Int
       let delete: Int
       let insert: String
+
+      func apply(to bytes: inout [UInt8]) throws {
+        bytes.replaceSubrange(offset..<offset + delete, with: try Hex.bytes(insert))
+      }
     }
     struct Credential: Decodable {
       let keyText: String?
@@ -33,10 +37,35 @@ import Testing
       let valueLength: Int?
       let valueBlake2b256: String?
     }
+    struct Version: Decodable {
+      let service: String
+      let account: String
+      let sequence: Int
+      let stored: Int64
+      let superseded: Int64
+      let value: String?
+      let valueLength: Int?
+      let valueBlake2b256: String?
+    }
+    struct Removal: Decodable {
+      let service: String
+      let account: String
+      let sequence: Int
+      let removed: Int64
+    }
+    struct History: Decodable {
+      let versions: Int
+      let days: Int
+    }
     struct Expectation: Decodable {
       let outcome: String
+      let sequence: Int?
       let checkpoint: String?
       let items: [Item]?
+      let versions: [Version]?
+      let removed: [Removal]?
+      let history: History?
+      let lineage: Int?
     }
     let name: String
     let comment: String
@@ -45,7 +74,25 @@ import Testing
     let truncate: Int?
     let credential: Credential
     let limits: Limits?
+    let now: Int64?
     let expect: Expectation
+
+    var options: VaultOptions {
+      var options = VaultOptions()
+      if let memory = limits?.memoryKib { options.maximumPassphraseMemory = memory * 1024 }
+      if let passes = limits?.passes { options.maximumPassphrasePasses = passes }
+      return options
+    }
+
+    /// The bytes of the damaged vault.
+    var bytes: [UInt8] {
+      get throws {
+        var bytes = try [UInt8](Data(contentsOf: VectorTests.directory.appending(path: vault)))
+        for edit in (edits ?? []).reversed() { try edit.apply(to: &bytes) }
+        if let truncate { bytes = Array(bytes[..<truncate]) }
+        return bytes
+      }
+    }
   }
 
   struct Mismatch: Error, CustomStringConvertible {
@@ -57,8 +104,8 @@ import Testing
     .appending(path: "Vectors")
 
   @Test func everyVectorHasItsOutcome() throws {
-    let vectors = try Self.vectors(in: Self.directory)
-    #expect(vectors.count >= 250)
+    let vectors = try Self.vectors()
+    #expect(vectors.count >= 1000)
     let scratch = try TemporaryDirectory()
     for vector in vectors {
       do { try run(vector, in: scratch) } catch {
@@ -68,33 +115,7 @@ import Testing
     print("vectors: \(vectors.count)")
   }
 
-  /// The vaults of a release stay readable and writable in every later version.
-  @Test(arguments: ["format-1"])
-  func vaultsOfAReleaseStayReadableAndWritable(_ folder: String) throws {
-    let folder = Self.directory.appending(path: folder)
-    let vectors = try Self.vectors(in: folder)
-    #expect(!vectors.isEmpty)
-    for vector in vectors {
-      let scratch = try TemporaryDirectory()
-      let count = try run(vector, from: folder, in: scratch).verify().secretCount
-      let every = vectors.filter { $0.vault == vector.vault }.map { VectorCredential($0.credential) }
-      let backend = VaultBackend(path: scratch.file("vector"), credentials: every)
-      try backend.set("from now", [1])
-      try backend.compact()
-      try backend.rekey()
-      try backend.set("from now", [2])
-      let again = VaultBackend(
-        path: scratch.file("vector"), credentials: [VectorCredential(vector.credential)])
-      #expect(try again.get("from now") == [2], "\(vector.name)")
-      #expect(try again.verify().secretCount == count + 1, "\(vector.name)")
-      for item in vector.expect.items ?? [] {
-        let found = try again.lookUp(SecretIdentifier(service: item.service, account: item.account))
-        try compare(value: found?.array(), item)
-      }
-    }
-  }
-
-  private static func vectors(in folder: URL) throws -> [Vector] {
+  static func vectors() throws -> [Vector] {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .custom { path in
       // snake_case, except for the names of attributes.
@@ -102,28 +123,22 @@ import Testing
       return CodingName(
         path.count > 1 && path[path.count - 2].stringValue == "attributes" ? name : camelCase(name))
     }
-    return try decoder.decode([Vector].self, from: Data(contentsOf: folder.appending(path: "vectors.json")))
+    return try decoder.decode(
+      [Vector].self, from: Data(contentsOf: directory.appending(path: "vectors.json")))
   }
 
-  /// Checks a vector on a copy of its vault. Returns the backend of the copy.
-  @discardableResult
-  private func run(
-    _ vector: Vector, from folder: URL = directory, in scratch: TemporaryDirectory
-  ) throws -> VaultBackend {
-    var bytes = try [UInt8](Data(contentsOf: folder.appending(path: vector.vault)))
-    for edit in (vector.edits ?? []).reversed() {
-      bytes.replaceSubrange(edit.offset..<edit.offset + edit.delete, with: try Hex.bytes(edit.insert))
-    }
-    if let size = vector.truncate { bytes = Array(bytes[..<size]) }
+  /// Checks a vector on a copy of its vault.
+  private func run(_ vector: Vector, in scratch: TemporaryDirectory) throws {
+    let bytes = try vector.bytes
     let path = scratch.file("vector")
     try Data(bytes).write(to: URL(filePath: path))
     guard chmod(path, 0o600) == 0 else { throw Mismatch(description: "chmod failed") }
 
-    var options = VaultOptions()
-    if let memory = vector.limits?.memoryKib { options.maximumPassphraseMemory = memory * 1024 }
-    if let passes = vector.limits?.passes { options.maximumPassphrasePasses = passes }
+    // Without a time the vault has no limit of age.
+    let environment = VaultEnvironment(now: { Timestamp.date(vector.now ?? .max) })
     let backend = VaultBackend(
-      path: path, credentials: [VectorCredential(vector.credential)], options: options)
+      path: path, credentials: [VectorCredential(vector.credential)], options: vector.options,
+      environment: environment)
     let report: VaultReport
     do throws(SecretError) {
       report = try backend.verify()
@@ -131,14 +146,15 @@ import Testing
       guard Self.outcomes[error.code] == vector.expect.outcome else {
         throw Mismatch(description: "expected \(vector.expect.outcome), and got \(error.code): \(error)")
       }
-      // The vault may still be readable in part.
-      return backend
+      return
     }
     let outcome = report.isRecovered ? "recovered" : "ok"
     guard outcome == vector.expect.outcome else {
       throw Mismatch(description: "expected \(vector.expect.outcome), and got \(outcome)")
     }
-    guard report.checkpoint == vector.expect.checkpoint else {
+    guard report.checkpoint == vector.expect.checkpoint,
+      Checkpoint(report.checkpoint)?.sequence == vector.expect.sequence
+    else {
       throw Mismatch(description: "the checkpoint is \(report.checkpoint)")
     }
     let items = try backend.items(inService: nil)
@@ -154,7 +170,46 @@ import Testing
     guard try [UInt8](Data(contentsOf: URL(filePath: path))) == bytes else {
       throw Mismatch(description: "the file was changed by reading it")
     }
-    return backend
+    // A `Date` cannot be so exact that far from now.
+    guard vector.now.map({ Timestamp.milliseconds(Timestamp.date($0)) == $0 }) ?? true else { return }
+    try compareHistory(backend, vector.expect, environment)
+  }
+
+  private func compareHistory(
+    _ backend: VaultBackend, _ expected: Vector.Expectation, _ environment: VaultEnvironment
+  ) throws {
+    let limit = try backend.historyLimit()
+    guard limit.versions == expected.history?.versions ?? 0, limit.days == expected.history?.days ?? 0 else {
+      throw Mismatch(description: "the history limit is \(limit)")
+    }
+    let removed = try backend.removedItems(inService: nil)
+    guard removed.count == expected.removed?.count ?? 0 else {
+      throw Mismatch(description: "the removed secrets are \(removed)")
+    }
+    for (found, expected) in zip(removed, expected.removed ?? []) {
+      let newest = try backend.versions(of: found.identifier).first
+      guard
+        found.identifier == (try SecretIdentifier(service: expected.service, account: expected.account)),
+        found.removed == Timestamp.date(expected.removed), newest?.kind == .removal,
+        newest?.number == expected.sequence, newest?.date == found.removed
+      else { throw Mismatch(description: "\(found) is not \(expected)") }
+    }
+    var expectedVersions = (expected.versions ?? [])[...]
+    let names = try backend.items(inService: nil).map(\.identifier) + removed.map(\.identifier)
+    for name in names.sorted() {
+      let versions = try backend.versions(of: name)
+      for (newer, version) in zip(versions, versions.dropFirst()) where version.kind == .earlier {
+        guard let expected = expectedVersions.popFirst(),
+          name == (try SecretIdentifier(service: expected.service, account: expected.account)),
+          version.number == expected.sequence, version.date == Timestamp.date(expected.stored),
+          newer.date == Timestamp.date(expected.superseded)
+        else { throw Mismatch(description: "\(name) has the version \(version)") }
+        try compare(
+          value: backend.lookUp(name, version: version.number)?.array(), of: expected.account, expected.value,
+          expected.valueLength, expected.valueBlake2b256)
+      }
+    }
+    guard expectedVersions.isEmpty else { throw Mismatch(description: "missing: \(expectedVersions)") }
   }
 
   private func compare(
@@ -171,22 +226,39 @@ import Testing
       // A Swift dictionary treats two spellings of one text as one key and keeps the last.
       metadata.attributes == expected.attributes || namesCollide
     else { throw Mismatch(description: "\(item) is not \(expected)") }
-    try compare(value: value, expected)
+    try compare(
+      value: value, of: expected.account, expected.value, expected.valueLength, expected.valueBlake2b256)
   }
 
-  private func compare(value: [UInt8]?, _ expected: Vector.Item) throws {
-    if let text = expected.value {
-      guard value == (try Hex.bytes(text)) else {
-        throw Mismatch(description: "the value of \(expected.account)")
-      }
+  private func compare(
+    value: [UInt8]?, of account: String, _ expected: String?, _ length: Int?, _ hash: String?
+  ) throws {
+    if let expected {
+      guard value == (try Hex.bytes(expected)) else { throw Mismatch(description: "the value of \(account)") }
     } else {
-      guard let value, value.count == expected.valueLength,
-        Sodium.hash(value.span, count: 32) == (try Hex.bytes(expected.valueBlake2b256 ?? ""))
-      else { throw Mismatch(description: "the large value of \(expected.account)") }
+      guard let value, value.count == length,
+        Sodium.hash(value.span, count: 32) == (try Hex.bytes(hash ?? ""))
+      else { throw Mismatch(description: "the large value of \(account)") }
     }
   }
 
-  private static let outcomes: [SecretError.Code: String] = [
+  /// The number of former master keys, which only an open vault shows.
+  @Test func everyLineageHasItsLength() throws {
+    let scratch = try TemporaryDirectory()
+    let path = scratch.file("vector")
+    for vector in try Self.vectors() where vector.expect.items != nil && vector.edits == nil {
+      try Data(vector.bytes).write(to: URL(filePath: path))
+      #expect(chmod(path, 0o600) == 0)
+      let file = try VaultFile(path: path, environment: VaultEnvironment())
+      let chain = CredentialChain(
+        [VectorCredential(vector.credential)], options: vector.options, environment: VaultEnvironment())
+      let vault = try UnlockedVault(file, keys: chain.unlock(file))
+      let length = vault.base.settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
+      #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
+    }
+  }
+
+  static let outcomes: [SecretError.Code: String] = [
     .notAVault: "not-a-vault", .unsupportedVersion: "unsupported-version", .tampered: "tampered",
     .wrongKey: "wrong-key", .costLimitExceeded: "cost-limit-exceeded",
   ]
@@ -218,7 +290,7 @@ import Testing
   }
 }
 
-private struct VectorCredential: VaultCredentialSource {
+struct VectorCredential: VaultCredentialSource {
   let name = "the vector's credential"
   let given: VectorTests.Vector.Credential
 

@@ -4,17 +4,18 @@ internal import Coffer
 struct KeyRemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Remove a key slot, and encrypt the vault again.",
+    abstract: "Remove key slots, and encrypt the vault again.",
     discussion: """
-      A person who had the removed key may have kept the master key, so the vault gets a new one. This requires a \
-      credential for each remaining slot: from the vault's credential sources, from --key-file, or from a prompt.
+      A person who had a removed key may have kept the master key, so the vault gets a new one. This requires a \
+      credential for each remaining slot: from the vault's credential sources, from --key-file, or from a prompt. A \
+      slot that is removed requires none: slots whose credentials are lost can be removed together.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The beginning of the slot's id, as key list prints it.")
-  var id: String
+  @Argument(help: "The beginnings of the slots' ids, as key list prints them.")
+  var ids: [String]
 
   @Option(
     parsing: .singleValue,
@@ -25,19 +26,22 @@ struct KeyRemoveCommand: ParsableCommand {
 
   func run() throws {
     let editor = try KeySlotEditor(global.backend, keyFiles: keyFile)
-    let slot = try editor.slot(id)
-    let remaining = editor.description.keySlots.filter { $0.id != slot.id }
+    let removed = try ids.map { try editor.slot($0) }
+    let removedIDs = Set(removed.map(\.id))
+    let remaining = editor.description.keySlots.filter { !removedIDs.contains($0.id) }
     if remaining.isEmpty {
       throw Failure(
         .refused,
-        "This is the vault's last key slot, and nothing else opens the vault. Add another one first: secret key add"
+        "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add"
       )
     }
     let credentials = try editor.credentials(of: remaining)
     try Progress.during("Encrypting the vault …") {
-      try editor.vault.removeKeySlot(id: slot.id, credentials: credentials)
+      try editor.vault.removeKeySlots(ids: removedIDs, credentials: credentials)
     }
     editor.forgetKeptKey()
-    note("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
+    for slot in editor.description.keySlots where removedIDs.contains(slot.id) {
+      note("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
+    }
   }
 }

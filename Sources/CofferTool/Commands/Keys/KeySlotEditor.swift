@@ -52,7 +52,19 @@ struct KeySlotEditor {
       sources.append(GivenCredential(key: key, named: path))
     }
     var opened = try vault.keySlots(openedBy: sources)
-    for slot in slots where !opened.contains(slot.id) {
+    let missing = slots.filter { !opened.contains($0.id) }
+    if !missing.isEmpty && !configuration.canPrompt {
+      throw SecretError(
+        .locked,
+        "A credential is required for each remaining key slot, and there is none for "
+          + "\(missing.map(\.summary).joined(separator: ", ")). Nothing was changed.",
+        advice: """
+          Name its key file with --key-file, set COFFER_PASSPHRASE_FILE, or use a terminal. A slot whose credential is \
+          lost can be removed without it: secret key remove ID…
+          """
+      )
+    }
+    for slot in missing where !opened.contains(slot.id) {
       sources.append(try prompt(for: slot))
       opened = try vault.keySlots(openedBy: sources)
       if !opened.contains(slot.id) {
@@ -67,13 +79,6 @@ struct KeySlotEditor {
   }
 
   private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
-    guard configuration.canPrompt else {
-      throw SecretError(
-        .locked,
-        "A credential is required for each remaining key slot, and there is none for \(slot.summary).",
-        advice: "Name its key file with --key-file, set COFFER_PASSPHRASE_FILE, or use a terminal."
-      )
-    }
     switch slot.kind {
     case .passphrase:
       return GivenCredential(

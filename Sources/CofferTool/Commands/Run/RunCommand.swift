@@ -83,6 +83,7 @@ struct RunCommand: ParsableCommand {
       throw Failure.usage("There is no command to run. Write it after --.")
     }
     let environment = try environment(from: try global.backend.open())
+    VaultNotes.print()
     let (patterns, unredacted) = (environment.patterns, environment.unredacted)
     // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
     // them.

@@ -40,6 +40,11 @@ struct EditCommand: ParsableCommand {
     defer { if !isKept { file.wipe() } }
     let edited = try Self.edit(file, original: value, signals)
     if edited.isEqual(to: value) { return note("Nothing was changed.") }
+    if edited.isEmpty {
+      throw try EmptyValue.failure(
+        "The edited text is empty", identifier, in: backend,
+        advice: "To store an empty value: secret set --allow-empty")
+    }
     do throws(SecretError) {
       try backend.withTransaction { transaction throws(SecretError) in
         guard let current = try transaction.lookUp(identifier), current.isEqual(to: value) else {

@@ -20,6 +20,10 @@ struct GetCommand: ParsableCommand {
   @Argument(help: "The secret's name.", completion: NameCompletion.kind)
   var name: String
 
+  @Option(
+    help: ArgumentHelp("Print an earlier version, by its number in secret history.", valueName: "number"))
+  var version: Int?
+
   @Flag(name: .customShort("n"), help: "Add no line feed, like --newline no.")
   var noNewline = false
 
@@ -31,10 +35,7 @@ struct GetCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.backend.open()
-    guard let value = try backend.lookUp(identifier) else {
-      throw MissingSecret.failure(identifier, in: backend)
-    }
+    let value = try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
     let output = Output.standard
     if output.isTerminal && !force && !value.isPlainText {
       throw Failure.usage(
@@ -50,5 +51,21 @@ struct GetCommand: ParsableCommand {
       case .auto: output.isTerminal && !value.endsWithLineFeed
       }
     if addsLineFeed { try output.write("\n") }
+  }
+
+  private func currentValue(of identifier: SecretIdentifier) throws -> SecretBytes {
+    let backend = try global.backend.open()
+    guard let value = try backend.lookUp(identifier) else {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
+    return value
+  }
+
+  private func earlierValue(of identifier: SecretIdentifier, version: Int) throws -> SecretBytes {
+    let backend = try global.backend.openVersioned()
+    guard let value = try backend.lookUp(identifier, version: version) else {
+      throw MissingSecret.failure(identifier, version: version)
+    }
+    return value
   }
 }

@@ -9,8 +9,8 @@ struct ListCommand: ParsableCommand {
     discussion:
       """
       Prints one name a line, sorted by bytes. A name may contain line feeds: use --null or --json to separate names \
-      reliably. With --long, each line has the time of the last change, the expiry or -, the name and the label, \
-      separated by tabs and with control characters escaped.
+      reliably. With --long, each line has the time of the last change or the removal, the expiry or -, the name and \
+      the label, separated by tabs and with control characters escaped.
       """
   )
 
@@ -26,39 +26,49 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Print only secrets that have expired.")
   var expired = false
 
+  @Flag(help: "Print the secrets that were removed and can be restored instead.")
+  var removed = false
+
   @Flag(name: .shortAndLong, help: "Print times and labels as well.")
   var long = false
 
   func run() throws {
     if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
+    if removed && expired {
+      throw Failure.usage("--removed and --expired exclude each other. Use one of them.")
+    }
     let now = Date()
     let output = Output.standard
-    let items = try global.backend.open().items(inService: global.serviceName)
-      .filter { $0.identifier.account.utf8.starts(with: prefix.utf8) }
-      .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
+    let items = try found(now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
     if format.json {
-      try output.json(items.map(ItemDescription.init))
+      try output.json(items)
     } else if long {
       try output.write(items.map { Self.line($0, now: now) + "\n" }.joined())
     } else if null {
-      try output.write(items.map { $0.identifier.account + "\0" }.joined())
+      try output.write(items.map { $0.account + "\0" }.joined())
     } else {
       let isTerminal = output.isTerminal
-      try output.write(
-        items.map { (isTerminal ? $0.identifier.account.printable : $0.identifier.account) + "\n" }.joined()
-      )
-      if items.isEmpty && isTerminal && !expired {
+      try output.write(items.map { (isTerminal ? $0.account.printable : $0.account) + "\n" }.joined())
+      if items.isEmpty && isTerminal && !expired && !removed {
         note("There are no secrets in the service “\(global.serviceName)”.")
       }
     }
   }
 
-  private static func line(_ item: SecretItem, now: Date) -> String {
-    let expiry = item.metadata.expires.map { $0.ISO8601Format() + ($0 <= now ? " (expired)" : "") }
-    let fields = [
-      item.metadata.modified?.ISO8601Format() ?? "-", expiry ?? "-", item.identifier.account,
-      item.metadata.label ?? "",
-    ]
+  private func found(now: Date) throws -> [ItemDescription] {
+    if removed {
+      return try global.backend.openVersioned().removedItems(inService: global.serviceName)
+        .map(ItemDescription.init)
+    }
+    return try global.backend.open().items(inService: global.serviceName)
+      .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
+      .map(ItemDescription.init)
+  }
+
+  private static func line(_ item: ItemDescription, now: Date) -> String {
+    let expiry = item.expires.map { $0.ISO8601Format() + ($0 <= now ? " (expired)" : "") }
+    let time = (item.removed ?? item.modified)?.ISO8601Format()
+    let fields = [time ?? "-", expiry ?? "-", item.account, item.label ?? ""]
     return fields.map(\.printable).joined(separator: "\t")
   }
 }

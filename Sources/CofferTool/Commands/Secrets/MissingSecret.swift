@@ -12,6 +12,17 @@ enum MissingSecret {
     return Failure(.noSuchSecret, message)
   }
 
+  /// The failure for a version of a secret that the backend does not have.
+  static func failure(_ identifier: SecretIdentifier, version: Int?) -> Failure {
+    let what = version.map { "version \($0)" } ?? "earlier version"
+    return Failure(
+      .noSuchSecret,
+      """
+      There is no \(what) of “\(identifier.account)” in the service “\(identifier.service)”. To see the versions: \
+      secret history
+      """)
+  }
+
   private static func suggestion(
     for identifier: SecretIdentifier,
     in backend: any SecretBackend

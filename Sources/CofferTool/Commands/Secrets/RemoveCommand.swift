@@ -4,8 +4,12 @@ internal import Coffer
 struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
-    abstract: "Remove secrets permanently.",
-    discussion: "If one of several secrets does not exist, none is removed."
+    abstract: "Remove secrets.",
+    discussion: """
+      If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \
+      bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
+      Copies of the vault, and free space of the disk, may still contain them.
+      """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
@@ -13,21 +17,34 @@ struct RemoveCommand: ParsableCommand {
   @Argument(help: "The secrets' names.", completion: NameCompletion.kind)
   var names: [String]
 
+  @Flag(help: "Remove the earlier versions as well, also of secrets that were removed before.")
+  var purge = false
+
   func run() throws {
-    var identifiers: [SecretIdentifier] = []
-    for name in names {
-      let identifier = try global.identifier(name)
-      if !identifiers.contains(identifier) { identifiers.append(identifier) }
-    }
+    let identifiers = try global.identifiers(names)
+    if purge { return try removeWithHistory(identifiers) }
     let backend = try global.backend.open()
     let missing: SecretIdentifier? = try backend.withTransaction { transaction throws(SecretError) in
       for identifier in identifiers where try transaction.item(identifier) == nil { return identifier }
       for identifier in identifiers { try transaction.remove(identifier) }
       return nil
     }
-    guard let missing else { return }
+    if let missing { throw failure(missing, in: backend, among: identifiers) }
+  }
+
+  private func removeWithHistory(_ identifiers: [SecretIdentifier]) throws {
+    let backend = try global.backend.openVersioned()
+    for identifier in identifiers where try backend.versions(of: identifier).isEmpty {
+      throw failure(identifier, in: backend, among: identifiers)
+    }
+    for identifier in identifiers { try backend.removeWithHistory(identifier) }
+  }
+
+  private func failure(
+    _ missing: SecretIdentifier, in backend: any SecretBackend, among identifiers: [SecretIdentifier]
+  ) -> Failure {
     let failure = MissingSecret.failure(missing, in: backend)
-    if identifiers.count == 1 { throw failure }
-    throw Failure(failure.status, failure.message + " Nothing was removed.")
+    if identifiers.count == 1 { return failure }
+    return Failure(failure.status, failure.message + " Nothing was removed.")
   }
 }

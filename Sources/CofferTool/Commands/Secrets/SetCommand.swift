@@ -7,8 +7,10 @@ struct SetCommand: ParsableCommand {
     abstract: "Store a secret from a prompt, a pipe or a file.",
     discussion: """
       On a terminal, the command prompts for the value twice and does not show it. From a pipe, it drops a final line \
-      feed if that is the only line feed; --verbatim keeps it. A file is stored exactly as it is. The label, expiry \
-      and attributes that you give replace the stored ones; the others are kept.
+      feed if that is the only line feed; --verbatim keeps it. A file is stored exactly as it is. An empty value is \
+      refused without --allow-empty. The label, expiry and attributes that you give replace the stored ones; the \
+      others are kept. A vault keeps the value that is replaced in its history, unless --no-history is given: the \
+      vault is then written again without any earlier version of the secret.
       """
   )
 
@@ -36,6 +38,12 @@ struct SetCommand: ParsableCommand {
   @Option(help: ArgumentHelp("When the secret expires: \(TimeText.forms). Or never.", valueName: "time"))
   var expires: String?
 
+  @Flag(help: "Store an empty value.")
+  var allowEmpty = false
+
+  @Flag(help: "Keep no earlier version of the secret in the vault.")
+  var noHistory = false
+
   /// Accepts a value that was given as an argument, in order to refuse it with an explanation.
   @Argument(help: .hidden)
   var extra: [String] = []
@@ -57,6 +65,19 @@ struct SetCommand: ParsableCommand {
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }
     let value = try input.read(for: name)
+    if value.isEmpty && !allowEmpty {
+      throw try EmptyValue.failure(
+        "The value is empty", identifier, in: backend,
+        advice: "Check the program before the pipe. To store an empty value, add --allow-empty.")
+    }
+    if value.endsWithCarriageReturn {
+      note("The value ends in a carriage return, as lines of Windows text do (CR LF). It was stored as it is.")
+    }
+    if noHistory {
+      let existing = try backend.item(identifier)?.metadata
+      return try global.backend.openVersioned().storeWithoutHistory(
+        value, for: identifier, metadata: change.isEmpty ? nil : change.applied(to: existing))
+    }
     try backend.withTransaction { transaction throws(SecretError) in
       let metadata = change.isEmpty ? nil : change.applied(to: try transaction.item(identifier)?.metadata)
       try transaction.store(value, for: identifier, metadata: metadata)

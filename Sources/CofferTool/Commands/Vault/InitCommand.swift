@@ -10,7 +10,7 @@ struct InitCommand: ParsableCommand {
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
       set, and an existing key file as it is. With --backend keyring, creates no vault and records the keyring as the \
-      backend to use.
+      backend to use. Older states of a vault are refused, except in a git work tree: see secret trust.
       """
   )
 
@@ -31,6 +31,7 @@ struct InitCommand: ParsableCommand {
     var id: String?
     var keyFile: String?
     var madeKeyFile = false
+    var policy = "strict"
     var recorded = false
   }
 
@@ -53,16 +54,19 @@ struct InitCommand: ParsableCommand {
       )
     }
     var report = Report(backend: "vault", vault: path)
+    let isInRepository = try path != defaultVaultPath() && WorkTree.contains(path)
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     let created = try credential.createKeyFile()
     do {
       try PrivateDirectory.create(Path.parent(of: path))
-      try VaultBackend.create(at: path, credential: credential.credential())
+      try configuration.createVault(
+        at: path, credential: credential.credential(), policy: isInRepository ? .versioned : .strict)
     } catch {
       if let created { unlink(created.path) }
       throw error
     }
     report.madeKeyFile = created != nil
+    if isInRepository { report.policy = "versioned" }
     do throws(SecretError) {
       try record(&report, credential.keyFile?.path, configuration)
     } catch {
@@ -74,6 +78,9 @@ struct InitCommand: ParsableCommand {
     }
     if format.json { try Output.standard.json(report) }
     explain(report, credential)
+    if isInRepository {
+      note("It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict")
+    }
   }
 
   /// Records the key file's path and, for a vault at the default path, the backend to use.

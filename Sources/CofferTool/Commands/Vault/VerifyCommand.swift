@@ -10,6 +10,7 @@ struct VerifyCommand: ParsableCommand {
   private struct Report: Encodable {
     let path: String
     let secrets: Int
+    let earlierVersions: Int
     let keySlots: Int
     let fileSize: Int
     let checkpoint: String
@@ -37,6 +38,7 @@ struct VerifyCommand: ParsableCommand {
         Report(
           path: vault.path,
           secrets: report.secretCount,
+          earlierVersions: report.earlierVersionCount,
           keySlots: report.keySlotCount,
           fileSize: report.fileSize,
           checkpoint: report.checkpoint,
@@ -46,11 +48,14 @@ struct VerifyCommand: ParsableCommand {
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
     try output.line(
-      "secrets: \(report.secretCount), key slots: \(report.keySlotCount), bytes: \(report.fileSize)"
+      """
+      secrets: \(report.secretCount), earlier versions: \(report.earlierVersionCount), \
+      key slots: \(report.keySlotCount), bytes: \(report.fileSize)
+      """
     )
     try output.line("checkpoint: \(report.checkpoint)")
     if report.isRecovered {
-      try output.line("recovered: an interrupted write was detected; every acknowledged change is intact.")
+      try output.line("recovered: one of the two commit slots is damaged; the last change may be missing.")
     }
   }
 }

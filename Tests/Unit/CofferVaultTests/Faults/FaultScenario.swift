@@ -132,7 +132,7 @@ struct FaultScenario: CustomStringConvertible {
     case .addKeySlot: try vault.addKeySlot(FixedCredential(kind: .passphrase("p")).credential)
     case .replaceKeySlot:
       try vault.replaceKeySlot(id: slots()[1].id, with: FixedCredential(kind: .passphrase("p")).credential)
-    case .removeKeySlot: try vault.removeKeySlot(id: slots()[1].id)
+    case .removeKeySlot: try vault.removeKeySlots(ids: [slots()[1].id])
     case .rekey: try vault.rekey()
     case .verify:
       guard try vault.verify().secretCount == Self.startContent.count else {
@@ -191,9 +191,11 @@ struct FaultScenario: CustomStringConvertible {
     try open().set("another", [2])
     content["another"] = [2]
     try expect(content, vault, "the same backend, after another's change")
-    // The next rewrite removes every remaining file.
+    // A temporary file has a random name, so it stays if its removal failed too.
     try open().compact()
-    guard disk.names == [Self.path] else { throw Failure(description: "left behind: \(disk.names)") }
+    guard disk.names == [Self.path] || faulted.contains(.remove) else {
+      throw Failure(description: "left behind: \(disk.names)")
+    }
     try expect(content, open(), "a compacted vault")
   }
 

@@ -7,7 +7,12 @@ import CofferVault
 /// one.
 struct CrashContent: Equatable, CustomStringConvertible {
   var secrets: [String: [UInt8]] = [:]
+  /// The earlier values of each name, newest first, without the names that have none.
+  var earlier: [String: [[UInt8]]] = [:]
   var extraSlots: Set<ExtraSlot> = []
+
+  /// The limit of the vault: small, so that versions are dropped often.
+  static let history = HistoryLimit(versions: 2, days: 0) ?? .none
 
   enum ExtraSlot: CaseIterable {
     case key
@@ -28,7 +33,10 @@ struct CrashContent: Equatable, CustomStringConvertible {
     let items = secrets.sorted { $0.key < $1.key }.map {
       "\($0.key)=\($0.value.first ?? 0)×\($0.value.count)"
     }
-    return "[\(items.joined(separator: ", "))] and \(extraSlots.count) further slots"
+    let versions = earlier.sorted { $0.key < $1.key }.map {
+      "\($0.key): \($0.value.map { "\($0.first ?? 0)×\($0.count)" })"
+    }
+    return "[\(items.joined(separator: ", "))], before \(versions), and \(extraSlots.count) further slots"
   }
 }
 
@@ -42,13 +50,13 @@ struct CrashChange {
   var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
   let run: (VaultBackend) throws -> Void
 
-  private static let names = (0..<6).map { "name \($0)" }
+  static let names = (0..<6).map { "name \($0)" }
 
   /// Makes a change of secrets, a compaction or a read.
   static func ofSecrets(_ random: inout SeededRandom) -> CrashChange {
     func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
     let key = names[pick(0..<names.count)]
-    switch pick(0..<15) {
+    switch pick(0..<17) {
     case 0...6:
       let value = [UInt8](repeating: UInt8(pick(0..<256)), count: pick(0..<200))
       return CrashChange(
@@ -71,7 +79,19 @@ struct CrashChange {
             }
           }
         })
-    case 11, 12, 13:
+    case 11:
+      return CrashChange(
+        name: "purge", applied: { $0.setting([key], to: nil).purging(key) },
+        commits: { $0.secrets[key] != nil || $0.earlier[key] != nil },
+        run: { try $0.removeWithHistory(identifier(key)) })
+    case 12:
+      let value = [UInt8](repeating: UInt8(pick(0..<256)), count: 30)
+      return CrashChange(
+        name: "store without history", applied: { $0.setting([key], to: value).purging(key) },
+        run: {
+          try $0.storeWithoutHistory(SecretBytes(copying: value), for: identifier(key), metadata: nil)
+        })
+    case 13, 14, 15:
       return CrashChange(name: "compact", run: { try $0.compact() })
     default:
       let found = Found()
@@ -103,7 +123,7 @@ struct CrashChange {
         guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
           throw SecretError(.io, "The slot is not there.")
         }
-        try vault.removeKeySlot(id: doomed.id)
+        try vault.removeKeySlots(ids: [doomed.id])
       })
   }
 
@@ -117,7 +137,18 @@ struct CrashChange {
 extension CrashContent {
   fileprivate func setting(_ keys: [String], to value: [UInt8]?) -> CrashContent {
     var after = self
-    for key in keys { after.secrets[key] = value }
+    for key in keys {
+      if let old = secrets[key] {
+        after.earlier[key] = Array(([old] + (earlier[key] ?? [])).prefix(Self.history.versions))
+      }
+      after.secrets[key] = value
+    }
+    return after
+  }
+
+  fileprivate func purging(_ key: String) -> CrashContent {
+    var after = self
+    after.earlier[key] = nil
     return after
   }
 

@@ -70,8 +70,8 @@ struct CrashHistory {
 
   private func open() -> VaultBackend {
     var options = Self.options
-    // Half of the histories have a watermark, which must never report a rollback after a power loss alone.
-    if seed % 2 == 0 { options.watermarkDirectory = "state" }
+    // Half of the histories have records, which must never report a rollback after a power loss alone.
+    if seed % 2 == 0 { options.knownVaultsDirectory = "state" }
     return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
   }
 
@@ -128,8 +128,8 @@ struct CrashHistory {
       let environment = environment
       let error = attempt {
         try VaultBackend.create(
-          at: Self.path, credential: FixedCredential.key.credential, label: "", options: Self.options,
-          environment: environment)
+          at: Self.path, credential: FixedCredential.key.credential, label: "", history: Content.history,
+          options: Self.options, environment: environment)
       }
       if error == nil {
         content = Content()
@@ -274,6 +274,12 @@ struct CrashHistory {
     var found = Content()
     for item in try vault.items(inService: nil) {
       found.secrets[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
+    }
+    for name in CrashChange.names {
+      let versions = try vault.versions(of: identifier(name)).filter { $0.kind == .earlier }
+      let values = try versions.compactMap { try vault.lookUp(identifier(name), version: $0.number)?.array() }
+      guard values.count == versions.count else { throw SecretError(.tampered, "a version is missing") }
+      if !values.isEmpty { found.earlier[name] = values }
     }
     guard found.secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
     let slots = try VaultBackend.slots(Self.path, environment).dropFirst()

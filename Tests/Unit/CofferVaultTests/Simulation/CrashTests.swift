@@ -19,7 +19,7 @@ import Testing
     print("crash histories: \(Self.histories) from seed \(Self.seed), with \(losses) power losses")
   }
 
-  /// Histories in which a watermark was raised before the directory's barrier.
+  /// Histories in which a record was raised before the directory's barrier.
   @Test(arguments: [25_374, 51_316] as [UInt64])
   func seedsThatFailedBeforePass(_ seed: UInt64) throws {
     var history = CrashHistory(seed: seed)

@@ -39,7 +39,7 @@ import Testing
   }
 
   private func locked(writing bytes: [UInt8] = []) throws -> any File {
-    let file = try disk.locate("vault").directory.open("vault", writable: true)
+    let file = try disk.locate("vault", followingLink: true).directory.open("vault", writable: true)
     #expect(try file.tryLock(exclusive: true))
     let written = try bytes.withUnsafeBytes { try file.write($0, at: file.status().size) }
     #expect(written == bytes.count)
@@ -79,7 +79,7 @@ import Testing
           try file.unlock()
           try other.compact()
           // A third writer locks the new file.
-          second.file = try disk.locate("vault").directory.open("vault", writable: true)
+          second.file = try disk.locate("vault", followingLink: true).directory.open("vault", writable: true)
           guard try second.file?.tryLock(exclusive: true) == true else { throw FileSystemError(EBUSY) }
         } catch { Issue.record(error) }
       }))

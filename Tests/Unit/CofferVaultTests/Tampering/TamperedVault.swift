@@ -136,7 +136,7 @@ struct TamperedVault: Sendable {
 
   private static func disk(_ bytes: [UInt8]) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
-    _ = try disk.locate("vault").directory.create("vault")
+    _ = try disk.locate("vault", followingLink: true).directory.create("vault")
     disk.overwrite("vault", with: bytes)
     return disk
   }
@@ -221,7 +221,7 @@ struct VaultAnatomy {
 
   init(_ bytes: [UInt8]) throws {
     let disk = SimulatedDisk()
-    _ = try disk.locate("vault").directory.create("vault")
+    _ = try disk.locate("vault", followingLink: true).directory.create("vault")
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     let vault = try VaultFile(path: "vault", environment: environment)
@@ -233,23 +233,24 @@ struct VaultAnatomy {
     slots = (0...1).map {
       vault.headerLength + $0 * Layout.pageSize..<vault.headerLength + ($0 + 1) * Layout.pageSize
     }
-    currentSlot = open.slots.current
+    currentSlot = 1 - open.slots.next
     root = state.rootOffset..<state.baseEnd
     for (index, block) in open.base.blocks.enumerated() {
       blocks.append(block.offset..<block.offset + block.length)
       for item in try open.block(index) {
+        if item.record.kind == .remove { continue }
         values.append(item.valueOffset..<item.valueOffset + item.valueLength)
       }
     }
-    var offset = state.baseEnd
-    while offset < state.end {
-      let header = try FrameHeader(parsing: bytes, from: offset)
-      frames.append(offset..<offset + header.frameLength)
-      let metadata =
-        offset + Layout.frameHeaderLength..<offset + Layout.frameHeaderLength + header.sealedMetadataLength
-      sealedMetadata.append(metadata)
-      if header.kind == .put { values.append(metadata.upperBound..<offset + header.frameLength) }
-      offset += header.frameLength
+    var reader = TailReader(
+      vault, keys: keys, from: state.baseEnd, to: state.end, previousTag: state.rootTag,
+      sequence: open.base.sequence)
+    while let frame = try reader.next() {
+      let value = frame.entry.valueOffset..<frame.entry.valueOffset + frame.entry.valueLength
+      frames.append(value.lowerBound - frame.replayLength..<value.upperBound)
+      sealedMetadata.append(
+        value.lowerBound - frame.replayLength + Layout.framePrefixLength..<value.lowerBound)
+      if frame.entry.record.kind == .put { values.append(value) }
     }
   }
 

@@ -1,0 +1,96 @@
+public import FoundationEssentials
+
+/// A backend that keeps earlier versions of its secrets when they are replaced or removed.
+///
+/// Like every method of a backend, these may be called from any thread, and throw what reading or storing
+/// throws.
+public protocol VersionedSecretBackend: TransactionalSecretBackend {
+  /// Returns the versions of a secret that the backend still has, newest first, without values.
+  ///
+  /// The first is the current version, or the removal if the secret was removed. Returns an empty array if
+  /// the backend has nothing of the secret.
+  func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion]
+
+  /// Returns the value of one version, or `nil` if the backend does not have it.
+  func lookUp(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> SecretBytes?
+
+  /// Returns the removed secrets in `service` that can be restored, or of all services if it is `nil`, sorted
+  /// by identifier.
+  func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret]
+
+  /// Stores `secret`, and drops all earlier versions in the same durable step.
+  func storeWithoutHistory(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError)
+
+  /// Removes the secret if there is one, and drops all of its earlier versions in the same durable step.
+  /// Returns `false` if the backend had nothing of the secret.
+  @discardableResult
+  func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
+
+  /// The limit beyond which earlier versions are dropped.
+  func historyLimit() throws(SecretError) -> HistoryLimit
+
+  /// Changes the limit, and drops the versions beyond it.
+  func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError)
+}
+
+/// One version of a secret, without its value.
+public struct SecretVersion: Hashable, Sendable {
+  /// What became of the version.
+  public enum Kind: Hashable, Sendable {
+    /// The secret has this value now.
+    case current
+    /// The value was replaced or removed.
+    case earlier
+    /// Not a value, but the removal of the secret.
+    case removal
+  }
+
+  /// Identifies the version among those of its secret. A later version has a higher number. The numbers of
+  /// one secret need not be consecutive.
+  public let number: Int
+  public let kind: Kind
+  /// When the version was stored, or the secret removed.
+  public let date: Date
+  /// The metadata that was stored with the value. Empty for a removal.
+  public let metadata: SecretMetadata
+
+  /// Makes a description of a version. For backends.
+  public init(number: Int, kind: Kind, date: Date, metadata: SecretMetadata) {
+    self.number = number
+    self.kind = kind
+    self.date = date
+    self.metadata = metadata
+  }
+}
+
+/// A removed secret of which a backend still has a version.
+public struct RemovedSecret: Hashable, Sendable {
+  public let identifier: SecretIdentifier
+  public let removed: Date
+
+  /// Makes a description of a removed secret. For backends.
+  public init(identifier: SecretIdentifier, removed: Date) {
+    self.identifier = identifier
+    self.removed = removed
+  }
+}
+
+extension VersionedSecretBackend {
+  /// Stores an earlier version again as the current one, with the metadata that it had.
+  ///
+  /// `version` is a number from ``versions(of:)``; `nil` stands for the newest earlier version. Returns
+  /// `false` and changes nothing if the backend does not have it. The version that was current becomes an
+  /// earlier one.
+  @discardableResult
+  public func restore(
+    _ identifier: SecretIdentifier, version: Int? = nil
+  ) throws(SecretError) -> Bool {
+    let versions = try versions(of: identifier)
+    let wanted = versions.first { $0.kind == .earlier && (version == nil || $0.number == version) }
+    guard let wanted, let value = try lookUp(identifier, version: wanted.number) else { return false }
+    try store(value, for: identifier, metadata: wanted.metadata)
+    return true
+  }
+}

@@ -1,0 +1,66 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct HistoryCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "history",
+    abstract: "Print the versions of a secret, never their values.",
+    discussion: """
+      Prints one version a line, newest first: its number, the time of the change, what became of it (current, earlier \
+      or removed) and its label, separated by tabs and with control characters escaped. Use a number with secret get \
+      --version or secret restore --version.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
+
+  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  var name: String
+
+  private struct Line: Encodable {
+    let version: Int
+    let kind: String
+    let time: Date
+    let label: String?
+    let expires: Date?
+    let attributes: [String: String]
+
+    init(_ version: SecretVersion) {
+      self.version = version.number
+      kind = version.kind.name
+      time = version.date
+      label = version.metadata.label
+      expires = version.metadata.expires
+      attributes = version.metadata.attributes
+    }
+  }
+
+  func run() throws {
+    let identifier = try global.identifier(name)
+    let backend = try global.backend.openVersioned()
+    let versions = try backend.versions(of: identifier)
+    if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
+    if format.json { return try Output.standard.json(versions.map(Line.init)) }
+    try Output.standard.write(
+      versions.map { version in
+        let fields = [
+          String(version.number), version.date.ISO8601Format(), version.kind.name,
+          version.metadata.label ?? "",
+        ]
+        return fields.map(\.printable).joined(separator: "\t") + "\n"
+      }.joined())
+  }
+}
+
+extension SecretVersion.Kind {
+  /// The word that `history` prints.
+  fileprivate var name: String {
+    switch self {
+    case .current: "current"
+    case .earlier: "earlier"
+    case .removal: "removed"
+    }
+  }
+}

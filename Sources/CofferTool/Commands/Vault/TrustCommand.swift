@@ -1,0 +1,34 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct TrustCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "trust",
+    abstract: "Trust the vault as it is now, after you replaced or restored it.",
+    discussion: """
+      Coffer remembers what it saw of each vault, for each path. Another vault, an older copy, or a master key that \
+      does not follow from the one that was seen is refused with status 65, because someone may have brought back \
+      secrets or keys that were removed. This command confirms that the vault is the right one. Only use it if you \
+      know the reason, such as a restored backup. With the policy strict, the vault's state may not go back; with \
+      versioned, for a vault in version control, it may, but the vault and its keys may still not be exchanged.
+      """
+  )
+
+  enum Policy: String, CaseIterable, ExpressibleByArgument {
+    case strict, versioned
+  }
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+
+  @Option(help: "The policy from now on: strict or versioned. Default: the recorded one, or else strict.")
+  var policy: Policy?
+
+  func run() throws {
+    let vault = try global.backend.openVault(requirement: "Only a vault can be trusted")
+    let checkpoint = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict })
+    try Output.standard.line("Trusted \(vault.path) at checkpoint \(checkpoint).")
+    if try vault.condition().trustPolicy == .versioned {
+      try Output.standard.line("Older states of it are accepted, because its policy is versioned.")
+    }
+  }
+}

@@ -1,0 +1,47 @@
+internal import Coffer
+internal import Synchronization
+
+/// The vaults that this process uses, and notes about their files.
+enum VaultNotes {
+  private static let vaults = Mutex<[VaultBackend]>([])
+
+  /// Registers a vault whose condition ``print()`` reports if it is used.
+  static func register(_ vault: VaultBackend) {
+    vaults.withLock { $0.append(vault) }
+  }
+
+  /// Prints what a person should know of the vaults that were used, and forgets them.
+  static func print() {
+    let used = vaults.withLock { vaults in
+      defer { vaults = [] }
+      return vaults
+    }
+    for vault in used {
+      do throws(SecretError) {
+        if let condition = try vault.lastCondition() { print(condition, of: vault.path) }
+      } catch {
+        // Another thread uses the vault. The notes are not worth a failure.
+      }
+    }
+  }
+
+  private static func print(_ condition: VaultCondition, of path: String) {
+    if condition.isRecovered {
+      note(
+        """
+        secret: One of the two commit slots of the vault \(path) was damaged. The other one was used, so the last \
+        change may be missing: check what you stored last. The next change repairs the slot.
+        """)
+    }
+    if condition.isRecordDamaged {
+      note(
+        """
+        secret: One half of the record of what was seen of the vault \(path) was damaged. The other half was used, \
+        and the record was repaired.
+        """)
+    }
+    if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict {
+      note("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
+    }
+  }
+}

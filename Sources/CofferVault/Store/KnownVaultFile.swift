@@ -1,0 +1,215 @@
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVaultFormat
+
+/// The file of one known-vault record: what was seen of the vault at one path.
+///
+/// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the
+/// other is on the disk, so that a power loss leaves at least one of them.
+struct KnownVaultFile {
+  /// The path of the vault, which the record is about.
+  let path: String
+  private let location: StorageLocation
+  private let environment: VaultEnvironment
+
+  /// A record with the bytes that its MAC is of.
+  struct Content: Equatable {
+    let record: KnownVaultRecord
+    let mac: [UInt8]
+    let message: [UInt8]
+  }
+
+  /// What the file holds: the current slot, and whether the other one is damaged.
+  struct Seen {
+    let content: Content
+    let isHalfDamaged: Bool
+  }
+
+  /// A slot's sequence must be so much higher than the other's before the two change roles, which costs a
+  /// barrier.
+  private static let roleChangeDistance = 64
+  /// How often a reader tries to lock a record that another process may be changing, and the pause in
+  /// between.
+  private static let lockAttempts = 20
+  private static let lockPause = Duration.milliseconds(5)
+
+  /// The record about the vault at `path` in `directory`. Returns `nil` if there is no such directory. Throws
+  /// `.unverifiable` if other users can write to it, or if it cannot be opened.
+  init?(
+    about path: String, in directory: String, environment: VaultEnvironment
+  ) throws(SecretError) {
+    self.path = path
+    self.environment = environment
+    let name = Sodium.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
+    let status: FileStatus
+    do throws(SecretError) {
+      location = try StorageLocation(
+        "\(directory)/\(name)", in: environment.fileSystem, followingLink: false)
+      status = try location.directoryStatus()
+    } catch {
+      if error.code == .vaultNotFound { return nil }
+      throw .unverifiable(path: path, "the directory of the records cannot be opened")
+    }
+    guard status.owner == environment.user, status.mode & 0o022 == 0 else {
+      throw .unverifiable(path: path, "other users can write to the directory of the records")
+    }
+  }
+
+  /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is
+  /// damaged.
+  ///
+  /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
+  /// lock.
+  func load() throws(SecretError) -> Seen? {
+    guard let file = try open() else { return nil }
+    do throws(SecretError) {
+      let seen = try slots(of: file).seen
+      if !seen.isHalfDamaged { return seen }
+    } catch {
+      // The second look decides.
+    }
+    for attempt in 1...Self.lockAttempts {
+      do throws(SecretError) { if try file.tryLock(exclusive: false) { break } } catch { break }
+      if attempt < Self.lockAttempts { environment.sleep(Self.lockPause) }
+    }
+    return try slots(of: file).seen
+  }
+
+  /// Opens the file, or returns `nil` if there is none.
+  private func open() throws(SecretError) -> StorageFile? {
+    let (file, status): (StorageFile, FileStatus)
+    do throws(SecretError) {
+      file = try location.open().file
+      status = try file.status()
+    } catch {
+      if error.code == .vaultNotFound, isVacant { return nil }
+      throw .unverifiable(path: path, "its record cannot be read")
+    }
+    guard status.isRegular, status.links == 1, status.owner == environment.user, status.mode & 0o077 == 0
+    else {
+      throw .unverifiable(path: path, "its record is not a private file of this user")
+    }
+    return file
+  }
+
+  /// Whether there is nothing with the name, not even a link.
+  private var isVacant: Bool {
+    do throws(SecretError) { try location.requireVacant() } catch { return false }
+    return true
+  }
+
+  // MARK: Slots
+
+  private struct Slots {
+    /// The index of the valid slot with the higher sequence.
+    let newestIndex: Int
+    let newest: Content
+    /// The other slot; `nil` if it is not valid.
+    let other: Content?
+
+    /// `nil` if neither slot is valid.
+    init?(_ first: Content?, _ second: Content?) {
+      switch (first, second) {
+      case (let first?, let second?):
+        let isFirst = first.record.checkpoint.sequence >= second.record.checkpoint.sequence
+        (newestIndex, newest, other) = isFirst ? (0, first, second) : (1, second, first)
+      case (let first?, nil): (newestIndex, newest, other) = (0, first, nil)
+      case (nil, let second?): (newestIndex, newest, other) = (1, second, nil)
+      case (nil, nil): return nil
+      }
+    }
+
+    var seen: Seen { Seen(content: newest, isHalfDamaged: other == nil) }
+  }
+
+  private var trailer: [UInt8] { encode(Text(path)) }
+
+  /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is not about this path.
+  private func slots(of file: StorageFile) throws(SecretError) -> Slots {
+    let length = KnownVaultRecord.slotLength
+    let bytes: [UInt8]
+    do throws(SecretError) { bytes = try file.read(try file.size(), at: 0) } catch {
+      throw .unverifiable(path: path, "its record cannot be read")
+    }
+    guard bytes.count == 2 * length + trailer.count, bytes[(2 * length)...].elementsEqual(trailer) else {
+      throw .unverifiable(path: path, "its record is damaged")
+    }
+    guard
+      let slots = Slots(content(Array(bytes[..<length])), content(Array(bytes[length..<2 * length])))
+    else { throw .unverifiable(path: path, "its record is damaged") }
+    return slots
+  }
+
+  private func content(_ slot: [UInt8]) -> Content? {
+    let hashed = Array(slot[..<KnownVaultRecord.hashedLength])
+    guard Self.withHash(hashed) == slot else { return nil }
+    do throws(SecretError) {
+      let (record, mac) = try KnownVaultRecord.parse(hashed)
+      return Content(record: record, mac: mac, message: message(record))
+    } catch {
+      return nil
+    }
+  }
+
+  private func message(_ record: KnownVaultRecord) -> [UInt8] {
+    HashedMessage.knownVault(path: path, fields: record.fields)
+  }
+
+  private func slot(_ record: KnownVaultRecord, _ keys: DerivedKeys) -> [UInt8] {
+    Self.withHash(record.hashedBytes(mac: keys.knownVaultMAC(of: message(record))))
+  }
+
+  private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + Sodium.hash(bytes.span, count: 16) }
+
+  // MARK: Writing
+
+  /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists`
+  /// if there is a file and it is not to be replaced.
+  func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
+    let temporaryName = location.temporaryName(environment.randomness)
+    let file = try location.create(temporaryName)
+    do throws(SecretError) {
+      let slot = slot(record, keys)
+      try file.write(slot + slot + trailer, at: 0)
+      try file.synchronize()
+      try location.rename(from: temporaryName, replacing: replacing)
+    } catch {
+      do throws(SecretError) { try location.remove(temporaryName) } catch {
+        // An unfinished record stays, and is never read.
+      }
+      throw error
+    }
+    try location.synchronize()
+  }
+
+  /// Changes the record to `record`, except for the policy, if that is newer or if a slot is damaged. The
+  /// state that `record` names must be on the disk.
+  ///
+  /// `judge` throws if the vault does not follow from what the record says by now. If another process is
+  /// changing the record, it stays as it is.
+  func raise(
+    to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (Content) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    guard let file = try open(), try file.tryLock(exclusive: true),
+      try location.status().isSameFile(as: file.status())
+    else { return }
+    let slots = try slots(of: file)
+    try judge(slots.newest)
+    let known = slots.newest.record
+    var record = record
+    record.policy = known.policy
+    let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
+    if known.policy == .versioned, new <= old, record != known {
+      return try make(record, keys, replacing: true)
+    }
+    guard new > old || (new == old && slots.other == nil) else { return }
+    // The spared slot must be on the disk.
+    var target = 1 - slots.newestIndex
+    switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
+    case 0?: break
+    case let distance? where distance < Self.roleChangeDistance: target = slots.newestIndex
+    default: try file.synchronizeData()
+    }
+    try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
+  }
+}

@@ -1,0 +1,235 @@
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVaultFormat
+internal import Glibc
+
+/// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
+///
+/// What was seen is remembered by this process and, with a directory, in a record for each place of the
+/// vault: the path as it was named, and the path without links if it differs. A link or a renamed directory
+/// thus cannot put an older copy in the vault's place. The first use of a place is trusted.
+struct KnownVaults {
+  private let environment: VaultEnvironment
+  private let directory: String?
+  private let namedPath: String
+  /// What this process has seen last.
+  private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
+  private var places: [KnownVaultFile] = []
+  /// Whether a slot of a record was damaged. The other slot was used.
+  private(set) var isRecordDamaged = false
+  /// Whether a record could not be written.
+  private(set) var isUnrecorded = false
+
+  /// `directory` holds the records. `nil`: only this process's memory notices anything.
+  init(path: String, directory: String?, environment: VaultEnvironment) {
+    self.directory = directory
+    self.environment = environment
+    namedPath = Self.absolute(path)
+  }
+
+  /// The checkpoint of the newest state that was seen.
+  var newest: Checkpoint? { seen?.record.checkpoint }
+  /// The policy by which the vault was admitted.
+  var admittedPolicy: KnownVaultRecord.Policy { seen?.record.policy ?? .strict }
+
+  // MARK: Checking
+
+  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault` or
+  /// `.unverifiable`.
+  mutating func identify(_ file: VaultFile) throws(SecretError) {
+    try locate(file)
+    if let seen, seen.record.vault != file.header.vaultID { throw .unexpectedVault(path: file.path) }
+    for place in places {
+      if let known = try place.load(), known.content.record.vault != file.header.vaultID {
+        throw .unexpectedVault(path: place.path)
+      }
+    }
+  }
+
+  /// Admits a file that was just opened. Throws `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or
+  /// `.unverifiable`.
+  mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
+    try locate(opened.file)
+    try checkSeen(opened)
+    var known: [KnownVaultFile.Seen?] = []
+    for place in places {
+      let found = try place.load()
+      if let found { try Self.check(opened, against: found.content, path: place.path) }
+      known.append(found)
+    }
+    let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? .strict
+    let record = Self.record(of: opened, policy)
+    seen = (record, opened.keys)
+    isUnrecorded = directory != nil && places.isEmpty
+    for (place, known) in zip(places, known) {
+      if known?.isHalfDamaged == true { isRecordDamaged = true }
+      if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { continue }
+      remember(record, isNew: known == nil, at: place, opened)
+    }
+  }
+
+  /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
+  mutating func check(_ opened: UnlockedVault) throws(SecretError) {
+    if let seen, seen.keys === opened.keys, seen.record.checkpoint == opened.state.checkpoint { return }
+    try checkSeen(opened)
+    seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
+  }
+
+  private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
+    guard let seen else { return }
+    let message = HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
+    let content = KnownVaultFile.Content(
+      record: seen.record, mac: seen.keys.knownVaultMAC(of: message), message: message)
+    try Self.check(opened, against: content, path: opened.file.path)
+  }
+
+  /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
+  private static func check(
+    _ opened: UnlockedVault, against known: KnownVaultFile.Content, path: String
+  ) throws(SecretError) {
+    let (header, record) = (opened.file.header, known.record)
+    guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
+    if record.masterCommitment == header.masterCommitment {
+      guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {
+        throw .unverifiable(path: path, "its record is not authentic")
+      }
+      guard record.policy == .versioned || opened.mayFollow(record.checkpoint) else {
+        throw .rolledBack(path: path, seen: record.checkpoint, found: opened.state.checkpoint)
+      }
+      return
+    }
+    // Only a program that knew the master key that was seen could seal its lineage under another one.
+    guard let lineage = opened.base.settings.lineage,
+      try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
+    else { throw .unexpectedKey(path: path) }
+    guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
+      throw .unexpectedKey(path: path)
+    }
+  }
+
+  // MARK: Remembering
+
+  /// Remembers a state that this process wrote and that is on the disk. `vault` is the vault in that state or
+  /// in the one before, and decides whether a record that another process has changed may be raised.
+  mutating func advance(
+    to checkpoint: Checkpoint, _ keys: DerivedKeys, from vault: UnlockedVault
+  ) {
+    guard var record = seen?.record else { return }
+    record.checkpoint = checkpoint
+    record.masterCommitment = keys.masterCommitment(record.vault)
+    seen = (record, keys)
+    for place in places { raise(place, to: record, keys, vault) }
+  }
+
+  /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a
+  /// record cannot be written.
+  mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
+    try locate(opened.file)
+    let record = Self.record(of: opened, policy ?? self.policy())
+    if directory != nil, places.isEmpty {
+      throw SecretError(
+        .io, "The decision to trust the vault at \(opened.file.path) cannot be recorded.",
+        advice: "Make the directory of the records, with mode 700.")
+    }
+    for place in places { try place.make(record, opened.keys, replacing: true) }
+    seen = (record, opened.keys)
+    (isRecordDamaged, isUnrecorded) = (false, false)
+  }
+
+  /// The strictest policy in the records, or the strict one if none can be read.
+  func policy() -> KnownVaultRecord.Policy {
+    let policies = places.compactMap { place in
+      do throws(SecretError) { return try place.load()?.content.record.policy } catch { return nil }
+    }
+    return policies.min() ?? seen?.record.policy ?? .strict
+  }
+
+  private mutating func remember(
+    _ record: KnownVaultRecord, isNew: Bool, at place: KnownVaultFile, _ opened: UnlockedVault
+  ) {
+    do throws(SecretError) {
+      // The writer of this state may have been killed before its last barriers, so they are repeated: only
+      // what is on the disk may be remembered.
+      try opened.file.storage.synchronizeData()
+      try opened.file.synchronizeName()
+      if isNew {
+        try place.make(record, opened.keys, replacing: false)
+      } else {
+        raise(place, to: record, opened.keys, opened)
+      }
+    } catch {
+      // Another process may have made the record in the meantime.
+      if error.code != .alreadyExists { isUnrecorded = true }
+    }
+  }
+
+  private mutating func raise(
+    _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: UnlockedVault
+  ) {
+    do throws(SecretError) {
+      try place.raise(to: record, keys) { content throws(SecretError) in
+        try Self.check(vault, against: content, path: place.path)
+      }
+    } catch {
+      // What was seen before is remembered. If another process has recorded a later state, that is right.
+      if [.io, .denied].contains(error.code) { isUnrecorded = true }
+    }
+  }
+
+  private static func record(
+    of opened: UnlockedVault, _ policy: KnownVaultRecord.Policy
+  ) -> KnownVaultRecord {
+    KnownVaultRecord(
+      policy: policy, vault: opened.file.header.vaultID,
+      masterCommitment: opened.file.header.masterCommitment, checkpoint: opened.state.checkpoint)
+  }
+
+  // MARK: Places
+
+  private mutating func locate(_ file: VaultFile) throws(SecretError) {
+    guard let directory else { return }
+    let resolved = file.location.resolvedPath
+    let paths = resolved == namedPath ? [namedPath] : [namedPath, resolved]
+    if places.map(\.path) == paths { return }
+    places = []
+    for path in paths {
+      guard let place = try KnownVaultFile(about: path, in: directory, environment: environment) else {
+        continue
+      }
+      places.append(place)
+    }
+  }
+
+  /// The path from the root on, without empty and `.` components. Links are not resolved.
+  private static func absolute(_ path: String) -> String {
+    var full = path
+    if !path.hasPrefix("/"), let current = getcwd(nil, 0) {
+      defer { free(current) }
+      full = String(cString: current) + "/" + path
+    }
+    return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+  }
+}
+
+extension KnownVaultRecord {
+  /// Whether both records name one state, whatever their policies.
+  fileprivate func isSameState(as other: Self) -> Bool {
+    var other = other
+    other.policy = policy
+    return self == other
+  }
+}
+
+extension KnownVaultRecord.Policy: Comparable {
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension UnlockedVault {
+  /// Whether this state may have come after `earlier`, as far as the file shows: a fork that is older than
+  /// the last rewrite leaves no trace.
+  func mayFollow(_ earlier: Checkpoint) -> Bool {
+    guard state.sequence >= earlier.sequence else { return false }
+    guard let tag = tag(at: earlier.sequence) else { return true }
+    return tag == earlier.tailTag
+  }
+}

@@ -1,0 +1,14 @@
+internal import CofferVaultFormat
+
+/// How a vault is held to what was seen of it before.
+public enum TrustPolicy: Hashable, Sendable {
+  /// The vault must be the one that was seen, and its state may not go back.
+  case strict
+  /// The vault must be the one that was seen, with the same master key or a later one. Its state may go back,
+  /// as in a work tree of a version control system.
+  case versioned
+
+  init(_ recorded: KnownVaultRecord.Policy) { self = recorded == .versioned ? .versioned : .strict }
+
+  var recorded: KnownVaultRecord.Policy { self == .versioned ? .versioned : .strict }
+}

@@ -1,0 +1,97 @@
+public import CofferCore
+internal import CofferVaultFormat
+internal import FoundationEssentials
+
+extension VaultBackend: VersionedSecretBackend {
+  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try read { vault throws(SecretError) in
+      let records = try vault.history(of: identifier, now: environment.now())
+      var versions: [SecretVersion] = []
+      for entry in records.reversed() {
+        let record = entry.record
+        let kind: SecretVersion.Kind =
+          record.kind == .remove
+          ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
+        versions.append(
+          SecretVersion(
+            number: record.sequence, kind: kind, date: Timestamp.date(record.time),
+            metadata: record.kind == .remove ? SecretMetadata() : try record.item().metadata))
+      }
+      return versions
+    }
+  }
+
+  public func lookUp(
+    _ identifier: SecretIdentifier, version: Int
+  ) throws(SecretError) -> SecretBytes? {
+    try read { vault throws(SecretError) in
+      let records = try vault.history(of: identifier, now: environment.now())
+      guard let entry = records.first(where: { $0.record.sequence == version && $0.record.kind == .put })
+      else { return nil }
+      do throws(SecretError) { return try vault.value(of: entry) } catch { throw error.about(identifier) }
+    }
+  }
+
+  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try read { vault throws(SecretError) in
+      let rule = HistoryRule(vault.base.settings.history, now: environment.now())
+      var removed: [RemovedSecret] = []
+      try vault.forEachSecret { records throws(SecretError) in
+        guard records.last?.record.kind == .remove, let newest = rule.kept(records).last?.record,
+          newest.isInService(service)
+        else { return }
+        removed.append(
+          RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))
+      }
+      return removed.sorted { $0.identifier < $1.identifier }
+    }
+  }
+
+  /// Stores `secret` and writes the file anew without the earlier versions. Copies of the file, and blocks of
+  /// the disk that the old file used, may still contain them.
+  public func storeWithoutHistory(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try withSession { session throws(SecretError) in
+      try session.vaultTransaction { transaction, _ throws(SecretError) in
+        try transaction.store(secret, for: identifier, metadata: metadata)
+        try transaction.purge(identifier)
+      }
+    }
+  }
+
+  /// Removes the secret and writes the file anew without any version of it. Copies of the file, and blocks of
+  /// the disk that the old file used, may still contain them.
+  @discardableResult
+  public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try withSession { session throws(SecretError) in
+      try session.vaultTransaction { transaction, vault throws(SecretError) in
+        guard try !vault.records(vault.keys.lookupID(identifier)).isEmpty else { return false }
+        _ = try transaction.remove(identifier)
+        try transaction.purge(identifier)
+        return true
+      }
+    }
+  }
+
+  public func historyLimit() throws(SecretError) -> HistoryLimit {
+    try read { vault in vault.base.settings.history }
+  }
+
+  public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
+    try withSession { session throws(SecretError) in
+      try session.rewrite { _, changes in changes.history = limit }
+    }
+  }
+}
+
+extension UnlockedVault {
+  /// Returns the records of a secret within the history limit, in ascending order. Throws `.tampered`.
+  func history(of identifier: SecretIdentifier, now: Date) throws(SecretError) -> [BlockEntry] {
+    let records = try records(keys.lookupID(identifier))
+    guard records.allSatisfy({ $0.record.isAbout(identifier) }) else {
+      throw .tampered("a record has another name's lookup id")
+    }
+    return Array(HistoryRule(base.settings.history, now: now).kept(records))
+  }
+}

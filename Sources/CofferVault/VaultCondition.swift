@@ -1,0 +1,17 @@
+/// What a person should know of a vault's file although it can be used.
+public struct VaultCondition: Hashable, Sendable {
+  /// Whether one of the two commit slots was damaged or torn. Then the last change may be missing.
+  public internal(set) var isRecovered: Bool
+  /// Whether other users may read the file. Its content is encrypted; what can be read without a key is
+  /// listed in `VaultFormat`.
+  public let isReadableByOthers: Bool
+  /// Whether the vault can be changed: it belongs to this user and the system permits writing.
+  public let isWritable: Bool
+  /// How the vault is held to what was seen of it before.
+  public let trustPolicy: TrustPolicy
+  /// Whether one half of a record of what was seen of the vault was damaged. The vault was held to the other
+  /// half.
+  public let isRecordDamaged: Bool
+  /// Whether what was seen of the vault could not be recorded. A later run may not notice an older copy.
+  public let isUnrecorded: Bool
+}

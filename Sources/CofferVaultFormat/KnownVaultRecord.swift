@@ -1,0 +1,61 @@
+package import CofferCore
+
+/// What a user has seen of the vault at one path: which vault it is, under which master key, and in which
+/// state.
+package struct KnownVaultRecord: Hashable, Sendable {
+  package enum Policy: UInt8, Sendable {
+    /// The vault's state may not go back.
+    case strict = 0
+    /// Only the vault's identity and its keys are held. For vaults in version control.
+    case versioned = 1
+  }
+  package var policy: Policy
+  package var vault: Bytes16
+  /// The master key commitment of the vault's header.
+  package var masterCommitment: [UInt8]
+  package var checkpoint: Checkpoint
+
+  package init(policy: Policy, vault: Bytes16, masterCommitment: [UInt8], checkpoint: Checkpoint) {
+    self.policy = policy
+    self.vault = vault
+    self.masterCommitment = masterCommitment
+    self.checkpoint = checkpoint
+  }
+
+  /// The length of one of the two slots that a record's file begins with.
+  package static let slotLength = 512
+  /// The part of a slot that its last 16 bytes are a hash of.
+  package static let hashedLength = slotLength - 16
+  private static let magic = Array("COFFERK1".utf8)
+  private static let macLength = 32
+
+  /// The bytes that the MAC covers, in addition to the path.
+  package var fields: [UInt8] {
+    encode(
+      policy.rawValue, Zeros(7), vault, masterCommitment, checkpoint.sequence, checkpoint.tailTag)
+  }
+
+  /// The part of a slot that the hash covers.
+  package func hashedBytes(mac: [UInt8]) -> [UInt8] {
+    let bytes = Self.magic + fields + mac
+    return encode(bytes, Zeros(Self.hashedLength - bytes.count))
+  }
+
+  /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws
+  /// `.tampered`.
+  package static func parse(_ bytes: [UInt8]) throws(SecretError) -> (KnownVaultRecord, mac: [UInt8]) {
+    var reader = ByteReader(bytes, part: "a known-vault record")
+    guard try reader.array(magic.count) == magic else { throw reader.failure("has another magic number") }
+    guard let policy = Policy(rawValue: try reader.u8()) else {
+      throw reader.failure("has an unknown policy")
+    }
+    try reader.zeros(7)
+    let record = KnownVaultRecord(
+      policy: policy, vault: try reader.bytes16(), masterCommitment: try reader.array(32),
+      checkpoint: Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16()))
+    let mac = try reader.array(macLength)
+    try reader.zeros(hashedLength - reader.position)
+    try reader.expectEnd()
+    return (record, mac)
+  }
+}

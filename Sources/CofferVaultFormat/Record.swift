@@ -1,0 +1,171 @@
+package import CofferCore
+package import FoundationEssentials
+
+/// One version of a secret, without its value: a put stores it, and a remove says that it was removed.
+///
+/// A record keeps its encoded bytes, so that a rewrite copies them, and decodes texts only on request.
+package struct Record: Sendable {
+  package enum Kind: UInt8, Sendable {
+    case put = 1
+    case remove = 2
+  }
+  package let kind: Kind
+  package let id: Bytes16
+  package let sequence: Int
+  /// When the version was stored, or the secret removed: milliseconds since 1970.
+  package let time: Int64
+  /// The tag of the sealed value, which ties the value to a put; zero in a remove.
+  package let valueTag: Bytes16
+  /// The record as a frame or a block has it, without padding.
+  package let bytes: [UInt8]
+
+  private let created: Int64
+  private let expires: Int64?
+  // Ranges of `bytes`.
+  private let service: Range<Int>
+  private let account: Range<Int>
+  private let label: Range<Int>?
+  private let attributes: [(name: Range<Int>, value: Range<Int>)]
+
+  /// The types of the fields of a put.
+  private enum FieldType {
+    static let label: UInt16 = 1
+    static let expiry: UInt16 = 2
+    static let attributes: UInt16 = 3
+  }
+
+  /// Parses a record, and leaves `reader` at its end.
+  package init(parsing reader: inout ByteReader) throws(SecretError) {
+    let start = reader.position
+    guard let kind = Kind(rawValue: try reader.u8()) else { throw reader.failure("has an unknown kind") }
+    self.kind = kind
+    id = try reader.bytes16()
+    sequence = try reader.number()
+    time = try reader.i64()
+    let service = try reader.text(1...SecretIdentifier.maximumLength)
+    let account = try reader.text(1...SecretIdentifier.maximumLength)
+    valueTag = kind == .put ? try reader.bytes16() : .zero
+    created = kind == .put ? try reader.i64() : 0
+    var (label, expires): (Range<Int>?, Int64?)
+    var attributes: [(name: Range<Int>, value: Range<Int>)] = []
+    let known = kind == .put ? FieldType.label...FieldType.attributes : nil
+    try reader.taggedFields(known) { type, field throws(SecretError) in
+      switch type {
+      case FieldType.label: label = try Self.label(&field)
+      case FieldType.expiry: expires = try field.i64()
+      default: attributes = try Self.attributes(&field)
+      }
+    }
+    func fromStart(_ range: Range<Int>) -> Range<Int> {
+      range.lowerBound - start..<range.upperBound - start
+    }
+    bytes = Array(reader.bytes[start..<reader.position])
+    (self.service, self.account, self.label) = (fromStart(service), fromStart(account), label.map(fromStart))
+    self.expires = expires
+    self.attributes = attributes.map { (fromStart($0.name), fromStart($0.value)) }
+  }
+
+  private static func label(_ field: inout ByteReader) throws(SecretError) -> Range<Int> {
+    let range = try field.rest()
+    guard range.count <= SecretMetadata.maximumLabelLength, !field.bytes[range].contains(0) else {
+      throw field.failure("has a forbidden label")
+    }
+    return range
+  }
+
+  private static func attributes(
+    _ field: inout ByteReader
+  ) throws(SecretError) -> [(name: Range<Int>, value: Range<Int>)] {
+    var attributes: [(name: Range<Int>, value: Range<Int>)] = []
+    repeat {
+      let name = try field.text(1...SecretMetadata.maximumAttributeNameLength)
+      let value = try field.text(0...SecretMetadata.maximumAttributeValueLength)
+      if let last = attributes.last,
+        !field.bytes[last.name].lexicographicallyPrecedes(field.bytes[name])
+      {
+        throw field.failure("has attributes out of order")
+      }
+      attributes.append((name, value))
+    } while !field.isAtEnd
+    guard attributes.count <= SecretMetadata.maximumAttributeCount else {
+      throw field.failure("has too many attributes")
+    }
+    return attributes
+  }
+
+  /// Makes the record of a put. The caller has validated `item`. Throws `.tampered` at a limit of the format.
+  package init(
+    id: Bytes16, sequence: Int, valueTag: Bytes16, item: SecretItem
+  ) throws(SecretError) {
+    let metadata = item.metadata
+    var fields: [TaggedField] = []
+    if let label = metadata.label { fields.append(TaggedField(FieldType.label, Array(label.utf8))) }
+    if let expires = metadata.expires {
+      fields.append(TaggedField(FieldType.expiry, encode(Timestamp.milliseconds(expires))))
+    }
+    if !metadata.attributes.isEmpty {
+      let sorted = metadata.attributes.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      fields.append(
+        TaggedField(FieldType.attributes, sorted.flatMap { encode(Text($0.key), Text($0.value)) }))
+    }
+    let names = item.identifier
+    try self.init(
+      parsing: encode(
+        Kind.put.rawValue, id, sequence, Timestamp.milliseconds(metadata.modified), Text(names.service),
+        Text(names.account), valueTag, Timestamp.milliseconds(metadata.created), TaggedFields(fields)))
+  }
+
+  /// Makes the record of a remove. Throws `.tampered` at a limit of the format.
+  package init(
+    removing identifier: SecretIdentifier, id: Bytes16, sequence: Int, time: Date
+  ) throws(SecretError) {
+    try self.init(
+      parsing: encode(
+        Kind.remove.rawValue, id, sequence, Timestamp.milliseconds(time), Text(identifier.service),
+        Text(identifier.account), TaggedFields([])))
+  }
+
+  /// Parses a record that is all of `bytes`.
+  private init(parsing bytes: [UInt8]) throws(SecretError) {
+    var reader = ByteReader(bytes, part: "a record")
+    try self.init(parsing: &reader)
+    try reader.expectEnd()
+  }
+
+  /// Returns the same record under another master key: with another lookup id, and the tag of the same value
+  /// sealed again. Throws `.tampered`.
+  package func with(id: Bytes16, valueTag: Bytes16) throws(SecretError) -> Record {
+    let tag = account.upperBound
+    let rest = kind == .put ? encode(valueTag, Array(bytes[(tag + 16)...])) : Array(bytes[tag...])
+    return try Record(parsing: encode(kind.rawValue, id, Array(bytes[17..<tag]), rest))
+  }
+
+  /// Decodes the name of the secret. Throws `.tampered`.
+  package func identifier() throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(service: bytes.text(in: service), account: bytes.text(in: account))
+  }
+
+  /// Whether the record is about the secret `identifier`.
+  package func isAbout(_ identifier: SecretIdentifier) -> Bool {
+    bytes[service].elementsEqual(identifier.service.utf8)
+      && bytes[account].elementsEqual(identifier.account.utf8)
+  }
+
+  /// Whether the secret belongs to `service`, compared as bytes. Every secret does if `service` is `nil`.
+  package func isInService(_ service: String?) -> Bool {
+    guard let service else { return true }
+    return bytes[self.service].elementsEqual(service.utf8)
+  }
+
+  /// Decodes the name and the metadata. Throws `.tampered`.
+  package func item() throws(SecretError) -> SecretItem {
+    var metadata = SecretMetadata(
+      created: Timestamp.date(created), modified: Timestamp.date(time),
+      expires: expires.map(Timestamp.date))
+    if let label { metadata.label = try bytes.text(in: label) }
+    for attribute in attributes {
+      metadata.attributes[try bytes.text(in: attribute.name)] = try bytes.text(in: attribute.value)
+    }
+    return SecretItem(identifier: try identifier(), metadata: metadata)
+  }
+}

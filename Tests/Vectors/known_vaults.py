@@ -1,0 +1,245 @@
+"""Known vaults: what was last seen at a place, and what a vault found there is judged to be.
+
+The first half is pure: bytes in, values out. The second half has the files.
+"""
+
+import errno
+import os
+import stat
+import struct
+from dataclasses import dataclass
+
+import vault_changes as c
+import vault_format as f
+from vault_format import Refused, require
+
+MAGIC = b"COFFERK1"
+STRICT, VERSIONED = 0, 1
+POLICIES = {"strict": STRICT, "versioned": VERSIONED}
+SLOT = struct.Struct("<8sB7s16s32sQ16s32s376s16s")
+# The distance between the two slots' sequences at which the roles are exchanged.
+EXCHANGE = 64
+
+UNVERIFIABLE = f.UNVERIFIABLE_RECORD
+ACCEPTED = "accepted"
+FIRST_USE = "first-use"
+
+
+@dataclass(frozen=True)
+class Slot:
+    policy: int
+    vault_id: bytes
+    commitment: bytes
+    sequence: int
+    tail_tag: bytes
+    mac: bytes
+
+    def authenticated(self):
+        fields = self.policy, bytes(7), self.vault_id, self.commitment, self.sequence, self.tail_tag
+        return struct.pack("<B7s16s32sQ16s", *fields)
+
+    def encode(self):
+        slot = (MAGIC + self.authenticated() + self.mac).ljust(496, b"\0")
+        return slot + f.blake2b(128, slot)
+
+    @classmethod
+    def parse(cls, data):
+        """The slot, or None for an invalid one."""
+        magic, policy, zero, vault_id, commitment, sequence, tag, mac, zeros, checksum = SLOT.unpack(data)
+        whole = f.blake2b(128, data[:496]) == checksum and magic == MAGIC and not any(zero) and not any(zeros)
+        if not whole or policy not in (STRICT, VERSIONED) or sequence >= f.U64_LIMIT:
+            return None
+        return cls(policy, vault_id, commitment, sequence, tag, mac)
+
+
+def slot_mac(key, path, slot):
+    message = b"coffer-known-vault" + struct.pack("<I", len(path)) + path + slot.authenticated()
+    return f.blake2b(256, message, key)
+
+
+@dataclass(frozen=True)
+class Record:
+    path: bytes
+    slots: tuple  # None for an invalid one
+
+    @classmethod
+    def parse(cls, data, path):
+        """The record of the place `path`; `Refused` if it is damaged."""
+        ending = struct.pack("<H", len(path)) + path
+        damaged = "the record of this place is damaged"
+        require(data[2 * SLOT.size :] == ending and len(data) == 2 * SLOT.size + len(ending), damaged, UNVERIFIABLE)
+        slots = tuple(Slot.parse(data[at : at + SLOT.size]) for at in (0, SLOT.size))
+        require(any(slots), damaged, UNVERIFIABLE)
+        return cls(path, slots)
+
+    @property
+    def current(self):
+        """The index of the current slot."""
+        first, second = self.slots
+        if first is None or second is None:
+            return 0 if first else 1
+        return 0 if first.sequence >= second.sequence else 1
+
+    @property
+    def seen(self):
+        return self.slots[self.current]
+
+    @property
+    def is_half_damaged(self):
+        return None in self.slots
+
+
+def judge_identity(record, vault_id):
+    """The part of the judgement that needs no key. It comes before a key is tried."""
+    if record:
+        require(vault_id == record.seen.vault_id, "another vault was seen at this place", f.ANOTHER_VAULT)
+
+
+def judge(record, vault):
+    """`FIRST_USE`, `ACCEPTED`, or `Refused`."""
+    judge_identity(record, vault.header.vault_id)
+    if not record:
+        return FIRST_USE
+    seen = record.seen
+    own_key = f.subkey(vault.master, f.KNOWN_VAULTS)
+    if seen.commitment == vault.header.commitment:
+        authentic = f.equal(slot_mac(own_key, record.path, seen), seen.mac)
+        require(authentic, "the record of this place is not authentic", UNVERIFIABLE)
+        if seen.policy == STRICT:
+            judge_state(vault, seen.sequence, seen.tail_tag)
+        return ACCEPTED
+    descends = any(f.equal(slot_mac(key, record.path, seen), seen.mac) for key in vault.root.lineage)
+    require(descends, "the vault does not descend from the one seen at this place", f.ANOTHER_KEY)
+    newer = seen.policy == VERSIONED or vault.root.sequence > seen.sequence
+    require(newer, "the vault was rewritten before what was seen at this place", f.ANOTHER_KEY)
+    return ACCEPTED
+
+
+def judge_state(vault, sequence, tail_tag):
+    """Refuses a vault that is older than a checkpoint, or has another history, as far as the file shows it."""
+    require(vault.state.sequence >= sequence, f"change {sequence} was seen before", f.ROLLED_BACK)
+    tags = {vault.root.sequence: vault.state.root_tag} | {frame.sequence: frame.tag for frame in vault.frames}
+    same = tags.get(sequence, tail_tag) == tail_tag
+    require(same, f"change {sequence} was seen before with another tag", f.ROLLED_BACK)
+
+
+# Making and raising
+
+
+def seen_now(vault, path, policy):
+    """The slot for the vault's present state."""
+    header, state = vault.header, vault.state
+    slot = Slot(policy, header.vault_id, header.commitment, state.sequence, state.tail_tag, b"")
+    mac = slot_mac(f.subkey(vault.master, f.KNOWN_VAULTS), path, slot)
+    return Slot(policy, header.vault_id, header.commitment, state.sequence, state.tail_tag, mac)
+
+
+def made(vault, path, policy):
+    """A new record."""
+    slot = seen_now(vault, path, policy).encode()
+    return slot + slot + struct.pack("<H", len(path)) + path
+
+
+@dataclass(frozen=True)
+class Raise:
+    """What brings a record up to date. `written` is None, "A", "B" or "anew"; `sync` comes before it."""
+
+    written: str | None
+    data: bytes
+    sync: bool = False
+
+
+def raised(data, vault, path):
+    """The `Raise` for the record `data`, which `judge` has accepted for the vault."""
+    record = Record.parse(data, path)
+    seen, now = record.seen, seen_now(vault, path, record.seen.policy)
+    if seen.policy == VERSIONED and now != seen and now.sequence <= seen.sequence:
+        return Raise("anew", made(vault, path, seen.policy))
+    if now.sequence < seen.sequence or now.sequence == seen.sequence and not record.is_half_damaged:
+        return Raise(None, data)
+    current, other = record.current, 1 - record.current
+    index, sync = other, True
+    distance = EXCHANGE if record.is_half_damaged else seen.sequence - record.slots[other].sequence
+    if distance < EXCHANGE:
+        # Slot B if both are alike, else the slot that was written last.
+        index, sync = current if distance else 1, False
+    start = index * SLOT.size
+    return Raise("AB"[index], data[:start] + now.encode() + data[start + SLOT.size :], sync)
+
+
+# Files
+
+
+def absolute(path):
+    """The place that `path` names, as bytes. Links are not resolved and `..` is kept."""
+    path = os.path.join(os.getcwdb(), os.fsencode(path))
+    return b"/" + b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+
+
+def places(path):
+    """The path as named and, if it differs, as resolved."""
+    named, resolved = absolute(path), os.path.realpath(os.fsencode(path))
+    return [named] if named == resolved else [named, resolved]
+
+
+def directory():
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if not home.startswith("/"):
+        home = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "coffer", "known-vaults")
+
+
+def record_name(place):
+    return f.blake2b(128, place).hex()
+
+
+def read_record(path, place):
+    """The bytes and the record in the file at `path`; (None, None) if it is missing."""
+    try:
+        folder = os.stat(os.path.dirname(os.path.abspath(path)))
+        own = folder.st_uid == os.geteuid() and folder.st_mode & 0o022 == 0
+        require(own, "the directory of the record is not this user's alone", UNVERIFIABLE)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None, None
+    except OSError as error:
+        raise Refused(UNVERIFIABLE, f"the record cannot be opened: {errno.errorcode.get(error.errno)}") from None
+    try:
+        status = os.fstat(descriptor)
+        private = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_mode & 0o077 == 0
+        require(
+            private and status.st_uid == os.geteuid(), "the record is not a private file of this user", UNVERIFIABLE
+        )
+        data = c.read_whole(descriptor)
+    finally:
+        os.close(descriptor)
+    return data, Record.parse(data, place)
+
+
+def remember(path, place, vault, policy=None):
+    """Makes or raises the record at `path` for a vault on the disk, after judging it. Returns what was written.
+
+    With a policy the record is made anew whatever it holds: a person has accepted the vault.
+    """
+    data, record = (None, None) if policy is not None else read_record(path, place)
+    if data is None:
+        fresh = made(vault, place, policy or STRICT)
+        os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+        if policy is None:
+            c.write_new_file(path, fresh)
+        else:
+            c.replace_file(path, fresh)
+        return "anew"
+    with c.locked(path, timeout=2, flags=os.O_NOFOLLOW) as descriptor:
+        data = c.read_whole(descriptor)
+        record = Record.parse(data, place)
+        judge(record, vault)
+        change = raised(data, vault, place)
+        if change.written == "anew":
+            c.replace_file(path, change.data)
+        elif change.written:
+            if change.sync:
+                os.fdatasync(descriptor)
+            index = "AB".index(change.written)
+            c.write_at(descriptor, index * SLOT.size, change.data[index * SLOT.size :][: SLOT.size])
+        return change.written

@@ -1,0 +1,263 @@
+"""Several records of one name, the history limit and the lineage."""
+
+import vault_format as f
+import vault_records as p
+from vector_bases import DAY, NOW, item, put, remove
+from vector_cases_records import field, held, listed
+from vector_suite import TAMPERED, flip, following, number, plus
+
+
+def add(suite):
+    counted(suite)
+    aged_versions(suite)
+    records_of_one_name(suite)
+    limits(suite)
+    lineage(suite)
+
+
+def with_history(versions, days):
+    return lambda description: description.update(history={"versions": versions, "days": days})
+
+
+def counted(suite):
+    """How many versions count, in the base and in the tail."""
+    for versions in (0, 1, 2, 3, 5, 6, 7, 8, 1000):
+        suite.resealed(
+            f"ok-history-{versions}-versions",
+            f"a limit of {versions} versions",
+            "versions",
+            f.OK,
+            change=with_history(versions, 0),
+        )
+    for days in (1, 9, 10, 11, 29, 31, 36_500):
+        suite.resealed(
+            f"ok-history-{days}-days",
+            f"a limit of {days} days",
+            "versions",
+            f.OK,
+            change=with_history(1000, days),
+        )
+    suite.resealed(
+        "ok-history-missing",
+        "no limit is given: there is no history",
+        "versions",
+        f.OK,
+        change=lambda d: d.pop("history"),
+    )
+    for difference in (-1, 0, 1):
+        suite.intact(
+            f"ok-history-age-{difference + 1}",
+            f"versions superseded 30 days ago, and {difference} ms more",
+            "versions",
+            now=NOW + difference,
+        )
+    for name, now in (("before-all", 0), ("least", -(1 << 63)), ("most", (1 << 63) - 1)):
+        suite.intact(f"ok-history-now-{name}", f"the time of reading is {now}", "versions", now=now)
+
+
+def aged_versions(suite):
+    """Times that do not ascend, and the furthest there are."""
+    least, most = -(1 << 63), (1 << 63) - 1
+
+    def times(*times):
+        tail = [[put("one", str(n), created=time, modified=time)] for n, time in enumerate(times)]
+        return lambda d: d.update(tail=tail, history={"versions": 10, "days": 1})
+
+    for name, comment, stored, now in (
+        (
+            "clock-back",
+            "an older version superseded later than a newer one: the newer ends the list",
+            (0, 9, 1, 9, 9),
+            3,
+        ),
+        ("clock-ahead", "versions superseded after the time of reading", (5, 6, 7), 1),
+    ):
+        change = times(*[NOW + DAY * day for day in stored])
+        suite.resealed(f"ok-history-{name}", comment, "created", f.OK, change=change, now=NOW + now * DAY)
+    for name, stored, now in (
+        ("least-and-most", (least, least, least), most),
+        ("most-and-least", (most, most, most), least),
+        ("least-and-least", (least, least), least),
+        ("day-from-least", (least, least), least + DAY),
+        ("day-and-more-from-least", (least, least), least + DAY + 1),
+    ):
+        comment = f"versions of the time {stored[0]}, read at {now}"
+        suite.resealed(f"ok-history-{name}", comment, "created", f.OK, change=times(*stored), now=now)
+
+
+def records_of_one_name(suite):
+    """Order and form of the records of one name in the base; `rotated` has seven in three blocks."""
+
+    def exchanged(first, second):
+        def fault(items):
+            items = list(items)
+            items[first], items[second] = items[second], items[first]
+            return items
+
+        return fault
+
+    made = suite.made["versions"]
+    order = [place for place, item in enumerate(positions(made)) if item == "rotated"]
+    block_of = lambda place: place // 3
+    within = next(place for place in order[:-1] if block_of(place) == block_of(place + 1))
+    across = next(place for place in order[:-1] if block_of(place) != block_of(place + 1))
+    for name, place in (("within-block", within), ("across-blocks", across)):
+        suite.resealed(
+            f"versions-exchanged-{name}",
+            f"two versions of one name in the other order, {name.replace('-', ' ')}",
+            "versions",
+            TAMPERED,
+            {"base items": exchanged(place, place + 1)},
+        )
+    suite.resealed(
+        "version-twice",
+        "one version twice",
+        "versions",
+        TAMPERED,
+        {"base items": lambda items: [*items[: within + 1], *items[within:]]},
+    )
+    suite.resealed(
+        "versions-of-one-sequence",
+        "two versions of one name and one sequence",
+        "created",
+        TAMPERED,
+        change=lambda d: d.update(base={"items": [item("one", n, sequence=1) for n in "12"], "sequence": 2}),
+    )
+    for per_block in (1, 2, 7):
+        suite.resealed(
+            f"ok-versions-{per_block}-per-block",
+            f"seven versions of one name, {per_block} in a block",
+            "created",
+            f.OK,
+            change=lambda d, per_block=per_block: d.update(
+                base={"items": [item("one", str(n)) for n in range(7)], "items_per_block": per_block},
+                history={"versions": 10, "days": 0},
+            ),
+        )
+    place = positions(made).index("orphan")
+    orphan = f"block {block_of(place)} item {place % 3}"
+    faults = {
+        "with-place": ("a remove with the place of a value", following(p.VALUE_PLACE.pack(12_288, 72))),
+        "without-fields": ("a remove without its list of fields", lambda value: value[:-2]),
+        "kind-1": ("a remove whose kind is put", number(0, "B", 1)),
+        "kind-0": ("a record of kind 0", number(0, "B", 0)),
+        "above-root": ("a remove of a sequence above the root's", number(17, "Q", 1000)),
+        "lookup-id": ("a remove with the lookup id of another name", flip(1)),
+    }
+    for name, (comment, fault) in faults.items():
+        suite.resealed(f"base-remove-{name}", comment + ", in the base", "versions", TAMPERED, {orphan: fault})
+    for name, fault in {"one-more": plus(72, "Q", 1), "one-less": plus(72, "Q", -1)}.items():
+        suite.resealed(
+            f"versions-secrets-{name}",
+            f"the number of secrets counts versions or removals: {name.replace('-', ' ')}",
+            "versions",
+            TAMPERED,
+            {f"commit slot {slot} state": fault for slot in (0, 1)},
+        )
+    middle = f"block {block_of(order[3])} value"
+    values = [part for part in made.parts if part.startswith(middle)]
+    suite.flipped("version-damaged", "the value of an earlier version is damaged", "versions", TAMPERED, values[0], 30)
+    removals = {
+        "alone": [remove("one")],
+        "first": [remove("one"), put("one", "1")["put"]],
+        "twice": [put("one", "1")["put"], remove("one"), remove("one")],
+        "between": [put("one", "1")["put"], remove("one"), put("one", "2")["put"]],
+    }
+    for name, items in removals.items():
+        for where, description in (
+            ("base", {"base": {"items": items}}),
+            ("tail", {"tail": [[one if "remove" in one else {"put": one} for one in items]]}),
+        ):
+            suite.resealed(
+                f"ok-remove-{name}-in-{where}",
+                f"a remove {name}, in the {where}",
+                "created",
+                f.OK,
+                change=lambda d, description=description: d.update(description, history={"versions": 5, "days": 0}),
+            )
+
+
+def positions(made):
+    """The account of each item of the base, in the order of the file."""
+    key = made.sealer.keys[f.LOOKUP_IDS]
+    described = enumerate(made.description["base"]["items"])
+    found = [(one.get("remove", one), number) for number, one in described]
+    order = sorted(found, key=lambda pair: (p.lookup_id(key, pair[0]["service"], pair[0]["account"]), pair[1]))
+    return [one["account"] for one, _ in order]
+
+
+def limits(suite):
+    """The bounds of the history limit."""
+    values = {
+        "0-versions-0-days": (0, 0, f.OK),
+        "1000-versions": (1000, 0, f.OK),
+        "1001-versions": (1001, 0, TAMPERED),
+        "65535-versions": (65_535, 0, TAMPERED),
+        "36500-days": (10, 36_500, f.OK),
+        "36501-days": (10, 36_501, TAMPERED),
+        "65535-days": (10, 65_535, TAMPERED),
+        "0-versions-90-days": (0, 90, f.OK),
+    }
+    for name, (versions, days, outcome) in values.items():
+        prefix = "ok-" if outcome == f.OK else ""
+        suite.resealed(
+            f"{prefix}history-limit-{name}",
+            f"a history limit of {versions} versions and {days} days",
+            "created",
+            outcome,
+            change=with_history(versions, days),
+        )
+    for length in (0, 2, 3, 5, 8):
+        data = listed(field(p.HISTORY, bytes(length)))
+        held(suite, f"history-limit-{length}-bytes", f"a history limit of {length} bytes", TAMPERED, "root", data)
+    twice = listed(field(p.HISTORY, bytes(4)), field(p.HISTORY, bytes(4)))
+    held(suite, "history-limit-twice", "two history limits", TAMPERED, "root", twice)
+
+
+def lineage(suite):
+    keys = [bytes([number]) * 32 for number in range(1, 66)]
+    for count in (1, 2, 63, 64):
+        suite.resealed(
+            f"ok-lineage-{count}",
+            f"a lineage of {count} keys",
+            "created",
+            f.OK,
+            change=lambda d, count=count: d.update(lineage=[key.hex() for key in keys[:count]]),
+        )
+    suite.resealed(
+        "ok-lineage-one-key-twice",
+        "a lineage with one key twice",
+        "created",
+        f.OK,
+        change=lambda d: d.update(lineage=[keys[0].hex()] * 2),
+        reading="The keys need not differ.",
+    )
+    made = suite.made["created"]
+    right = p.lineage_associated(made.vault_id)
+
+    def sealed(plaintext, number=f.LINEAGE, associated=right):
+        return f.seal(made.sealer.keys[number], made.random(24, "lineage nonce"), associated, plaintext)
+
+    two = b"".join(keys[:2])
+    faults = {
+        "of-no-keys": ("no keys", sealed(b"")),
+        "of-65-keys": ("65 keys", sealed(b"".join(keys))),
+        "of-31-bytes": ("31 bytes", sealed(two[:31])),
+        "of-33-bytes": ("33 bytes", sealed(two[:33])),
+        "of-63-bytes": ("63 bytes", sealed(two[:63])),
+        "empty": ("a field of no bytes", b""),
+        "of-39-bytes": ("a field of 39 bytes", sealed(b"")[:39]),
+        "not-sealed": ("keys that are not sealed", two + bytes(8)),
+        "under-subkey-5": ("sealed under subkey 5", sealed(two, f.BASE)),
+        "under-subkey-7": ("sealed under subkey 7", sealed(two, f.KNOWN_VAULTS)),
+        "under-another-label": ("sealed under another label", sealed(two, associated=flip(0)(right))),
+        "under-another-vault-id": ("sealed under another vault id", sealed(two, associated=flip(-1)(right))),
+        "under-file-id": ("sealed under the file id", sealed(two, associated=right[:14] + made.file_id)),
+        "damaged": ("a flipped bit in the seal", flip(30)(sealed(two))),
+        "tag": ("a flipped bit in the tag", flip(-1)(sealed(two))),
+    }
+    for name, (comment, data) in faults.items():
+        fields = listed(field(p.LINEAGE, data))
+        held(suite, f"lineage-{name}", f"a lineage: {comment}", TAMPERED, "root", fields)
+    both = listed(field(p.LINEAGE, sealed(two)), field(p.HISTORY, bytes(4)))
+    held(suite, "lineage-before-history", "the lineage before the history limit", TAMPERED, "root", both)

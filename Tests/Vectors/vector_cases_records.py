@@ -1,0 +1,254 @@
+"""Records: their names, times and tags, and the fields of records and of the root."""
+
+import vault_format as f
+import vault_records as p
+from vector_bases import NFC, NFD, put, remove
+from vector_cases_frames import IDENTIFIER, KIND, SEQUENCE, SERVICE, TIME
+from vector_suite import TAMPERED, constant, flip, following, number, patch
+
+PROBE = put("probe", "value")
+TAG = SERVICE + 17 + 7  # after the names of the probe
+CREATED, FIELDS = TAG + 16, TAG + 24
+
+
+def add(suite):
+    records(suite)
+    known_fields(suite)
+    field_lists(suite)
+
+
+def text(data):
+    return len(data).to_bytes(2, "little") + data
+
+
+def field(kind, data=b""):
+    return kind.to_bytes(2, "little") + text(data)
+
+
+def listed(*fields):
+    """A list of fields, whatever is in it."""
+    return text(b"".join(fields))
+
+
+# Where a record can be, and how a fault in the metadata of a frame becomes one there
+
+
+def in_frame(description):
+    description.update(tail=[[PROBE]])
+
+
+def in_base(description):
+    description.update(base={"items": [PROBE["put"]], "sequence": 2})
+
+
+def of_item(fault):
+    return lambda value: fault(bytes(4) + value[:-12])[4:] + value[-12:]
+
+
+def named(suite, service=b"s", account=b"a"):
+    """Another name with its lookup id, under which the value is sealed."""
+    names = len(service).to_bytes(4, "little") + service + len(account).to_bytes(4, "little") + account
+    identifier = f.blake2b(128, names, suite.made["created"].sealer.keys[f.LOOKUP_IDS])
+    head = lambda value: value[:IDENTIFIER] + identifier + value[SEQUENCE:SERVICE]
+    metadata = lambda value: head(value) + text(service) + text(account) + value[TAG:]
+    return {"metadata": metadata, "value associated data": patch(16, identifier)}
+
+
+def records(suite):
+    faults = {
+        "service-empty": ("a service of no bytes", named(suite, service=b"")),
+        "service-1025": ("a service of 1025 bytes", named(suite, service=b"s" * 1025)),
+        "service-nul": ("a NUL in the service", named(suite, service=b"a\0b")),
+        "service-not-utf8": ("a service that is not UTF-8", named(suite, service=b"a\xff")),
+        "service-overlong": ("an overlong encoding in the service", named(suite, service=b"\xc1\x81")),
+        "service-overlong-nul": ("an overlong NUL in the service", named(suite, service=b"\xc0\x80")),
+        "service-surrogate": ("a surrogate in the service", named(suite, service=b"\xed\xa0\x80")),
+        "service-beyond-unicode": ("a code point above 10FFFF", named(suite, service=b"\xf4\x90\x80\x80")),
+        "service-cut-utf8": ("a character cut short in the service", named(suite, service=b"caf\xc3")),
+        "account-empty": ("an account of no bytes", named(suite, account=b"")),
+        "account-1025": ("an account of 1025 bytes", named(suite, account=b"a" * 1025)),
+        "account-nul": ("a NUL in the account", named(suite, account=b"\0")),
+        "account-not-utf8": ("an account that is not UTF-8", named(suite, account=b"\x80")),
+        "kind-0": ("kind 0", number(KIND, "B", 0)),
+        "kind-2": ("a put whose kind is remove", number(KIND, "B", 2)),
+        "kind-3": ("kind 3", number(KIND, "B", 3)),
+        "kind-129": ("kind 129", number(KIND, "B", 129)),
+        "kind-255": ("kind 255", number(KIND, "B", 255)),
+        "lookup-id": ("a lookup id of other names", flip(IDENTIFIER)),
+        "lookup-id-last-byte": ("a lookup id with a wrong last byte", flip(IDENTIFIER + 15)),
+        "account-renamed": ("another account with the same lookup id", flip(TAG - 1)),
+        "sequence": ("a sequence under which the value was not sealed", flip(SEQUENCE)),
+        "value-tag": ("a wrong tag of the value", flip(TAG)),
+        "value-tag-last-byte": ("a tag of the value with a wrong last byte", flip(TAG + 15)),
+        "empty": ("no metadata at all", constant(b"")),
+        "3-bytes": ("metadata of 3 bytes", lambda value: value[:3]),
+        "4-bytes": ("metadata without a record", lambda value: value[:4]),
+        "cut-short": ("the last byte is missing", lambda value: value[:-1]),
+        "cut-in-lookup-id": ("a record cut in its lookup id", lambda value: value[: IDENTIFIER + 15]),
+        "cut-in-time": ("a record cut in its time", lambda value: value[: TIME + 7]),
+        "cut-before-tag": ("a record cut before its tag", lambda value: value[:TAG]),
+        "cut-before-created": ("a record cut before its time of creation", lambda value: value[:CREATED]),
+        "without-fields": ("the list of fields is missing", lambda value: value[:FIELDS]),
+        "something-follows": ("a byte follows", following(b"\0")),
+        "something-nonzero-follows": ("a byte follows that is not zero", following(b"x")),
+        "text-beyond-the-end": ("a text that is longer than the rest of the metadata", number(SERVICE, "H", 1024)),
+    }
+    for name, (comment, fault) in faults.items():
+        faulty = fault if isinstance(fault, dict) else {"metadata": fault}
+        parts = {f"frame 0 {part}": one for part, one in faulty.items()}
+        suite.resealed(f"record-{name}", comment, "created", TAMPERED, parts, change=in_frame)
+        if "bytes" in name or name == "empty":
+            continue
+        parts = {"block 0 item 0": of_item(faulty["metadata"])}
+        if len(faulty) > 1:
+            parts["base item 0 value associated data"] = faulty["value associated data"]
+        suite.resealed(f"record-{name}-in-base", comment + ", in the base", "created", TAMPERED, parts, change=in_base)
+    everywhere = "a lookup id of other names, under which the value is sealed"
+    for where, part, change in (("", "frame 0", in_frame), ("-in-base", "base item 0", in_base)):
+        suite.resealed(
+            "record-lookup-id-everywhere" + where,
+            everywhere,
+            "created",
+            TAMPERED,
+            {part + " lookup id": flip(0)},
+            change=change,
+        )
+
+
+def known_fields(suite):
+    """The fields of a put whose form is known."""
+    expiry, pair = bytes(8), text(b"n") + text(b"v")
+    label = lambda data: [field(p.LABEL, data)]
+    attributes = lambda *texts: [field(p.ATTRIBUTES, b"".join(text(one) for one in texts))]
+    faults = {
+        "label-1025": ("a label of 1025 bytes", label(b"l" * 1025)),
+        "label-nul": ("a NUL in the label", label(b"l\0")),
+        "label-not-utf8": ("a label that is not UTF-8", label(b"\xfe")),
+        "label-surrogate": ("a surrogate in the label", label(b"\xed\xbf\xbf")),
+        "label-text": ("a label with a length of its own: a NUL in it", label(text(b"label"))),
+        "expiry-empty": ("an expiry of no bytes", [field(p.EXPIRY)]),
+        "expiry-7-bytes": ("an expiry of 7 bytes", [field(p.EXPIRY, bytes(7))]),
+        "expiry-9-bytes": ("an expiry of 9 bytes", [field(p.EXPIRY, bytes(9))]),
+        "attributes-none": ("a field of no attributes", attributes()),
+        "attributes-33": ("33 attributes", attributes(*[t for n in range(33) for t in (b"%02d" % n, b"")])),
+        "attributes-odd": ("an attribute without a value", attributes(b"n", b"v", b"o")),
+        "attributes-byte-more": ("a byte after the attributes", [field(p.ATTRIBUTES, pair + b"\0")]),
+        "attributes-cut": ("the last value is cut short", [field(p.ATTRIBUTES, pair[:-1])]),
+        "attributes-unsorted": ("attributes out of order", attributes(b"b", b"1", b"a", b"2")),
+        "attributes-utf16-order": (
+            "attributes in the order of UTF-16",
+            attributes("\U00010000".encode(), b"1", "\uff5e".encode(), b"2"),
+        ),
+        "attributes-prefix-order": ("a name before its own prefix", attributes(b"ab", b"1", b"a", b"2")),
+        "attributes-duplicate": ("one attribute twice", attributes(b"n", b"v", b"n", b"v")),
+        "attributes-duplicate-name": ("one name with two values", attributes(b"n", b"v", b"n", b"w")),
+        "attribute-name-empty": ("an attribute without a name", attributes(b"", b"v")),
+        "attribute-name-129": ("an attribute's name of 129 bytes", attributes(b"n" * 129, b"v")),
+        "attribute-name-nul": ("a NUL in an attribute's name", attributes(b"n\0", b"v")),
+        "attribute-name-not-utf8": ("an attribute's name that is not UTF-8", attributes(b"\xff", b"v")),
+        "attribute-value-1025": ("an attribute's value of 1025 bytes", attributes(b"n", b"v" * 1025)),
+        "attribute-value-nul": ("a NUL in an attribute's value", attributes(b"n", b"\0")),
+        "attribute-value-not-utf8": ("an attribute's value that is not UTF-8", attributes(b"n", b"\xff")),
+        "expiry-before-label": ("the expiry before the label", [field(p.EXPIRY, expiry), field(p.LABEL)]),
+        "attributes-before-expiry": (
+            "attributes before the expiry",
+            [*attributes(b"n", b"v"), field(p.EXPIRY, expiry)],
+        ),
+        "label-twice": ("two labels", [field(p.LABEL, b"a"), field(p.LABEL, b"a")]),
+    }
+    for name, (comment, fields) in faults.items():
+        for where, holder in (("", "put"), ("-in-base", "put-in-base")):
+            held(suite, f"field-{name}{where}", comment, TAMPERED, holder, listed(*fields))
+    accented = put("probe", "value", attributes={NFD: "decomposed", NFC: "composed"})
+    suite.resealed(
+        "ok-attributes-nfc-nfd",
+        "two attributes whose names are equal only after normalisation",
+        "created",
+        f.OK,
+        change=lambda d: d.update(tail=[[accented]]),
+        reading="Names of attributes are compared as bytes, like the names of secrets.",
+    )
+
+
+def held(suite, name, comment, outcome, holder, fields):
+    """A vector with this list of fields, in whatever holds it."""
+    removal = remove("probe")
+    part, change, fault = {
+        "put": ("frame 0 metadata", in_frame, lambda value: value[:FIELDS] + fields),
+        "put-in-base": ("block 0 item 0", in_base, of_item(lambda value: value[:FIELDS] + fields)),
+        "remove": (
+            "frame 1 metadata",
+            lambda d: d.update(tail=[[PROBE, removal]]),
+            lambda value: value[:-2] + fields,
+        ),
+        "remove-in-base": (
+            "block 0 item 1",
+            lambda d: d.update(base={"items": [PROBE["put"], removal], "sequence": 3}),
+            lambda value: value[:-2] + fields,
+        ),
+        "root": ("root index", None, lambda value: value[:24] + fields + value[26:]),
+    }[holder]
+    where = (
+        holder.replace("-", " ").replace("put in base", "put in the base").replace("move in base", "move in the base")
+    )
+    suite.resealed(name, f"{comment}: {where}", "created", outcome, {part: fault}, change=change)
+
+
+def field_lists(suite):
+    """The list itself, in each of its places."""
+    one, two = field(0x100, b"x"), field(0x200)
+    tampered = {
+        "type-0": ("type 0", listed(field(0, b"x"))),
+        "type-0-empty": ("type 0 without bytes, before another", listed(field(0), one)),
+        "twice": ("one unknown type twice", listed(one, one)),
+        "descending": ("types that descend", listed(two, one)),
+        "critical-twice": ("a critical type twice", listed(field(0x8000), field(0x8000))),
+        "ignorable-after-critical": ("types that descend from a critical one", listed(field(0x8001), one)),
+        "length-beyond-list": ("a field longer than the list", text(one[:2] + b"\x02\0x")),
+        "one-byte": ("a list of one byte", text(b"\x01")),
+        "head-alone": ("a field without its length", text(b"\x00\x01")),
+        "three-bytes": ("a field cut in its length", text(b"\x00\x01\x00")),
+        "list-one-longer": ("a list a byte longer than its fields", text(one + b"\0")),
+        "list-one-shorter": ("a list a byte shorter than its field", (len(one) - 1).to_bytes(2, "little") + one),
+        "list-most": ("a list longer than what holds it", b"\xff\xff" + one),
+        "list-cut": ("half the length of the list", b"\0"),
+    }
+    unsupported = {
+        "critical-first": ("the first critical type", listed(field(0x8000))),
+        "critical-last": ("the last critical type", listed(field(0xFFFF, b"x"))),
+        "critical-after-unknown": ("a critical type after an ignorable one", listed(one, field(0x8001, b"critical"))),
+        "critical-of-known-number": ("the critical type with the number of the first known one", listed(field(0x8001))),
+    }
+    ok = {
+        "unknown": ("an unknown ignorable type", listed(one)),
+        "unknown-last": ("the last ignorable type", listed(field(0x7FFF, b"\0\xff"))),
+        "unknown-two": ("two unknown types", listed(one, two)),
+        "unknown-long": ("an unknown type of 300 bytes", listed(field(0x300, bytes(300)))),
+    }
+    for holder in ("put", "put-in-base", "remove", "remove-in-base", "root"):
+        for name, (comment, fields) in tampered.items():
+            held(suite, f"fields-{name}-{holder}", comment, TAMPERED, holder, fields)
+        for name, (comment, fields) in unsupported.items():
+            held(suite, f"fields-{name}-{holder}", comment, f.UNSUPPORTED_VERSION, holder, fields)
+        for name, (comment, fields) in ok.items():
+            held(suite, f"ok-fields-{name}-{holder}", comment, f.OK, holder, fields)
+    numbers_of_puts = listed(field(1, b"l\0"), field(2), field(3))
+    for holder in ("remove", "remove-in-base"):
+        held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 3, unknown there", f.OK, holder, numbers_of_puts)
+    held(suite, "ok-fields-type-3-root", "type 3, unknown there", f.OK, "root", listed(field(3)))
+    held(
+        suite,
+        "fields-critical-and-wrong-label",
+        "a label that is not UTF-8, and an unknown critical type: the latter is found first",
+        f.UNSUPPORTED_VERSION,
+        "put",
+        listed(field(1, b"\xff"), field(0x8000)),
+    )
+    held(
+        suite,
+        "fields-critical-and-wrong-limit",
+        "a history limit out of bounds, and an unknown critical type: the latter is found first",
+        f.UNSUPPORTED_VERSION,
+        "root",
+        listed(field(1, b"\xff\xff\0\0"), field(0x8000)),
+    )

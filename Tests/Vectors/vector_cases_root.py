@@ -1,0 +1,146 @@
+"""The root of the base."""
+
+import struct
+
+from vector_suite import TAMPERED, constant, each, flip, following, number, plus
+
+# Offsets in the index of the root.
+SEQUENCE, ITEMS, BLOCKS, RESERVED, FIELDS = 0, 8, 16, 20, 24
+ENTRIES = FIELDS + 2 + 4 + 4  # after the history limit
+FIRST_ID, FIRST_SEQUENCE, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 32, 36, 40  # in the entry of a block
+ENTRY = 56
+
+
+def add(suite):
+    faults = {
+        "sequence-one-more": ("a sequence that the first frame does not follow", plus(SEQUENCE, "Q", 1)),
+        "sequence-one-less": ("a sequence two before the first frame's", plus(SEQUENCE, "Q", -1)),
+        "sequence-below-items": ("a sequence below that of an item", number(SEQUENCE, "Q", 0)),
+        "items-one-more": ("one item more than the blocks contain", plus(ITEMS, "Q", 1)),
+        "items-one-less": ("one item less than the blocks contain", plus(ITEMS, "Q", -1)),
+        "items-most": ("the highest possible number of items", number(ITEMS, "Q", (1 << 64) - 1)),
+        "blocks-one-more": ("one block more than the entries", plus(BLOCKS, "I", 1)),
+        "blocks-one-less": ("one block less than the entries", plus(BLOCKS, "I", -1)),
+        "blocks-zero": ("no blocks", number(BLOCKS, "I", 0)),
+        "blocks-most": ("the highest number of blocks", number(BLOCKS, "I", 0xFFFFFFFF)),
+        "blocks-wrap": ("a number of blocks whose size wraps around in 32 bits", plus(BLOCKS, "I", 0x20000000)),
+        "reserved": ("the reserved field", number(RESERVED, "I", 1)),
+        "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
+        "something-follows": ("a byte follows", following(b"\0")),
+        "entry-follows": ("56 bytes follow", following(bytes(ENTRY))),
+        "cut-short": ("the last byte is missing", lambda value: value[:-1]),
+        "header-alone": ("two blocks counted, without entries", lambda value: value[:ENTRIES]),
+        "without-fields": ("neither fields nor entries", lambda value: value[:FIELDS]),
+        "entries-exchanged": (
+            "the two entries exchanged",
+            lambda value: value[:ENTRIES] + value[ENTRIES + ENTRY :] + value[ENTRIES : ENTRIES + ENTRY],
+        ),
+        "entry-twice": ("one block twice", lambda value: value[: ENTRIES + ENTRY] + value[ENTRIES : ENTRIES + ENTRY]),
+    }
+    for index in (0, 1):
+        at = ENTRIES + ENTRY * index
+        block = f"block-{index}"
+        faults |= {
+            f"{block}-first-id": (f"a first lookup id that is not block {index}'s", flip(at + FIRST_ID)),
+            f"{block}-first-id-last-byte": (
+                f"a first lookup id that is not block {index}'s, in its last byte",
+                flip(at + 15),
+            ),
+            f"{block}-first-sequence-one-more": (
+                f"a first sequence that is not block {index}'s",
+                plus(at + FIRST_SEQUENCE, "Q", 1),
+            ),
+            f"{block}-first-sequence-zero": (
+                f"a first sequence of 0 for block {index}",
+                number(at + FIRST_SEQUENCE, "Q", 0),
+            ),
+            f"{block}-first-sequence-2-62": (
+                f"a first sequence of 2^62 for block {index}",
+                number(at + FIRST_SEQUENCE, "Q", 1 << 62),
+            ),
+            f"{block}-offset-one-more": (f"block {index} a byte later", plus(at + OFFSET, "Q", 1)),
+            f"{block}-offset-one-less": (f"block {index} a byte earlier", plus(at + OFFSET, "Q", -1)),
+            f"{block}-offset-most": (f"the highest offset for block {index}", number(at + OFFSET, "Q", (1 << 64) - 1)),
+            f"{block}-offset-wraps": (
+                f"an offset and a length of block {index} that wrap around to its end",
+                each(
+                    number(at + OFFSET, "Q", (1 << 64) - 4096),
+                    number(at + LENGTH, "I", suite.end("small", f"block {index}") + 4096),
+                ),
+            ),
+            f"{block}-length-one-more": (f"block {index} a byte longer", plus(at + LENGTH, "I", 1)),
+            f"{block}-length-one-less": (f"block {index} a byte shorter", plus(at + LENGTH, "I", -1)),
+            f"{block}-length-zero": (f"a length of 0 for block {index}", number(at + LENGTH, "I", 0)),
+            f"{block}-length-39": (f"a length too short for a seal for block {index}", number(at + LENGTH, "I", 39)),
+            f"{block}-length-1-mib": (f"a length of 1 MiB for block {index}", number(at + LENGTH, "I", (1 << 20) + 40)),
+            f"{block}-length-above-1-mib": (
+                f"a length of more than 1 MiB for block {index}",
+                number(at + LENGTH, "I", (1 << 20) + 41),
+            ),
+            f"{block}-length-most": (f"the highest length for block {index}", number(at + LENGTH, "I", 0xFFFFFFFF)),
+            f"{block}-count-one-more": (
+                f"an item more in block {index}",
+                each(plus(at + COUNT, "I", 1), plus(ITEMS, "Q", 1)),
+            ),
+            f"{block}-count-one-less": (
+                f"an item less in block {index}",
+                each(plus(at + COUNT, "I", -1), plus(ITEMS, "Q", -1)),
+            ),
+            f"{block}-count-zero": (
+                f"no items in block {index}",
+                each(number(at + COUNT, "I", 0), plus(ITEMS, "Q", -2)),
+            ),
+            f"{block}-count-most": (
+                f"the highest number of items in block {index}",
+                number(at + COUNT, "I", 0xFFFFFFFF),
+            ),
+            f"{block}-tag": (f"a tag that is not block {index}'s", flip(at + TAG)),
+            f"{block}-tag-last-byte": (f"a tag of which the last byte is not block {index}'s", flip(at + TAG + 15)),
+        }
+    faults["counts-moved"] = (
+        "an item more in one block and one less in the other",
+        each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + ENTRY + COUNT, "I", -1)),
+    )
+    for name, (comment, fault) in faults.items():
+        suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root index": fault})
+    for name, offset in (("label", 0), ("file-id", 11), ("offset", 27)):
+        suite.resealed(
+            f"root-sealed-under-another-{name}",
+            f"the root is sealed under another {name.replace('-', ' ')}",
+            "small",
+            TAMPERED,
+            {"root associated data": flip(offset)},
+        )
+    suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root index": constant(b"")})
+    suite.resealed(
+        "root-created-items",
+        "one item counted, without a block",
+        "created",
+        TAMPERED,
+        {"root index": number(ITEMS, "Q", 1)},
+    )
+    suite.resealed(
+        "root-created-block",
+        "one block counted, without an entry",
+        "created",
+        TAMPERED,
+        {"root index": number(BLOCKS, "I", 1)},
+    )
+    suite.resealed(
+        "root-created-empty-block",
+        "an entry for a block of no bytes",
+        "created",
+        TAMPERED,
+        {
+            "root index": each(
+                number(BLOCKS, "I", 1), following(bytes(24) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
+            )
+        },
+    )
+    suite.resealed(
+        "root-newer-than-slot",
+        "the root has a higher sequence than the slots",
+        "created",
+        TAMPERED,
+        {"root index": plus(SEQUENCE, "Q", 1)},
+    )

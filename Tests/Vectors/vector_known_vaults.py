@@ -1,0 +1,437 @@
+"""known_vaults.json: records of places, vaults found there, and the judgement of each pair."""
+
+import json
+import struct
+from dataclasses import replace
+
+import known_vaults as k
+import vault_format as f
+import vault_reader as r
+from vector_bases import KNOWN_MASTERS, OTHER_KEY, put
+from vector_outcome import credential_of
+from vector_suite import difference, each, edited, flip, number, patch
+
+PATH = "/home/user/.local/share/coffer/default.vault"
+SLOT_B, PATH_AT = 512, 1024
+POLICY, RESERVED, VAULT_ID, COMMITMENT, SEQUENCE, TAG, MAC, ZEROS, HASH = 8, 9, 16, 32, 64, 72, 88, 120, 496
+
+
+def add(suite):
+    """The vaults that are judged, as vectors of their own. `known` has a root of 10 and frames 11 to 14."""
+    former = [f.subkey(master, f.KNOWN_VAULTS).hex() for master in KNOWN_MASTERS]
+    others = [bytes([number]).hex() * 32 for number in range(1, 65)]
+
+    def tail(*values):
+        return lambda d: d.update(tail=[[put("one", value)] for value in values])
+
+    def base(sequence, tail=(), **more):
+        return lambda d: d.update(base={**d["base"], "sequence": sequence}, tail=list(tail), **more)
+
+    two = [[put("one", "a")], [put("one", "b")]]
+    for name, comment, vault, change in (
+        ("later", "change 15", "known", tail("11", "12", "13", "14", "15")),
+        ("earlier", "change 13", "known", tail("11", "12", "13")),
+        ("root-alone", "change 10, the root's", "known", tail()),
+        ("fork-14", "another change 14", "known", tail("11", "12", "13", "other")),
+        ("fork-14-later", "another change 14, and a change 15", "known", tail("11", "12", "13", "other", "15")),
+        ("fork-12-later", "another change 12, and changes to 15", "known", tail("11", "other", "13", "14", "15")),
+        ("rewritten-14", "a root of 14", "known", base(14)),
+        ("rewritten-15", "a root of 15", "known", base(15)),
+        ("rewritten-14-later", "a root of 14, and changes to 16", "known", base(14, two)),
+        ("high", "a root of 102, and changes to 104", "known", base(102, two)),
+        ("rekeyed-later", "the new master key, and changes to 17", "rekeyed", base(15, two)),
+        ("rekeyed-14", "a new master key with a root of 14", "rekeyed", base(14)),
+        ("rekeyed-13-later", "a new master key with a root of 13, and changes to 15", "rekeyed", base(13, two)),
+        ("rekeyed-2-later", "a new master key with a root of 2, and changes to 4", "rekeyed", base(2, two)),
+        ("rekeyed-twice", "two former master keys", "rekeyed", base(15, lineage=[others[0], former[0]])),
+        ("rekeyed-64", "the former key is the last of 64", "rekeyed", base(15, lineage=others[:63] + former[:1])),
+        ("rekeyed-65", "64 later keys: the former is dropped", "rekeyed", base(15, lineage=others)),
+        ("rekeyed-own-key", "a lineage of its own subkey 7", "rekeyed", base(15, lineage=[former[1]])),
+    ):
+        suite.resealed(f"ok-known-{name}", comment, vault, f.OK, change=change)
+    suite.flipped("known-slot-0", "one slot is damaged", "known", f.RECOVERED, "commit slot 0", 0)
+    slot = suite.place("known", "commit slot 0")
+    both = (slot, 1, b"\x5a"), (slot + f.PAGE, 1, b"\x5a")
+    suite.damage("known-both-slots", "both slots are damaged", "known", f.TAMPERED, *both)
+    suite.intact("known-wrong-key", "another key", "known", f.WRONG_KEY, credential={"key_text": OTHER_KEY})
+    suite.resealed(
+        "ok-known-rekeyed-no-lineage",
+        "a new master key without a lineage",
+        "rekeyed",
+        f.OK,
+        change=lambda d: d.pop("lineage"),
+    )
+
+
+class Judgements:
+    """Collects the records and the entries of known_vaults.json."""
+
+    def __init__(self, suite):
+        self.suite, self.records, self.entries = suite, {}, []
+        self.vectors = {entry["name"]: entry for entry in suite.entries}
+        made = {name: suite.made[name] for name in ("known", "rekeyed")}
+        self.vaults = {
+            name: r.read_with_master(one.file, f.parse_header(one.file), one.master) for name, one in made.items()
+        }
+
+    def slot(self, vault="known", sequence=None, policy=k.STRICT, path=PATH, **changed):
+        """A slot for a state of a vault; above its last change with a tag of 7s."""
+        opened = self.vaults[vault]
+        tags = {opened.root.sequence: opened.state.root_tag} | {one.sequence: one.tag for one in opened.frames}
+        sequence = opened.state.sequence if sequence is None else sequence
+        slot = k.seen_now(opened, path.encode(), policy)
+        slot = replace(slot, sequence=sequence, tail_tag=tags.get(sequence, b"\x07" * 16))
+        slot = replace(slot, **changed)
+        return replace(slot, mac=k.slot_mac(f.subkey(opened.master, f.KNOWN_VAULTS), path.encode(), slot)).encode()
+
+    def authenticated(self, slot):
+        """The first 496 bytes of a slot with a MAC that is right for them."""
+        message = b"coffer-known-vault" + struct.pack("<I", len(PATH)) + PATH.encode() + slot[8:MAC]
+        mac = f.blake2b(256, message, f.subkey(self.vaults["known"].master, f.KNOWN_VAULTS))
+        return slot[:MAC] + mac + slot[ZEROS:]
+
+    def record(self, name, first, second=None, path=PATH):
+        self.records[name] = first + (second or first) + struct.pack("<H", len(path.encode())) + path.encode()
+
+    def add(
+        self, name, comment, record, vector, judgement, written=None, sync=False, fault=None, path=PATH, half=False
+    ):
+        entry = {"name": name, "comment": comment, "record": record, "path": path, "vector": vector}
+        data = self.records[record] if record else None
+        if fault:
+            faulty = fault(data)
+            entry["edits"] = difference(data, faulty, 0)
+            assert edited(data, entry) == faulty != data, name
+            data = faulty
+        entry["expect"] = {"judgement": judgement}
+        if judgement in (k.ACCEPTED, k.FIRST_USE):
+            after = self.after(data, vector, path)
+            entry["expect"] |= {"half_damaged": half, "written": written, "sync_first": sync}
+            entry["expect"]["record_blake2b_256"] = f.blake2b(256, after).hex()
+        assert all(name != other["name"] for other in self.entries), name
+        self.entries.append(entry)
+
+    def after(self, data, vector, path):
+        """The record as it is afterwards."""
+        vault = opened(self.suite, self.vectors[vector])
+        if data is None:
+            return k.made(vault, path.encode(), k.STRICT)
+        return k.raised(data, vault, path.encode()).data
+
+    def json(self):
+        records = ",\n".join(f'"{name}": "{data.hex()}"' for name, data in self.records.items())
+        entries = ",\n".join(json.dumps(entry) for entry in self.entries)
+        return f'{{"records": {{\n{records}\n}},\n"judgements": [\n{entries}\n]}}\n'
+
+
+def opened(suite, vector):
+    """The vault of a vector; `Refused` if it does not open."""
+    file = edited(suite.made[vector["vault"].removesuffix(".vault")].file, vector)
+    return r.read_vault(file, credential_of(vector["credential"]), r.Limits(**vector.get("limits", {})))
+
+
+def outcome_of(suite, records, entry):
+    """What this implementation makes of an entry, in the shape of its `expect`."""
+    path = entry["path"].encode()
+    vector = next(one for one in suite.entries if one["name"] == entry["vector"])
+    try:
+        data = record = None
+        if entry["record"]:
+            data = edited(records[entry["record"]], entry)
+            record = k.Record.parse(data, path)
+        file = edited(suite.made[vector["vault"].removesuffix(".vault")].file, vector)
+        k.judge_identity(record, f.parse_header(file).vault_id)
+        vault = opened(suite, vector)
+        judgement = k.judge(record, vault)
+    except f.Refused as refused:
+        return {"judgement": refused.outcome}
+    change = k.raised(data, vault, path) if record else k.Raise("anew", k.made(vault, path, k.STRICT))
+    return {
+        "judgement": judgement,
+        "half_damaged": bool(record) and record.is_half_damaged,
+        "written": change.written,
+        "sync_first": change.sync,
+        "record_blake2b_256": f.blake2b(256, change.data).hex(),
+    }
+
+
+def failures(suite, text):
+    described = json.loads(text)
+    records = {name: bytes.fromhex(data) for name, data in described["records"].items()}
+    for entry in described["judgements"]:
+        found = outcome_of(suite, records, entry)
+        if found != entry["expect"]:
+            yield f"{entry['name']}: {entry['expect']} expected, {found} found"
+
+
+# The cases
+
+
+def text(suite):
+    judgements = Judgements(suite)
+    records(judgements)
+    states(judgements)
+    keys(judgements)
+    policies(judgements)
+    damages(judgements)
+    raises(judgements)
+    return judgements.json()
+
+
+def records(j):
+    versioned = {"policy": k.VERSIONED}
+    for sequence in (9, 10, 12, 14, 15):
+        j.record(f"strict-{sequence}", j.slot(sequence=sequence))
+    j.record("versioned-14", j.slot(**versioned))
+    j.record("rekeyed-15", j.slot("rekeyed"))
+    j.record("rekeyed-versioned-15", j.slot("rekeyed", **versioned))
+    j.record("strict-10-14", j.slot(sequence=10), j.slot())
+    j.record("strict-14-10", j.slot(), j.slot(sequence=10))
+    j.record("strict-10-73", j.slot(sequence=10), j.slot(sequence=73))
+    j.record("strict-10-74", j.slot(sequence=10), j.slot(sequence=74))
+    j.record("strict-74-10", j.slot(sequence=74), j.slot(sequence=10))
+    j.record("known-10-rekeyed-15", j.slot(sequence=10), j.slot("rekeyed"))
+    j.record("versioned-10-14", j.slot(sequence=10, **versioned), j.slot(**versioned))
+    j.record("another-tag-14", j.slot(tail_tag=bytes(16)))
+    j.record("equal-a-right", j.slot(), j.slot(tail_tag=bytes(16)))
+    j.record("equal-b-right", j.slot(tail_tag=bytes(16)), j.slot())
+    j.record("root-path", j.slot(path="/x"), path="/x")
+    j.record("last-sequence", j.slot(sequence=(1 << 62) - 1))
+
+
+def states(j):
+    """The same master key."""
+    ok, back = k.ACCEPTED, f.ROLLED_BACK
+    j.add("first-use", "no record", None, "ok-known", k.FIRST_USE, "anew")
+    j.add("first-use-recovered", "no record, and one slot is damaged", None, "known-slot-0", k.FIRST_USE, "anew")
+    j.add("same", "what was seen", "strict-14", "ok-known", ok)
+    j.add("same-recovered", "what was seen, and one slot is damaged", "strict-14", "known-slot-0", ok)
+    j.add("later-is-seen", "the file is at change 14, and 15 was seen", "strict-15", "ok-known", back)
+    j.add("earlier", "the file is at change 13, and 14 was seen", "strict-14", "ok-known-earlier", back)
+    j.add("root-alone", "the file is at change 10, and 14 was seen", "strict-14", "ok-known-root-alone", back)
+    j.add("root-alone-seen", "the root was seen", "strict-10", "ok-known-root-alone", ok)
+    j.add("later", "change 14 was seen, its tag agrees", "strict-14", "ok-known-later", ok, "B")
+    j.add("later-than-12", "change 12 was seen, its tag agrees", "strict-12", "ok-known", ok, "B")
+    j.add("later-than-root", "the root was seen, its tag agrees", "strict-10", "ok-known", ok, "B")
+    j.add("fork-same", "another change 14 was seen", "strict-14", "ok-known-fork-14", back)
+    j.add("fork-later", "another change 14 was seen below the last", "strict-14", "ok-known-fork-14-later", back)
+    j.add("fork-12", "another change 12 was seen in the tail", "strict-12", "ok-known-fork-12-later", back)
+    j.add("fork-12-seen-14", "changes after a fork were seen", "strict-14", "ok-known-fork-12-later", back)
+    j.add("fork-after-seen", "change 12 was seen, the fork is later", "strict-12", "ok-known-fork-14-later", ok, "B")
+    j.add("root-of-another-tag", "change 14 was seen, and a root of 14", "strict-14", "ok-known-rewritten-14", back)
+    j.add(
+        "root-of-another-tag-later",
+        "change 14 was seen, and a root of 14 with frames",
+        "strict-14",
+        "ok-known-rewritten-14-later",
+        back,
+    )
+    j.add("below-root", "change 14 was seen, the root is 15", "strict-14", "ok-known-rewritten-15", ok, "B")
+    j.add("below-root-9", "change 9 was seen, the root is 10", "strict-9", "ok-known", ok, "B")
+    j.add("another-tag", "change 14 was seen with another tag", "another-tag-14", "ok-known", back)
+    j.add(
+        "another-tag-rewritten",
+        "a fork below the root is not noticed",
+        "another-tag-14",
+        "ok-known-rewritten-15",
+        ok,
+        "B",
+    )
+    j.add("seen-last-sequence", "the highest sequence was seen", "last-sequence", "ok-known", back)
+
+
+def keys(j):
+    """Other vaults and other master keys."""
+    ok, vault, key = k.ACCEPTED, f.ANOTHER_VAULT, f.ANOTHER_KEY
+    j.add("another-vault", "another vault under the same key", "strict-14", "ok-small", vault)
+    j.add("another-vault-passphrase", "another vault with a passphrase", "strict-14", "ok-default-cost", vault)
+    j.add("another-vault-wrong-key", "another vault that the key does not open", "strict-14", "wrong-key", vault)
+    j.add("wrong-key", "the vault, and a key that opens nothing", "strict-14", "known-wrong-key", f.WRONG_KEY)
+    j.add("tampered", "the vault, and both slots damaged", "strict-14", "known-both-slots", f.TAMPERED)
+    j.add("rekeyed", "a new master key that names the one seen", "strict-14", "ok-rekeyed", ok, "B")
+    j.add("rekeyed-later", "the same, with later changes", "strict-14", "ok-known-rekeyed-later", ok, "B")
+    j.add("rekeyed-seen-9", "the same; an early change was seen", "strict-9", "ok-rekeyed", ok, "B")
+    j.add("rekeyed-seen-15", "the root is as high as what was seen", "strict-15", "ok-rekeyed", key)
+    j.add("rekeyed-14", "the root is as high as what was seen: 14", "strict-14", "ok-known-rekeyed-14", key)
+    j.add(
+        "rekeyed-13-later",
+        "the root is below what was seen, the tail above",
+        "strict-14",
+        "ok-known-rekeyed-13-later",
+        key,
+    )
+    j.add("rekeyed-twice", "the key seen is the second of the lineage", "strict-14", "ok-known-rekeyed-twice", ok, "B")
+    j.add("rekeyed-64", "the key seen is the last of 64", "strict-14", "ok-known-rekeyed-64", ok, "B")
+    j.add("rekeyed-65", "the key seen is no longer in the lineage", "strict-14", "ok-known-rekeyed-65", key)
+    j.add("rekeyed-own-key", "a lineage without the key seen", "strict-14", "ok-known-rekeyed-own-key", key)
+    j.add("rekeyed-no-lineage", "no lineage", "strict-14", "ok-known-rekeyed-no-lineage", key)
+    j.add("older-key", "a master key from before the one seen", "rekeyed-15", "ok-known", key)
+    j.add("older-key-high", "the same, with a higher sequence", "rekeyed-15", "ok-known-high", key)
+    j.add("rekeyed-same", "the new master key, seen before", "rekeyed-15", "ok-rekeyed", ok)
+    j.add(
+        "rekeyed-seen-later",
+        "the new master key, seen before, and later changes",
+        "rekeyed-15",
+        "ok-known-rekeyed-later",
+        ok,
+        "B",
+    )
+    j.add(
+        "older-key-in-other-slot",
+        "a master key that only the older slot of the record names",
+        "known-10-rekeyed-15",
+        "ok-known-high",
+        key,
+    )
+    wrong_mac = resigned(lambda slot: flip(MAC)(slot))
+    j.add("mac", "a record with a wrong MAC", "strict-14", "ok-known", f.UNVERIFIABLE_RECORD, fault=wrong_mac)
+    j.add("mac-rekeyed", "the same, and a new master key", "strict-14", "ok-rekeyed", key, fault=wrong_mac)
+    j.add("mac-another-vault", "the same, and another vault", "strict-14", "ok-small", vault, fault=wrong_mac)
+    for name, fault in {
+        "policy": number(POLICY, "B", 1),
+        "vault-id": flip(VAULT_ID),
+        "commitment": flip(COMMITMENT),
+        "sequence": number(SEQUENCE, "Q", 13),
+        "tag": flip(TAG),
+        "mac-end": flip(MAC + 31),
+    }.items():
+        judgement = {"vault-id": vault, "commitment": key}.get(name, f.UNVERIFIABLE_RECORD)
+        comment = f"{name} changed in both slots, their hashes made for it"
+        j.add(f"forged-{name}", comment, "strict-14", "ok-known", judgement, fault=resigned(fault))
+    moved = each(lambda data: data[:PATH_AT], lambda data: data + struct.pack("<H", 2) + b"/y")
+    j.add("another-place", "the record of /x at /y", "root-path", "ok-known", f.UNVERIFIABLE_RECORD, path="/y")
+    j.add(
+        "moved",
+        "the same, with the path changed",
+        "root-path",
+        "ok-known",
+        f.UNVERIFIABLE_RECORD,
+        fault=moved,
+        path="/y",
+    )
+    j.add("short-path", "a path of two bytes", "root-path", "ok-known", ok, path="/x")
+
+
+def policies(j):
+    """A place whose vault is under version control."""
+    ok, key = k.ACCEPTED, f.ANOTHER_KEY
+    record = "versioned-14"
+    j.add("versioned-same", "what was seen", record, "ok-known", ok)
+    j.add("versioned-earlier", "change 13, and 14 was seen", record, "ok-known-earlier", ok, "anew")
+    j.add("versioned-root-alone", "change 10, and 14 was seen", record, "ok-known-root-alone", ok, "anew")
+    j.add("versioned-fork", "another change 14", record, "ok-known-fork-14", ok, "anew")
+    j.add("versioned-fork-later", "another change 14, and 15", record, "ok-known-fork-14-later", ok, "B")
+    j.add("versioned-later", "change 15", record, "ok-known-later", ok, "B")
+    j.add("versioned-later-in-place", "change 15, and the slots differ", "versioned-10-14", "ok-known-later", ok, "B")
+    j.add("versioned-rekeyed", "a new master key", record, "ok-rekeyed", ok, "B")
+    j.add("versioned-rekeyed-14", "a new master key at the same change", record, "ok-known-rekeyed-14", ok, "anew")
+    j.add("versioned-rekeyed-2-later", "a new master key, early", record, "ok-known-rekeyed-2-later", ok, "anew")
+    j.add("versioned-no-lineage", "a new master key, no lineage", record, "ok-known-rekeyed-no-lineage", key)
+    j.add("versioned-older-key", "an older master key", "rekeyed-versioned-15", "ok-known-high", key)
+    j.add("versioned-another-vault", "another vault", record, "ok-small", f.ANOTHER_VAULT)
+    wrong = resigned(flip(MAC))
+    j.add("versioned-mac", "a wrong MAC", record, "ok-known", f.UNVERIFIABLE_RECORD, fault=wrong)
+
+
+def resigned(fault):
+    """The fault in both slots, and their hashes made anew."""
+
+    def slot(data):
+        data = fault(data[:HASH])
+        return data + f.blake2b(128, data)
+
+    return lambda record: slot(record[:SLOT_B]) + slot(record[SLOT_B:PATH_AT]) + record[PATH_AT:]
+
+
+def damages(j):
+    """Records that cannot be read."""
+    bad = f.UNVERIFIABLE_RECORD
+    both = {
+        "magic": flip(0),
+        "policy": flip(POLICY),
+        "vault-id": flip(VAULT_ID),
+        "sequence": flip(SEQUENCE),
+        "zeros": flip(ZEROS),
+        "hash": flip(HASH),
+        "hash-end": flip(HASH + 15),
+    }
+    for name, fault in both.items():
+        twice = lambda data, fault=fault: fault(data[:SLOT_B]) + fault(data[SLOT_B:PATH_AT]) + data[PATH_AT:]
+        j.add(f"damaged-{name}", f"{name} in both slots", "strict-14", "ok-known", bad, fault=twice)
+    forms = {
+        "magic": patch(0, b"COFFERK2"),
+        "policy-2": number(POLICY, "B", 2),
+        "policy-255": number(POLICY, "B", 255),
+        "reserved": flip(RESERVED),
+        "reserved-last": flip(RESERVED + 6),
+        "sequence-2-62": number(SEQUENCE, "Q", 1 << 62),
+        "sequence-most": number(SEQUENCE, "Q", (1 << 64) - 1),
+        "zeros": flip(ZEROS),
+        "zeros-last": flip(HASH - 1),
+    }
+    for name, fault in forms.items():
+        comment = f"{name} in both slots, their MACs and hashes made for it"
+        j.add(f"form-{name}", comment, "strict-14", "ok-known", bad, fault=resigned(each(fault, j.authenticated)))
+    wholes = {
+        "empty": ("no bytes", lambda data: b""),
+        "one-slot": ("one slot alone", lambda data: data[:SLOT_B]),
+        "no-path": ("no path", lambda data: data[:PATH_AT]),
+        "cut": ("the last byte is missing", lambda data: data[:-1]),
+        "longer": ("a byte follows", lambda data: data + b"\0"),
+        "path": ("another path", flip(-1)),
+        "path-length": ("another length of the path", flip(PATH_AT)),
+        "zeros": ("nothing but zeros", lambda data: bytes(len(data))),
+    }
+    for name, (comment, fault) in wholes.items():
+        j.add(f"record-{name}", comment, "strict-14", "ok-known", bad, fault=fault)
+    for name, offset in {"magic": 0, "tag": TAG, "zeros": 300, "hash": HASH}.items():
+        for slot, at in (("A", 0), ("B", SLOT_B)):
+            comment = f"{name} in slot {slot}; the other slot is the same state"
+            name_of = f"half-{name}-{slot.lower()}"
+            j.add(name_of, comment, "strict-14", "ok-known", k.ACCEPTED, slot, True, flip(at + offset), half=True)
+    old, back = "strict-10-14", f.ROLLED_BACK
+    torn = flip(SLOT_B + HASH)
+    j.add(
+        "half-newer",
+        "the newer slot is torn: the older one holds",
+        old,
+        "ok-known",
+        k.ACCEPTED,
+        "B",
+        True,
+        torn,
+        half=True,
+    )
+    j.add("half-older", "the older slot is torn", old, "ok-known", k.ACCEPTED, "A", True, flip(HASH), half=True)
+    j.add("half-older-and-back", "the older slot is torn", old, "ok-known-earlier", back, fault=flip(HASH))
+    accepted = "the newer slot is torn: the vault is not older than the older slot"
+    j.add("half-newer-earlier", accepted, old, "ok-known-earlier", k.ACCEPTED, "B", True, torn, half=True)
+
+
+def raises(j):
+    """Which slot is written."""
+    ok = k.ACCEPTED
+    j.add("raise-b-in-place", "slot B was written last", "strict-10-14", "ok-known-later", ok, "B")
+    j.add("raise-a-in-place", "slot A was written last", "strict-14-10", "ok-known-later", ok, "A")
+    j.add("raise-63-ahead", "slot B is 63 ahead: it is written again", "strict-10-73", "ok-known-high", ok, "B")
+    j.add(
+        "raise-64-ahead",
+        "slot B is 64 ahead: it is synchronised, and A is written",
+        "strict-10-74",
+        "ok-known-high",
+        ok,
+        "A",
+        True,
+    )
+    j.add("raise-a-64-ahead", "slot A is 64 ahead", "strict-74-10", "ok-known-high", ok, "B", True)
+    j.add("equal-a-right", "slots of one sequence: A is current, and right", "equal-a-right", "ok-known", ok)
+    j.add("equal-b-right", "slots of one sequence: A is current, B right", "equal-b-right", "ok-known", f.ROLLED_BACK)
+    j.add("raise-not-down", "nothing is written for what was seen", "strict-10-14", "ok-known", ok)
+    j.add(
+        "raise-rekeyed",
+        "the slot written last names another key",
+        "known-10-rekeyed-15",
+        "ok-known-rekeyed-later",
+        ok,
+        "B",
+    )
