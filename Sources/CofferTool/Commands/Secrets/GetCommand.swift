@@ -35,7 +35,8 @@ struct GetCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let value = try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
+    let value =
+      try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
     let output = Output.standard
     if output.isTerminal && !force && !value.isPlainText {
       throw Failure.usage(

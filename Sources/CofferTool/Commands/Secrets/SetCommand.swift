@@ -71,7 +71,8 @@ struct SetCommand: ParsableCommand {
         advice: "Check the program before the pipe. To store an empty value, add --allow-empty.")
     }
     if value.endsWithCarriageReturn {
-      note("The value ends in a carriage return, as lines of Windows text do (CR LF). It was stored as it is.")
+      note(
+        "The value ends in a carriage return, as lines of Windows text do (CR LF), and is stored unchanged.")
     }
     if noHistory {
       let existing = try backend.item(identifier)?.metadata

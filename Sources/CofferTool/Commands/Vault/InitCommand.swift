@@ -79,7 +79,10 @@ struct InitCommand: ParsableCommand {
     if format.json { try Output.standard.json(report) }
     explain(report, credential)
     if isInRepository {
-      note("It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict")
+      note(
+        """
+        It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
+        """)
     }
   }
 
