@@ -18,7 +18,14 @@ extension VaultProvider {
     let kinds = description.keySlots.map {
       $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
     }.joined(separator: ", or ")
-    diagnosis.ok("\(path) exists, only you can read it, and it opens with \(kinds)")
+    let isPrivate = FileStatus(of: path).map { $0.mode & 0o044 == 0 } ?? true
+    if isPrivate {
+      diagnosis.ok("\(path) exists, only you can read it, and it opens with \(kinds)")
+    } else {
+      diagnosis.note(
+        "\(path) exists, other users can read it, and it opens with \(kinds)", nil,
+        "Its content is encrypted. Run chmod 600 on it to change secrets.")
+    }
 
     diagnosis.subject = "key"
     let used = UsedSource()
@@ -27,6 +34,7 @@ extension VaultProvider {
       let vault = diagnosis.configuration.vault(at: path, credentials: sources)
       try vault.unlock()
       diagnosis.ok("the vault was opened with the credential from \(used.name ?? "no source")")
+      try examineCondition(vault, &diagnosis)
       try examineClock(vault, &diagnosis)
     } catch {
       let hasPassphrase = description.keySlots.contains { $0.kind == .passphrase }
@@ -38,6 +46,38 @@ extension VaultProvider {
         "the vault has only one key slot; if its credential is lost, the secrets are lost", .singleKeySlot,
         "Add a second key slot.")
     }
+  }
+
+  /// How the vault is held to what was seen of it before, and what is damaged although the vault can be used.
+  private func examineCondition(
+    _ vault: VaultBackend, _ diagnosis: inout BackendDiagnosis
+  ) throws(SecretError) {
+    let condition = try vault.condition()
+    let subject = diagnosis.subject
+    diagnosis.subject = "trust"
+    if condition.isUnrecorded || diagnosis.configuration.stateDirectory() == nil {
+      diagnosis.note(
+        "what was seen of the vault cannot be recorded, so a later run may not notice an older copy", nil,
+        "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state.")
+    }
+    switch condition.trustPolicy {
+    case .strict: diagnosis.ok("the policy is strict: an older copy of the vault is refused")
+    case .versioned:
+      diagnosis.ok(
+        "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key"
+      )
+    }
+    if condition.isRecordDamaged {
+      diagnosis.note("one half of the record of what was seen of the vault was damaged, and is repaired")
+    }
+    diagnosis.subject = "vault"
+    if condition.isRecovered {
+      diagnosis.note(
+        "one of the two commit slots is damaged, so the last change may be missing", nil,
+        "Check what you stored last. The next change repairs the slot.")
+    }
+    if !condition.isWritable { diagnosis.note("the vault can only be read, because its file is not yours") }
+    diagnosis.subject = subject
   }
 
   /// Whether a secret has expired depends on the clock. Nothing else does.
