@@ -83,7 +83,7 @@ extension CofferConfiguration {
   /// ``credentialSources(extra:)``.
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
-  /// `$XDG_STATE_HOME/coffer`, which is created if possible.
+  /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible.
   public func vault(
     at path: String? = nil,
     extraSources: [any VaultCredentialSource] = [],
@@ -118,7 +118,7 @@ extension CofferConfiguration {
   /// `options` with a directory for the records of known vaults.
   private func recording(_ options: VaultOptions) -> VaultOptions {
     var options = options
-    if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = stateDirectory() }
+    if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
   }
 }

@@ -104,8 +104,8 @@ public struct CofferConfiguration: Sendable {
 
   /// The directory of the newest known states of vaults. It is created if the home directory exists; `nil` if
   /// that fails.
-  func stateDirectory() -> String? {
-    let path = directories.path(.state) + "/coffer"
+  func knownVaultsDirectory() -> String? {
+    let path = directories.path(.state) + "/coffer/known-vaults"
     do throws(SecretError) {
       if directories.named(.state) == nil {
         guard let home = directories.home, try Path.exists(home) else { return nil }

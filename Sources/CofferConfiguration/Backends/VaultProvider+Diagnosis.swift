@@ -55,7 +55,7 @@ extension VaultProvider {
     let condition = try vault.condition()
     let subject = diagnosis.subject
     diagnosis.subject = "trust"
-    if condition.isUnrecorded || diagnosis.configuration.stateDirectory() == nil {
+    if condition.isUnrecorded || diagnosis.configuration.knownVaultsDirectory() == nil {
       diagnosis.note(
         "what was seen of the vault cannot be recorded, so a later run may not notice an older copy", nil,
         "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state.")

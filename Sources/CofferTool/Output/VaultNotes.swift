@@ -40,6 +40,11 @@ enum VaultNotes {
         and the record was repaired.
         """)
     }
+    if condition.isUnrecorded {
+      note(
+        "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
+      )
+    }
     if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict {
       note("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
     }
