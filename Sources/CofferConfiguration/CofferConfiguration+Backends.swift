@@ -1,4 +1,5 @@
 public import CofferCore
+internal import CofferSystem
 public import CofferVault
 
 extension CofferConfiguration {
@@ -98,12 +99,11 @@ extension CofferConfiguration {
     credential: borrowing VaultCredential,
     label: String = "",
     history: HistoryLimit = .standard,
-    policy: TrustPolicy = .strict,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) {
     try VaultBackend.create(
-      at: path ?? vaultPath, credential: credential, label: label, history: history, policy: policy,
-      options: recording(options))
+      at: path ?? vaultPath, credential: credential, label: label, history: history,
+      options: recording(options, of: path ?? vaultPath))
   }
 
   /// Returns the same with `credentials` alone.
@@ -112,14 +112,34 @@ extension CofferConfiguration {
     credentials: [any VaultCredentialSource],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
-    VaultBackend(path: path ?? vaultPath, credentials: credentials, options: recording(options))
+    let path = path ?? vaultPath
+    return VaultBackend(path: path, credentials: credentials, options: recording(options, of: path))
   }
 
-  /// `options` with a directory for the records of known vaults.
-  private func recording(_ options: VaultOptions) -> VaultOptions {
+  /// `options` with a directory for the records of known vaults, and the policy of the vault's place.
+  private func recording(_ options: VaultOptions, of path: String) -> VaultOptions {
     var options = options
+    if isInWorkTree(path) { options.firstUsePolicy = .versioned }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
+  }
+}
+
+extension CofferConfiguration {
+  /// Whether the vault at `path` is in the work tree of a git repository: a directory above it has an entry
+  /// `.git`. The default vault never is, because a home directory may be such a work tree.
+  package func isInWorkTree(_ path: String) -> Bool {
+    do throws(SecretError) {
+      var directory = try Path.absolute(path)
+      if directory == defaultVaultPath { return false }
+      while directory != "/" {
+        directory = Path.parent(of: directory)
+        if try Path.exists("\(directory)/.git") { return true }
+      }
+    } catch {
+      // Without an answer the policy is the strict one.
+    }
+    return false
   }
 }
 

@@ -87,8 +87,11 @@ public struct CofferConfiguration: Sendable {
 
   /// The path of the vault: `COFFER_VAULT`, or `$XDG_DATA_HOME/coffer/default.vault`.
   public var vaultPath: String {
-    environment.nonEmpty("COFFER_VAULT") ?? directories.path(.data) + "/coffer/default.vault"
+    environment.nonEmpty("COFFER_VAULT") ?? defaultVaultPath
   }
+
+  /// The vault's path if no option and no variable sets another.
+  package var defaultVaultPath: String { directories.path(.data) + "/coffer/default.vault" }
 
   /// The path of the configuration file: `$XDG_CONFIG_HOME/coffer/config`.
   public var configurationFile: String { configurationDirectory + "/config" }
@@ -102,8 +105,8 @@ public struct CofferConfiguration: Sendable {
     BaseDirectories { [environment] name in environment.nonEmpty(name) }
   }
 
-  /// The directory of the newest known states of vaults. It is created if the home directory exists; `nil` if
-  /// that fails.
+  /// The directory of the records of known vaults. It is created if the home directory exists; `nil` if that
+  /// fails.
   func knownVaultsDirectory() -> String? {
     let path = directories.path(.state) + "/coffer/known-vaults"
     do throws(SecretError) {

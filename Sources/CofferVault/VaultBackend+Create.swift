@@ -9,20 +9,19 @@ extension VaultBackend {
   /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
-  /// was seen at the path before, and is held to `policy` from now on.
+  /// was seen at the path before.
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
-    history: HistoryLimit = .standard, policy: TrustPolicy = .strict, options: VaultOptions = VaultOptions()
+    history: HistoryLimit = .standard, options: VaultOptions = VaultOptions()
   ) throws(SecretError) {
     try create(
-      at: path, credential: credential, label: label, history: history, policy: policy, options: options,
+      at: path, credential: credential, label: label, history: history, options: options,
       environment: VaultEnvironment())
   }
 
   package static func create(
     at path: String, credential: borrowing VaultCredential, label: String,
-    history: HistoryLimit = .standard, policy: TrustPolicy = .strict, options: VaultOptions,
-    environment: VaultEnvironment
+    history: HistoryLimit = .standard, options: VaultOptions, environment: VaultEnvironment
   ) throws(SecretError) {
     let location: StorageLocation
     do throws(SecretError) {
@@ -48,10 +47,9 @@ extension VaultBackend {
     }
     try writer.finishReplace()
     do throws(SecretError) {
-      var known = KnownVaults(
-        path: path, directory: options.knownVaultsDirectory, environment: environment)
+      var known = KnownVaults(path: path, options: options, environment: environment)
       let file = try VaultFile(path: path, environment: environment)
-      try known.trust(UnlockedVault(file, keys: keys), policy.recorded)
+      try known.trust(UnlockedVault(file, keys: keys), options.firstUsePolicy.recorded)
     } catch {
       // The vault exists. Its first use records it, or reports the record of another vault.
     }

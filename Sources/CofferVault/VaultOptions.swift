@@ -19,6 +19,10 @@ public struct VaultOptions: Sendable {
   /// notices.
   public var knownVaultsDirectory: String?
 
+  /// How a vault is held to what was seen of it, from its first use at a path on. Later only
+  /// ``VaultBackend/trust(_:)`` changes it.
+  public var firstUsePolicy: TrustPolicy = .strict
+
   /// Whether a derivation of this cost is within the limits.
   func permits(_ cost: VaultKeySlot.Cost) -> Bool {
     cost.memory <= maximumPassphraseMemory && cost.passes <= maximumPassphrasePasses

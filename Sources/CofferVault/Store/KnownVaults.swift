@@ -10,7 +10,9 @@ internal import Glibc
 /// thus cannot put an older copy in the vault's place. The first use of a place is trusted.
 struct KnownVaults {
   private let environment: VaultEnvironment
+  /// The directory of the records. `nil`: only this process's memory notices anything.
   private let directory: String?
+  private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
   /// What this process has seen last.
   private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
@@ -20,9 +22,9 @@ struct KnownVaults {
   /// Whether a record could not be written.
   private(set) var isUnrecorded = false
 
-  /// `directory` holds the records. `nil`: only this process's memory notices anything.
-  init(path: String, directory: String?, environment: VaultEnvironment) {
-    self.directory = directory
+  init(path: String, options: VaultOptions, environment: VaultEnvironment) {
+    directory = options.knownVaultsDirectory
+    firstUsePolicy = options.firstUsePolicy.recorded
     self.environment = environment
     namedPath = Self.absolute(path)
   }
@@ -57,7 +59,7 @@ struct KnownVaults {
       if let found { try Self.check(opened, against: found.content, path: place.path) }
       known.append(found)
     }
-    let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? .strict
+    let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
     seen = (record, opened.keys)
     isUnrecorded = directory != nil && places.isEmpty

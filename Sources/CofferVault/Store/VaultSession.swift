@@ -27,8 +27,7 @@ final class VaultSession {
     self.path = path
     self.chain = chain
     environment = chain.environment
-    knownVaults = KnownVaults(
-      path: path, directory: chain.options.knownVaultsDirectory, environment: chain.environment)
+    knownVaults = KnownVaults(path: path, options: chain.options, environment: chain.environment)
   }
 
   /// Whether a look at the vault needs no credential.

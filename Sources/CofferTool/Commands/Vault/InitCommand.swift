@@ -54,13 +54,12 @@ struct InitCommand: ParsableCommand {
       )
     }
     var report = Report(backend: "vault", vault: path)
-    let isInRepository = try path != defaultVaultPath() && WorkTree.contains(path)
+    let isInRepository = configuration.isInWorkTree(path)
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     let created = try credential.createKeyFile()
     do {
       try PrivateDirectory.create(Path.parent(of: path))
-      try configuration.createVault(
-        at: path, credential: credential.credential(), policy: isInRepository ? .versioned : .strict)
+      try configuration.createVault(at: path, credential: credential.credential())
     } catch {
       if let created { unlink(created.path) }
       throw error
@@ -99,7 +98,7 @@ struct InitCommand: ParsableCommand {
       report.keyFile = keyFile
       try configuration.record(keyFile: keyFile, forVault: id)
     }
-    if try path == defaultVaultPath() {
+    if path == configuration.defaultVaultPath {
       try configuration.record(backend: .vault)
       report.recorded = true
     }
@@ -115,13 +114,6 @@ struct InitCommand: ParsableCommand {
     if format.json { try Output.standard.json(Report(backend: backend.rawValue, recorded: true)) }
     note(
       "The \(backend.rawValue) is now the backend to use, as recorded in \(configuration.configurationFile).")
-  }
-
-  /// The vault's path if no option and no variable sets another.
-  private func defaultVaultPath() throws(SecretError) -> String {
-    var environment: [String: String] = [:]
-    for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] { environment[name] = Environment.value(name) }
-    return try Path.absolute(CofferConfiguration(environment: environment).vaultPath)
   }
 
   private func explain(_ report: Report, _ credential: borrowing NewCredential) {
