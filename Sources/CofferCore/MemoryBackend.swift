@@ -2,64 +2,40 @@ public import FoundationEssentials
 
 /// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets
 /// on a disk. Thread-safe.
-public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBackend {
+///
+/// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
+/// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
+/// limit. With ``HistoryLimit/none``, a value is wiped when it is replaced or removed.
+public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend {
   /// The maximum size of a secret in bytes: 16 MiB, as in a vault.
   public static let maximumSecretSize = 16 * 1024 * 1024
 
   private let lock = DeadlineLock()
   private let broadcast = ChangeBroadcast()
   private let now: @Sendable () -> Date
-  private nonisolated(unsafe) var entries: [SecretIdentifier: Entry] = [:]  // only under the lock
+  private nonisolated(unsafe) var state: MemoryState  // only under the lock
 
-  /// Creates an empty backend. `now` returns the time for metadata.
-  public init(now: @escaping @Sendable () -> Date = { Date() }) {
+  /// Creates an empty backend that keeps earlier versions up to the limit `history`. `now` returns the time for
+  /// metadata, and for the age of earlier versions.
+  public init(history: HistoryLimit = .standard, now: @escaping @Sendable () -> Date = { Date() }) {
+    state = MemoryState(limit: history)
     self.now = now
   }
 
-  /// Returns the secret's bytes, or `nil` if there is no such secret.
-  public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      entries[identifier]?.secret.bytes.copy()
-    }
+  /// The longest wait for another thread's transaction.
+  private static let timeout = Duration.seconds(10)
+
+  private func read<R: ~Copyable>(_ body: (MemoryState) throws(SecretError) -> R) throws(SecretError) -> R {
+    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in try body(state) }
   }
 
-  /// Stores `secret`, and replaces any existing secret with that identifier.
-  public func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
-  ) throws(SecretError) {
-    try transaction { transaction throws(SecretError) in
-      try transaction.store(secret, for: identifier, metadata: metadata)
-    }
-  }
-
-  /// Removes the secret. Returns `false` if there is no such secret.
-  @discardableResult
-  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try transaction { transaction throws(SecretError) in try transaction.remove(identifier) }
-  }
-
-  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets.
-  public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      entries
-        .filter { service == nil || $0.key.service.utf8.elementsEqual((service ?? "").utf8) }
-        .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
-        .sorted { $0.identifier < $1.identifier }
-    }
-  }
-
-  /// Runs `body` with exclusive access, then makes its changes at once.
-  public func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  private func change<R>(_ body: (MemoryTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
     var changed: [SecretIdentifier] = []
     let result = try lock.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      let transaction = Transaction(entries: entries, now: now())
+      let transaction = MemoryTransaction(state, now: now())
       defer { transaction.isOpen = false }
       let result = try body(transaction)
-      entries = transaction.entries
+      state = transaction.state
       changed = transaction.changed
       return result
     }
@@ -67,81 +43,107 @@ public final class MemoryBackend: TransactionalSecretBackend, ObservableSecretBa
     return result
   }
 
+  // MARK: SecretBackend
+
+  /// Returns the secret's bytes, or `nil` if there is no such secret.
+  public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try read { state in state.current(identifier)?.secret.bytes.copy() }
+  }
+
+  /// Stores `secret`, and replaces any existing secret with that identifier, which becomes an earlier version.
+  public func store(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try change { transaction throws(SecretError) in
+      try transaction.store(secret, for: identifier, metadata: metadata)
+    }
+  }
+
+  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret.
+  @discardableResult
+  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try change { transaction throws(SecretError) in try transaction.remove(identifier) }
+  }
+
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets.
+  public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try read { state in
+      state.identifiers(inService: service).compactMap { identifier in
+        state.current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
+      }
+    }
+  }
+
+  /// Runs `body` with exclusive access, then makes its changes at once.
+  public func transaction<R>(
+    _ body: (any SecretTransaction) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try change(body)
+  }
+
   /// Returns a new stream of the changes by this object.
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
-  /// The longest wait for another thread's transaction.
-  private static let timeout = Duration.seconds(10)
+  // MARK: VersionedSecretBackend
 
-  private struct Entry {
-    let secret: SharedSecret
-    let metadata: SecretMetadata
+  /// Returns the versions of a secret within the history limit, newest first, without values.
+  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try read { state in
+      let records = state.history(identifier, now: now())
+      return records.reversed().map { record in
+        SecretVersion(
+          number: record.number,
+          kind: record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier,
+          date: record.date, metadata: record.content?.metadata ?? SecretMetadata())
+      }
+    }
   }
 
-  private final class Transaction: SecretTransaction {
-    var entries: [SecretIdentifier: Entry]
-    var changed: [SecretIdentifier] = []
-    var isOpen = true
-    let now: Date
-
-    init(entries: [SecretIdentifier: Entry], now: Date) {
-      self.entries = entries
-      self.now = now
+  /// Returns the value of one version, or `nil` if there is no such version within the history limit.
+  public func lookUp(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> SecretBytes? {
+    try read { state in
+      let record = state.history(identifier, now: now()).first { $0.number == version }
+      return record?.content?.secret.bytes.copy()
     }
+  }
 
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-      try requireOpen(isOpen)
-      return entries[identifier]?.secret.bytes.copy()
-    }
-
-    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-      try requireOpen(isOpen)
-      return entries[identifier].map { SecretItem(identifier: identifier, metadata: $0.metadata) }
-    }
-
-    func store(
-      _ secret: borrowing SecretBytes,
-      for identifier: SecretIdentifier,
-      metadata: SecretMetadata?
-    ) throws(SecretError) {
-      try requireOpen(isOpen)
-      try metadata?.validate()
-      if secret.count > MemoryBackend.maximumSecretSize {
-        throw .tooLarge(secret.count, maximum: MemoryBackend.maximumSecretSize, identifier)
+  /// Returns the removed secrets of which there is a version within the history limit, sorted by identifier.
+  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try read { state in
+      let now = now()
+      return state.identifiers(inService: service).compactMap { identifier in
+        guard let newest = state.history(identifier, now: now).last, newest.isRemoval else { return nil }
+        return RemovedSecret(identifier: identifier, removed: newest.date)
       }
-      let merged = SecretMetadata.merged(metadata, over: entries[identifier]?.metadata, now: now)
-      entries[identifier] = Entry(secret: SharedSecret(secret.copy()), metadata: merged)
-      changed.append(identifier)
     }
+  }
 
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-      try requireOpen(isOpen)
-      guard entries.removeValue(forKey: identifier) != nil else { return false }
-      changed.append(identifier)
+  /// Stores `secret`, and wipes all earlier versions.
+  public func storeWithoutHistory(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try change { transaction throws(SecretError) in
+      try transaction.store(secret, for: identifier, metadata: metadata)
+      transaction.purge(identifier)
+    }
+  }
+
+  /// Removes the secret, and wipes all of its versions. Returns `false` if there was no version of it.
+  @discardableResult
+  public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try change { transaction throws(SecretError) in
+      guard transaction.state.records[identifier] != nil else { return false }
+      _ = try transaction.remove(identifier)
+      transaction.purge(identifier)
       return true
     }
   }
-}
 
-/// Throws `.conflict` if a transaction is used after its end.
-package func requireOpen(_ isOpen: Bool) throws(SecretError) {
-  if !isOpen {
-    throw SecretError(
-      .conflict,
-      "The transaction has ended.",
-      advice: "Use it only in the closure that receives it."
-    )
-  }
-}
+  /// Returns the limit beyond which earlier versions are dropped.
+  public func historyLimit() throws(SecretError) -> HistoryLimit { try read { state in state.limit } }
 
-extension SecretError {
-  /// The error for a secret of `size` bytes that is larger than the backend's maximum.
-  package static func tooLarge(_ size: Int, maximum: Int, _ identifier: SecretIdentifier) -> SecretError {
-    SecretError(
-      .tooLarge,
-      "The secret is \(size) bytes long, but this backend accepts at most \(maximum).",
-      advice: "Encrypt large data in a file, and store the file's key here.",
-      identifier: identifier
-    )
+  /// Changes the limit, and wipes the versions beyond it.
+  public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
+    try change { transaction in transaction.setLimit(limit) }
   }
 }

@@ -1,3 +1,4 @@
+internal import CofferCore
 internal import CofferVaultFormat
 public import FoundationEssentials
 

@@ -55,6 +55,11 @@ package struct BlockEntry: Sendable {
   }
 }
 
+extension BlockEntry: HistoryRecord {
+  package var isRemoval: Bool { record.kind == .remove }
+  package var time: Int64 { record.time }
+}
+
 /// The order of the base: by lookup id, and the versions of one secret by sequence.
 package struct VersionPosition: Comparable, Sendable {
   package let id: Bytes16

@@ -1,8 +1,14 @@
-package import CofferCore
-package import CofferVaultFormat
 package import FoundationEssentials
 
-/// Decides which records of a secret a vault shows, and keeps when it rewrites its file.
+/// One version of a secret, or its removal, as ``HistoryRule`` sees it.
+package protocol HistoryRecord {
+  /// Whether the record says that the secret was removed. Otherwise it has a value.
+  var isRemoval: Bool { get }
+  /// When the version was stored, or the secret removed: milliseconds since 1970.
+  var time: Int64 { get }
+}
+
+/// Decides which records of a secret a backend shows and keeps. `VaultFormat` specifies the rule under “History”.
 package struct HistoryRule: Sendable {
   package let limit: HistoryLimit
   /// Milliseconds since 1970.
@@ -18,17 +24,17 @@ package struct HistoryRule: Sendable {
   ///
   /// They are the current version, the newest earlier versions within the limit, and the removals directly
   /// after those.
-  package func kept(_ records: [BlockEntry]) -> [BlockEntry] {
-    var kept: [BlockEntry] = []
+  package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
+    var kept: [Record] = []
     var earlier = 0
-    for (index, entry) in records.enumerated().reversed() where entry.record.kind == .put {
+    for (index, record) in records.enumerated().reversed() where !record.isRemoval {
       if index + 1 < records.count {
         let next = records[index + 1]
-        guard earlier < limit.versions, !isTooOld(next.record.time) else { break }
+        guard earlier < limit.versions, !isTooOld(next.time) else { break }
         earlier += 1
-        if next.record.kind == .remove { kept.append(next) }
+        if next.isRemoval { kept.append(next) }
       }
-      kept.append(entry)
+      kept.append(record)
     }
     return kept.reversed()
   }

@@ -1,8 +1,8 @@
 package import FoundationEssentials
 
-/// Converts dates to the format's whole milliseconds since 1970, and back.
+/// Converts dates to whole milliseconds since 1970, as a vault has them, and back.
 package enum Timestamp {
-  /// Returns 0 for `nil`, and the nearest end of the format's range (±292 million years) for a date outside
+  /// Returns 0 for `nil`, and the nearest end of the range (±292 million years) for a date outside
   /// of it.
   package static func milliseconds(_ date: Date?) -> Int64 {
     guard let date else { return 0 }
