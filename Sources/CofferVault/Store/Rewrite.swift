@@ -61,8 +61,10 @@ extension UnlockedVault {
     if newKeys !== keys {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }
-    let sources = try sources(
-      transaction, newKeys, HistoryRule(changes.history, now: environment.now()))
+    // A version that the old limit has dropped does not come back under a new one.
+    let now = environment.now()
+    let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
+    let sources = try sources(transaction, newKeys, rules)
     var writer = try VaultFileWriter(
       at: file.location, temporaryName: file.location.temporaryName(newKeys.randomness), header: header,
       keys: newKeys,
@@ -90,14 +92,14 @@ extension UnlockedVault {
 
   /// The items of the new file in its order.
   private func sources(
-    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rule: HistoryRule
+    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rules: [HistoryRule]
   ) throws(SecretError) -> [Source] {
     var sources: [Source] = []
     func add(_ records: [BlockEntry], _ pending: [PendingChange]) throws(SecretError) {
       let all = records + pending.map(\.entry)
       guard let newest = all.last?.record else { return }
       let isPurged = transaction?.purged.contains(newest.id) ?? false
-      let kept = (isPurged ? HistoryRule(.none, now: .distantPast) : rule).kept(all)
+      let kept = (isPurged ? [HistoryRule(.none, now: .distantPast)] : rules).reduce(all) { $1.kept($0) }
       let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
       for entry in kept {
         let change = pending.first { $0.record.sequence == entry.record.sequence }
