@@ -75,6 +75,29 @@ extension ConformanceCheck {
       try subscriber.expect(b, after: count)
       try subscriber.expectNone(of: never, "a cancelled transaction")
     },
+
+    ConformanceCheck(
+      name: "changes-of-versions",
+      omittedBy: [.changes, .versions],
+      applies: { $0 is any ObservableSecretBackend & VersionedSecretBackend }
+    ) { context in
+      guard let backend = context.backend as? any VersionedSecretBackend else { return }
+      let subscriber = try context.subscribe("a subscriber")
+      let (a, b) = try context.identifiers("a", "b")
+      for text in ["1", "2"] { try context.store(text, a) }
+      try backend.remove(a)
+      try context.store("3", b)
+      try subscriber.expect(b, after: 0)
+      for (identifier, change) in [
+        (a, { try backend.restore(a) }),
+        (b, { try backend.storeWithoutHistory(SecretBytes(copying: "4"), for: b, metadata: nil) }),
+        (a, { try backend.removeWithHistory(a) }),
+      ] as [(SecretIdentifier, () throws -> Void)] {
+        let count = subscriber.count
+        try change()
+        try subscriber.expect(identifier, after: count)
+      }
+    },
   ]
 }
 

@@ -10,7 +10,7 @@ struct ConformanceCheck: Sendable {
 
   static let all: [ConformanceCheck] =
     valueChecks + identifierChecks + overwriteChecks + metadataChecks + listChecks + errorChecks
-    + concurrencyChecks + changeChecks + transactionChecks + asyncChecks
+    + concurrencyChecks + changeChecks + transactionChecks + versionChecks + historyChecks + asyncChecks
 
   /// Returns bytes without a short period, so that a lost, repeated or moved part changes the value.
   static func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
@@ -66,12 +66,18 @@ struct ConformanceContext: Sendable {
     try backend.lookUp(identifier).array()
   }
 
-  /// Removes every secret that the check stored.
+  /// Removes every secret that the check stored, with its earlier versions.
   func removeEverything() throws {
-    for item in try backend.items(inService: nil)
-    where item.identifier.service.utf8.starts(with: service.utf8) {
-      try backend.remove(item.identifier)
+    func isOwn(_ identifier: SecretIdentifier) -> Bool {
+      identifier.service.utf8.starts(with: service.utf8)
     }
+    let stored = try backend.items(inService: nil).map(\.identifier).filter(isOwn)
+    guard !options.omissions.contains(.versions), let backend = backend as? any VersionedSecretBackend else {
+      for identifier in stored { try backend.remove(identifier) }
+      return
+    }
+    let removed = try backend.removedItems(inService: nil).map(\.identifier).filter(isOwn)
+    for identifier in stored + removed { try backend.removeWithHistory(identifier) }
   }
 
   // MARK: Expectations

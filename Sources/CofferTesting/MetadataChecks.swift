@@ -148,20 +148,24 @@ extension ConformanceContext {
     return item.metadata
   }
 
-  /// Compares the label if one is expected, the expiry to the second, and the attributes.
+  /// Compares the metadata of the current version as ``expectMetadata(_:in:_:)`` does.
   func expectMetadata(
     _ expected: SecretMetadata,
     _ identifier: SecretIdentifier,
     _ situation: String
   ) throws {
-    let found = try metadata(identifier)
+    try expectMetadata(expected, in: try metadata(identifier), situation)
+  }
+
+  /// Compares the label if one is expected, the expiry to the second, and the attributes.
+  func expectMetadata(_ expected: SecretMetadata, in found: SecretMetadata, _ situation: String) throws {
     // A keyring sets a label of its own on an item without one.
     if let label = expected.label { try expectLabel(label, found, situation) }
     try expectSecond(expected.expires, found.expires, "“expires”, \(situation)")
     try expectAttributes(expected.attributes, found, situation)
   }
 
-  fileprivate func expectSecond(_ expected: Date?, _ found: Date?, _ situation: String) throws {
+  func expectSecond(_ expected: Date?, _ found: Date?, _ situation: String) throws {
     func text(_ date: Date?) -> String {
       date.map { "\(Int($0.timeIntervalSince1970.rounded(.down))) seconds since 1970" } ?? "nil"
     }

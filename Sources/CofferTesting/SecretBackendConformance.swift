@@ -9,8 +9,12 @@ internal import Synchronization
 /// ```
 ///
 /// Each check has a stable name, and so has each failure. A check uses a service with a random name and
-/// removes what it stored, so the store may contain other secrets. `ObservableSecretBackend` and
-/// `TransactionalSecretBackend` are checked if the backend conforms to them.
+/// removes what it stored, so the store may contain other secrets. `ObservableSecretBackend`,
+/// `TransactionalSecretBackend` and `VersionedSecretBackend` are checked if the backend conforms to them.
+///
+/// The checks of `VersionedSecretBackend` need a history limit of at least 5 versions. Some of them lower the
+/// limit for a while, which drops earlier versions of the other secrets. ``Omissions/historyLimit`` omits
+/// these.
 public struct SecretBackendConformance: Sendable {
   /// The limits of the backend and of the checks.
   public var options: Options
@@ -138,6 +142,11 @@ extension SecretBackendConformance {
     public static let transactions = Omissions(rawValue: 1 << 7)
     /// The backend can be used by one thread at a time only.
     public static let concurrency = Omissions(rawValue: 1 << 8)
+    /// The backend conforms to `VersionedSecretBackend`, but keeps no earlier versions.
+    public static let versions = Omissions(rawValue: 1 << 9)
+    /// The backend's history limit must not be changed, for example because the store contains earlier
+    /// versions of other secrets.
+    public static let historyLimit = Omissions(rawValue: 1 << 10)
   }
 }
 

@@ -4,39 +4,20 @@ import Foundation
 import Synchronization
 
 /// A backend that breaks one rule of the contract.
-final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
-  enum Fault: String, CaseIterable, Sendable {
-    case none
-    case trimsANewline, losesEmptyValues, stopsAtNUL, normalisesValues, normalisesNames,
-      joinsServiceAndAccount
-    case foldsCase, cutsLongNames, refusesLargeValues, takesTooLargeValues, dropsTooLargeSilently
-    case storesTooLargeAndThrows
-    case reportsSuccessWithoutStoring, duplicatesOnOverwrite, keepsTheFirstValue
-    case removeAlwaysSaysTrue, removeDoesNotRemove, removeThrowsWhenAbsent
-    case forgetsMetadataOnOverwrite, keepsOldMetadata, resetsCreation, ignoresGivenCreation, losesLabel
-    case losesExpiry, losesAttributes, acceptsInvalidMetadata, hidesExpired, setsNoTimes,
-      remembersRemovedMetadata
-    case listIsUnsorted, listIgnoresService, listByPrefix, itemDiffersFromList
-    case secretInError, secretInDescription
-    case losesConcurrentWrites, readsHalfWritten, missesDuringOverwrite
-    case tellsNoChange, tellsTwice, tellsOneSubscriber, tellsOfNothing, tellsOfGivenUpTransactions
-    case transactionIsNotUndone, transactionIsBlind, transactionOutlivesItself, transactionSwallowsErrors
-    case nestedUseIsAllowed, nestedUseHangs, transactionsInterleave, transactionIsSeenInParts
-  }
-
+final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
   let fault: Fault
-  private let good = MemoryBackend()
-  private let raw: MemoryBackend
-  private let tap = ChangeBroadcast()
-  private let isInTransaction = Mutex(false)
+  let good = MemoryBackend()
+  let tap = ChangeBroadcast()
+  let isInTransaction = Mutex(false)
+  /// The removals that a fault does not forget.
+  let removals = Mutex<[RemovedSecret]>([])
+  /// The limit that a fault reports.
+  let limit = Mutex(HistoryLimit.standard)
   private let removed = Mutex<[SecretIdentifier: SecretMetadata]>([:])
   private let subscriptions = Atomic(0)
-  private let turn = NSRecursiveLock()
+  let turn = NSRecursiveLock()
 
-  init(_ fault: Fault) {
-    self.fault = fault
-    raw = good
-  }
+  init(_ fault: Fault) { self.fault = fault }
 
   var description: String { fault == .secretInDescription ? "canary-5up3r-s3cr3t-8d1f" : "broken" }
 
@@ -66,8 +47,12 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     if fault == .hidesExpired, let expires = try good.item(identifier)?.metadata.expires, expires < Date() {
       return nil
     }
-    guard let secret = try good.lookUp(map(identifier)) else { return nil }
-    return secret
+    if fault == .lookUpFallsBackToHistory, try good.item(identifier) == nil,
+      let earlier = try good.versions(of: identifier).first(where: { $0.kind == .earlier })
+    {
+      return try good.lookUp(identifier, version: earlier.number)
+    }
+    return try good.lookUp(map(identifier))
   }
 
   func store(
@@ -149,6 +134,16 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
         )
         try good.store(SecretBytes(copying: bytes), for: second)
       }
+    case .equalValuesAreOneVersion:
+      if try good.lookUp(identifier)?.array() == bytes { return }
+    case .storeKeepsNoHistory:
+      return try good.storeWithoutHistory(secret, for: identifier, metadata: metadata)
+    case .storeAfterRemovalForgetsHistory where try good.item(identifier) == nil:
+      return try good.storeWithoutHistory(secret, for: identifier, metadata: metadata)
+    case .lowerLimitDropsLater: try good.setHistoryLimit(limit.withLock { $0 })
+    case .tellsNotOfStoresAfterRemovals where try good.versions(of: identifier).first?.kind == .removal: break
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfStoresWithoutHistory, .tellsNotOfPurges:
+      tap.send(SecretChange(identifier))
     default: break
     }
     try good.store(SecretBytes(copying: bytes), for: identifier, metadata: given)
@@ -168,6 +163,9 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
       let item = try good.item(identifier)
       removed.withLock { $0[identifier] = item?.metadata }
     case .tellsOfNothing: tap.send(SecretChange(identifier))
+    case .removedIsRemovedAgain where try good.item(identifier) == nil:
+      return try !good.versions(of: identifier).isEmpty
+    case .removedStaysAfterAStore, .noneStillListsRemoved: noteRemoval(of: identifier)
     default: break
     }
     return try good.remove(identifier)
@@ -179,6 +177,11 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     case .listIgnoresService: return items
     case .listByPrefix: return items.filter { $0.identifier.service.hasPrefix(service ?? "") }
     case .setsNoTimes: items = items.map { SecretItem(identifier: $0.identifier, metadata: SecretMetadata()) }
+    case .itemsIncludeRemoved:
+      items += try good.removedItems(inService: nil).map {
+        SecretItem(identifier: $0.identifier, metadata: SecretMetadata())
+      }
+      items.sort { $0.identifier < $1.identifier }
     default: break
     }
     if let service { items = items.filter { $0.identifier.service.utf8.elementsEqual(service.utf8) } }
@@ -196,6 +199,8 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
     let number = subscriptions.add(1, ordering: .relaxed).newValue
     switch fault {
     case .tellsNoChange: return AsyncStream { _ in }
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfStoresWithoutHistory, .tellsNotOfPurges:
+      return tap.subscribe()
     case .tellsOneSubscriber where number > 1: return AsyncStream { _ in }
     case .tellsTwice, .tellsOfNothing, .tellsOfGivenUpTransactions:
       let (merged, continuation) = AsyncStream.makeStream(of: SecretChange.self)
@@ -210,75 +215,6 @@ final class BrokenBackend: TransactionalSecretBackend, ObservableSecretBackend {
       Task { for await change in others { continuation.yield(change) } }
       return merged
     default: return good.changes()
-    }
-  }
-
-  func transaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
-    switch fault {
-    case .transactionIsNotUndone, .transactionsInterleave, .transactionIsSeenInParts,
-      .tellsOfGivenUpTransactions, .transactionOutlivesItself:
-      if fault == .transactionIsSeenInParts { turn.lock() }
-      defer { if fault == .transactionIsSeenInParts { turn.unlock() } }
-      return try body(Direct(backend: good, pause: fault == .transactionIsSeenInParts))
-    case .transactionSwallowsErrors:
-      var failure: SecretError?
-      let result: R? = try good.transaction { transaction throws(SecretError) in
-        do throws(SecretError) {
-          return try body(transaction)
-        } catch {
-          failure = error
-          return nil
-        }
-      }
-      guard let result else { throw failure ?? SecretError(.io, "Nothing was given.") }
-      return result
-    case .transactionIsBlind:
-      return try good.transaction { transaction throws(SecretError) in
-        try body(Blind(transaction: transaction))
-      }
-    case .nestedUseIsAllowed, .nestedUseHangs:
-      isInTransaction.withLock { $0 = true }
-      defer { isInTransaction.withLock { $0 = false } }
-      return try good.transaction(body)
-    default: return try good.transaction(body)
-    }
-  }
-
-  /// A transaction that changes the backend at once.
-  private struct Direct: SecretTransaction {
-    let backend: MemoryBackend
-    let pause: Bool
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-      let found = try backend.lookUp(identifier)
-      Thread.sleep(forTimeInterval: 0.0002)
-      return found
-    }
-    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-      try backend.item(identifier)
-    }
-    func store(
-      _ secret: borrowing SecretBytes,
-      for identifier: SecretIdentifier,
-      metadata: SecretMetadata?
-    ) throws(SecretError) {
-      try backend.store(secret, for: identifier, metadata: metadata)
-      if pause { Thread.sleep(forTimeInterval: 0.0005) }
-    }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try backend.remove(identifier) }
-  }
-
-  /// A transaction whose reads do not see its own changes.
-  private struct Blind: SecretTransaction {
-    let transaction: any SecretTransaction
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { nil }
-    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { nil }
-    func store(
-      _ secret: borrowing SecretBytes,
-      for identifier: SecretIdentifier,
-      metadata: SecretMetadata?
-    ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-      try transaction.remove(identifier)
     }
   }
 }

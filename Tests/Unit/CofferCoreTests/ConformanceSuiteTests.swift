@@ -4,7 +4,7 @@ import Testing
 
 /// The conformance suite detects each fault, with the check for the broken rule.
 @Suite(.timeLimit(.minutes(10))) struct ConformanceSuiteTests {
-  static let findings: [(BrokenBackend.Fault, String)] = [
+  static let secretFindings: [(BrokenBackend.Fault, String)] = [
     (.trimsANewline, "bytes-are-exact"), (.losesEmptyValues, "empty-is-a-value"),
     (.stopsAtNUL, "bytes-are-exact"),
     (.normalisesValues, "text-is-not-normalised"),
@@ -41,6 +41,67 @@ import Testing
     (.transactionsInterleave, "transactions-lose-no-update"),
     (.transactionIsSeenInParts, "transactions-are-atomic-for-readers"),
   ]
+
+  static let versionFindings: [(BrokenBackend.Fault, String)] = [
+    (.versionsAreOldestFirst, "versions-are-listed-newest-first"),
+    (.equalValuesAreOneVersion, "versions-are-listed-newest-first"),
+    (.replacedVersionsAreCurrent, "versions-are-listed-newest-first"),
+    (.removalsAreNoVersions, "versions-are-listed-newest-first"),
+    (.versionsAreThoseOfTheService, "versions-are-listed-newest-first"),
+    (.storeKeepsNoHistory, "versions-are-listed-newest-first"),
+    (.numbersArePositions, "version-numbers-are-stable"),
+    (.numbersAreUsedAgain, "version-numbers-are-stable"),
+    (.versionsAreOfTheFuture, "version-dates-are-those-of-the-changes"),
+    (.versionsAreDatedWhenListed, "version-dates-are-those-of-the-changes"),
+    (.versionsAreDatedWhenReplaced, "version-dates-are-those-of-the-changes"),
+    (.versionsAreOf1970, "version-dates-are-those-of-the-changes"),
+    (.earlierMetadataIsLost, "versions-keep-their-metadata"),
+    (.earlierMetadataIsTheNewest, "versions-keep-their-metadata"),
+    (.currentVersionHasNoMetadata, "versions-keep-their-metadata"),
+    (.removalHasMetadata, "versions-keep-their-metadata"),
+    (.versionLookUpReturnsTheNewest, "lookup-of-a-version"),
+    (.versionLookUpIgnoresTheName, "lookup-of-a-version"),
+    (.versionLookUpThrowsIfAbsent, "lookup-of-a-version"),
+    (.removalHasAValue, "lookup-of-a-version"),
+    (.versionsEndWithTheSecret, "lookup-of-a-version"),
+    (.itemsIncludeRemoved, "history-is-not-among-the-secrets"),
+    (.lookUpFallsBackToHistory, "history-is-not-among-the-secrets"),
+    (.removedIsRemovedAgain, "history-is-not-among-the-secrets"),
+    (.transactionMakesOneVersion, "transaction-makes-versions"),
+    (.givenUpTransactionsLeaveVersions, "transaction-makes-versions"),
+    (.nestedVersionsAreAllowed, "versions-inside-a-transaction-are-a-conflict"),
+    (.restoredVersionIsMoved, "restore-an-earlier-version"),
+    (.storeAfterRemovalForgetsHistory, "restore-a-removed-secret"),
+    (.currentVersionIsAlsoEarlier, "restore-of-nothing-changes-nothing"),
+    (.removedIsUnsorted, "removed-secrets-are-listed"),
+    (.removedIgnoresService, "removed-secrets-are-listed"),
+    (.removedByPrefix, "removed-secrets-are-listed"),
+    (.removedIsDatedWhenListed, "removed-secrets-are-listed"),
+    (.removedStaysAfterAStore, "removed-secrets-are-listed"),
+    (.purgedIsListedAsRemoved, "removed-secrets-are-listed"),
+    (.storeWithoutHistoryKeepsIt, "store-without-history"),
+    (.storeWithoutHistoryStoresNothing, "store-without-history"),
+    (.storeWithoutHistoryForgetsMetadata, "store-without-history"),
+    (.storeWithoutHistoryDropsThatOfOthers, "store-without-history"),
+    (.storeWithoutHistoryDropsFirst, "refused-store-without-history-drops-nothing"),
+    (.purgeKeepsVersions, "remove-with-history"),
+    (.purgeKeepsTheSecret, "remove-with-history"),
+    (.purgeIgnoresRemoved, "remove-with-history"),
+    (.purgeAlwaysSaysTrue, "remove-with-history"),
+    (.purgeDropsOthers, "remove-with-history"),
+    (.limitIsNotKept, "history-limit-bounds-the-versions"),
+    (.limitIsOffByOne, "history-limit-bounds-the-versions"),
+    (.limitCountsRemovals, "history-limit-bounds-the-versions"),
+    (.lowerLimitDropsLater, "lower-history-limit-drops-versions"),
+    (.lowerLimitHidesVersions, "lower-history-limit-drops-versions"),
+    (.noneKeepsOne, "history-limit-of-none"),
+    (.noneStillListsRemoved, "history-limit-of-none"),
+    (.tellsNotOfStoresAfterRemovals, "changes-of-versions"),
+    (.tellsNotOfStoresWithoutHistory, "changes-of-versions"),
+    (.tellsNotOfPurges, "changes-of-versions"),
+  ]
+
+  static let findings = secretFindings + versionFindings
 
   @Test(arguments: findings)
   func findsTheFault(fault: BrokenBackend.Fault, check: String) async throws {
@@ -93,6 +154,7 @@ import Testing
     let plain = try await SecretBackendConformance { Plain() }.run()
     #expect(plain.skipped.contains("changes-are-reported"))
     #expect(plain.skipped.contains("transaction-commits-all"))
+    #expect(plain.skipped.contains("versions-are-listed-newest-first"))
     #expect(plain.passed.contains("bytes-are-exact"))
   }
 

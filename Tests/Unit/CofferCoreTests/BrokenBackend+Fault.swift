@@ -1,0 +1,41 @@
+extension BrokenBackend {
+  /// The rule that a backend breaks.
+  enum Fault: String, CaseIterable, Sendable {
+    case none
+    case trimsANewline, losesEmptyValues, stopsAtNUL, normalisesValues, normalisesNames,
+      joinsServiceAndAccount
+    case foldsCase, cutsLongNames, refusesLargeValues, takesTooLargeValues, dropsTooLargeSilently
+    case storesTooLargeAndThrows
+    case reportsSuccessWithoutStoring, duplicatesOnOverwrite, keepsTheFirstValue
+    case removeAlwaysSaysTrue, removeDoesNotRemove, removeThrowsWhenAbsent
+    case forgetsMetadataOnOverwrite, keepsOldMetadata, resetsCreation, ignoresGivenCreation, losesLabel
+    case losesExpiry, losesAttributes, acceptsInvalidMetadata, hidesExpired, setsNoTimes,
+      remembersRemovedMetadata
+    case listIsUnsorted, listIgnoresService, listByPrefix, itemDiffersFromList
+    case secretInError, secretInDescription
+    case losesConcurrentWrites, readsHalfWritten, missesDuringOverwrite
+    case tellsNoChange, tellsTwice, tellsOneSubscriber, tellsOfNothing, tellsOfGivenUpTransactions
+    case transactionIsNotUndone, transactionIsBlind, transactionOutlivesItself, transactionSwallowsErrors
+    case nestedUseIsAllowed, nestedUseHangs, transactionsInterleave, transactionIsSeenInParts
+
+    // Faults of a `VersionedSecretBackend`.
+    case versionsAreOldestFirst, equalValuesAreOneVersion, replacedVersionsAreCurrent, removalsAreNoVersions
+    case versionsAreThoseOfTheService, currentVersionIsAlsoEarlier, storeKeepsNoHistory
+    case numbersArePositions, numbersAreUsedAgain
+    case versionsAreOfTheFuture, versionsAreDatedWhenListed, versionsAreDatedWhenReplaced, versionsAreOf1970
+    case earlierMetadataIsLost, earlierMetadataIsTheNewest, currentVersionHasNoMetadata, removalHasMetadata
+    case versionLookUpReturnsTheNewest, versionLookUpIgnoresTheName, versionLookUpThrowsIfAbsent
+    case removalHasAValue, versionsEndWithTheSecret
+    case itemsIncludeRemoved, lookUpFallsBackToHistory, removedIsRemovedAgain
+    case restoredVersionIsMoved, storeAfterRemovalForgetsHistory
+    case removedIsUnsorted, removedIgnoresService, removedByPrefix, removedIsDatedWhenListed
+    case removedStaysAfterAStore, purgedIsListedAsRemoved
+    case storeWithoutHistoryKeepsIt, storeWithoutHistoryStoresNothing, storeWithoutHistoryForgetsMetadata
+    case storeWithoutHistoryDropsThatOfOthers, storeWithoutHistoryDropsFirst
+    case purgeKeepsVersions, purgeKeepsTheSecret, purgeIgnoresRemoved, purgeAlwaysSaysTrue, purgeDropsOthers
+    case limitIsNotKept, limitIsOffByOne, limitCountsRemovals, lowerLimitDropsLater, lowerLimitHidesVersions
+    case noneKeepsOne, noneStillListsRemoved
+    case transactionMakesOneVersion, givenUpTransactionsLeaveVersions, nestedVersionsAreAllowed
+    case tellsNotOfStoresAfterRemovals, tellsNotOfStoresWithoutHistory, tellsNotOfPurges
+  }
+}

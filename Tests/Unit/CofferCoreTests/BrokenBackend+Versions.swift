@@ -1,0 +1,185 @@
+import CofferCore
+import CofferTestSupport
+import Foundation
+import Synchronization
+
+/// The faults of a backend with history.
+extension BrokenBackend {
+  func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    if fault == .nestedVersionsAreAllowed, isInTransaction.withLock({ $0 }) { return [] }
+    let versions = try good.versions(of: identifier)
+    switch fault {
+    case .versionsAreOldestFirst: return versions.reversed()
+    case .replacedVersionsAreCurrent:
+      return versions.map { $0.kind == .earlier ? $0.with(kind: .current) : $0 }
+    case .removalsAreNoVersions: return versions.filter { $0.kind != .removal }
+    case .versionsAreThoseOfTheService:
+      var all: [SecretVersion] = []
+      for item in try good.items(inService: identifier.service) {
+        all += try good.versions(of: item.identifier)
+      }
+      return all.sorted { $0.number > $1.number }
+    case .currentVersionIsAlsoEarlier:
+      let current = versions.filter { $0.kind == .current }
+      return current + current.map { $0.with(kind: .earlier) } + versions.dropFirst(current.count)
+    case .numbersArePositions, .numbersAreUsedAgain:
+      return versions.indices.map { versions[$0].with(number: number(of: $0, in: versions)) }
+    case .versionsAreOfTheFuture: return versions.map { $0.with(date: Date().addingTimeInterval(3600)) }
+    case .versionsAreDatedWhenListed: return versions.map { $0.with(date: Date()) }
+    case .versionsAreDatedWhenReplaced:
+      return versions.indices.map { versions[$0].with(date: versions[max(0, $0 - 1)].date) }
+    case .versionsAreOf1970: return versions.map { $0.with(date: Date(timeIntervalSince1970: 0)) }
+    case .earlierMetadataIsLost:
+      return versions.map { $0.kind == .earlier ? $0.with(metadata: SecretMetadata()) : $0 }
+    case .earlierMetadataIsTheNewest:
+      let newest = versions.first { $0.kind != .removal }?.metadata ?? SecretMetadata()
+      return versions.map { $0.kind == .earlier ? $0.with(metadata: newest) : $0 }
+    case .currentVersionHasNoMetadata:
+      return versions.map { $0.kind == .current ? $0.with(metadata: SecretMetadata()) : $0 }
+    case .removalHasMetadata:
+      return versions.map { $0.kind == .removal ? $0.with(metadata: SecretMetadata(label: "removed")) : $0 }
+    case .restoredVersionIsMoved:
+      let current = try good.lookUp(identifier)?.array()
+      var others: [SecretVersion] = []
+      for version in versions {
+        let value = try good.lookUp(identifier, version: version.number)?.array()
+        if version.kind != .earlier || value != current { others.append(version) }
+      }
+      return others
+    case .limitCountsRemovals: return Array(versions.prefix(try good.historyLimit().versions + 1))
+    case .lowerLimitHidesVersions:
+      let count = limit.withLock { $0.versions }
+      return count == 0 && versions.first?.kind == .removal ? [] : Array(versions.prefix(count + 1))
+    default: return versions
+    }
+  }
+
+  /// The number that a fault gives to the version at `index`.
+  private func number(of index: Int, in versions: [SecretVersion]) -> Int {
+    fault == .numbersArePositions ? 1000 - index : versions.count - index
+  }
+
+  func lookUp(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> SecretBytes? {
+    let versions = try good.versions(of: identifier)
+    switch fault {
+    case .numbersArePositions, .numbersAreUsedAgain:
+      guard let index = versions.indices.first(where: { number(of: $0, in: versions) == version }) else {
+        return nil
+      }
+      return try good.lookUp(identifier, version: versions[index].number)
+    case .versionLookUpReturnsTheNewest:
+      return try versions.contains { $0.number == version } ? good.lookUp(identifier) : nil
+    case .versionLookUpIgnoresTheName:
+      for item in try good.items(inService: identifier.service) {
+        if let value = try good.lookUp(item.identifier, version: version) { return value.copy() }
+      }
+    case .versionLookUpThrowsIfAbsent:
+      if !versions.contains(where: { $0.number == version }) { throw SecretError(.io, "There is none.") }
+    case .removalHasAValue:
+      if versions.contains(where: { $0.number == version && $0.kind == .removal }) {
+        return SecretBytes(copying: "")
+      }
+    case .versionsEndWithTheSecret: if try good.item(identifier) == nil { return nil }
+    case .lowerLimitHidesVersions:
+      guard try self.versions(of: identifier).contains(where: { $0.number == version }) else { return nil }
+    default: break
+    }
+    return try good.lookUp(identifier, version: version)
+  }
+
+  func noteRemoval(of identifier: SecretIdentifier) {
+    removals.withLock { $0.append(RemovedSecret(identifier: identifier, removed: Date())) }
+  }
+
+  func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    let removed = try good.removedItems(inService: service)
+    switch fault {
+    case .removedIsUnsorted: return removed.reversed()
+    case .removedIgnoresService: return try good.removedItems(inService: nil)
+    case .removedByPrefix:
+      return try good.removedItems(inService: nil).filter { $0.identifier.service.hasPrefix(service ?? "") }
+    case .removedIsDatedWhenListed:
+      return removed.map { RemovedSecret(identifier: $0.identifier, removed: Date()) }
+    case .noneStillListsRemoved where try good.historyLimit().versions > 0: return removed
+    case .removedStaysAfterAStore, .purgedIsListedAsRemoved, .noneStillListsRemoved:
+      let noted = removals.withLock { $0 }.filter { note in
+        note.identifier.service == service ?? note.identifier.service
+          && !removed.contains { $0.identifier == note.identifier }
+      }
+      return (removed + noted).sorted { $0.identifier < $1.identifier }
+    default: return removed
+    }
+  }
+
+  func storeWithoutHistory(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    var given = metadata
+    switch fault {
+    case .storeWithoutHistoryKeepsIt: return try good.store(secret, for: identifier, metadata: metadata)
+    case .storeWithoutHistoryStoresNothing: return
+    case .storeWithoutHistoryForgetsMetadata: given = given ?? SecretMetadata()
+    case .storeWithoutHistoryDropsThatOfOthers: try dropHistory(ofService: identifier.service)
+    case .storeWithoutHistoryDropsFirst: try dropHistory(ofService: identifier.service)
+    case .tellsNotOfPurges: tap.send(SecretChange(identifier))
+    default: break
+    }
+    try good.storeWithoutHistory(secret, for: identifier, metadata: given)
+  }
+
+  private func dropHistory(ofService service: String) throws(SecretError) {
+    for item in try good.items(inService: service) {
+      guard let value = try good.lookUp(item.identifier) else { continue }
+      try good.storeWithoutHistory(value, for: item.identifier, metadata: item.metadata)
+    }
+  }
+
+  func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    switch fault {
+    case .purgeKeepsVersions: return try good.remove(identifier)
+    case .purgeKeepsTheSecret:
+      guard let value = try good.lookUp(identifier) else { return try good.removeWithHistory(identifier) }
+      try good.storeWithoutHistory(value, for: identifier, metadata: nil)
+      return true
+    case .purgeIgnoresRemoved: if try good.item(identifier) == nil { return false }
+    case .purgeAlwaysSaysTrue:
+      try good.removeWithHistory(identifier)
+      return true
+    case .purgeDropsOthers: try dropHistory(ofService: identifier.service)
+    case .purgedIsListedAsRemoved: noteRemoval(of: identifier)
+    default: break
+    }
+    return try good.removeWithHistory(identifier)
+  }
+
+  func historyLimit() throws(SecretError) -> HistoryLimit {
+    switch fault {
+    case .limitIsOffByOne, .lowerLimitDropsLater, .lowerLimitHidesVersions, .noneKeepsOne:
+      return limit.withLock { $0 }
+    default: return try good.historyLimit()
+    }
+  }
+
+  func setHistoryLimit(_ new: HistoryLimit) throws(SecretError) {
+    var versions = new.versions
+    limit.withLock { $0 = new }
+    switch fault {
+    case .limitIsNotKept, .lowerLimitDropsLater, .lowerLimitHidesVersions: return
+    case .limitIsOffByOne: versions += 1
+    case .noneKeepsOne: versions = max(1, versions)
+    default: break
+    }
+    try good.setHistoryLimit(HistoryLimit(versions: versions, days: new.days) ?? new)
+  }
+}
+
+extension SecretVersion {
+  /// The version with some of its parts replaced.
+  fileprivate func with(
+    number: Int? = nil, kind: Kind? = nil, date: Date? = nil, metadata: SecretMetadata? = nil
+  ) -> SecretVersion {
+    SecretVersion(
+      number: number ?? self.number, kind: kind ?? self.kind, date: date ?? self.date,
+      metadata: metadata ?? self.metadata)
+  }
+}
