@@ -48,7 +48,7 @@ extension CofferConfiguration {
   /// - Parameters:
   ///   - name: The name of the backend.
   ///   - place: The store within the backend: the path of a vault. `nil` is the one that the configuration names.
-  ///   - extraSources: Sources of a vault's credential that are tried after ``credentialSources(extra:)``.
+  ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
   ///   - options: The options of a vault.
   ///
   /// Throws what ``choice()`` throws, `.configuration` if there is no such backend, and `.unsupported` if the
@@ -56,13 +56,13 @@ extension CofferConfiguration {
   public func backend(
     _ name: BackendName? = nil,
     at place: String? = nil,
-    extraSources: [any VaultCredentialSource] = [],
+    additionalCredentials: [any VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
     let chosen: BackendName
     if let name { chosen = name } else { chosen = try choice().backend }
     return try provider(of: chosen).backend(
-      at: place, in: self, extraSources: extraSources, options: options)
+      at: place, in: self, additionalCredentials: additionalCredentials, options: options)
   }
 
   func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
@@ -81,16 +81,16 @@ extension CofferConfiguration {
   private var listedNames: String { providers.map(\.name.rawValue).joined(separator: " or ") }
 
   /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with
-  /// ``credentialSources(extra:)``.
+  /// ``credentials(additional:)``.
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
   /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible.
   public func vault(
     at path: String? = nil,
-    extraSources: [any VaultCredentialSource] = [],
+    additionalCredentials: [any VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
-    vault(at: path, credentials: credentialSources(extra: extraSources), options: options)
+    vault(at: path, credentials: credentials(additional: additionalCredentials), options: options)
   }
 
   /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known.

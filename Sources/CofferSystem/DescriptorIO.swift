@@ -55,7 +55,8 @@ private func readSome(
         advice: "Check that its writer closes it.")
     } catch {
       throw SecretError(
-        .io, "Could not read \(name): \(systemMessage(error.number)).", advice: "Check what it refers to.")
+        .io, "Could not read \(name): \(systemMessage(error.number)).", advice: "Use a readable file or pipe."
+      )
     }
   }
 }

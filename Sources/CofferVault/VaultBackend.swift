@@ -9,7 +9,7 @@ internal import Dispatch
 /// change is on the disk when its method returns. The file format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except
-/// ``create(at:credential:label:options:)`` and ``describe(path:)`` may throw:
+/// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw:
 /// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`, `.rolledBack` or `.io` if
 ///   the file cannot be used;
 /// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot

@@ -1,7 +1,7 @@
 /// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines spell it.
 ///
 /// Later versions may add names. A name that this version does not know can be made, but
-/// ``CofferConfiguration/backend(_:at:extraSources:options:)`` throws `.configuration` for it.
+/// ``CofferConfiguration/backend(_:at:additionalCredentials:options:)`` throws `.configuration` for it.
 public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringConvertible {
   /// The text of the name.
   public let rawValue: String

@@ -29,7 +29,7 @@ package protocol BackendProvider: Sendable {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    extraSources: [any VaultCredentialSource],
+    additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend
 

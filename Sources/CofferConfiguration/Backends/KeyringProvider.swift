@@ -31,7 +31,7 @@ struct KeyringProvider: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    extraSources: [any VaultCredentialSource],
+    additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     if place != nil {
@@ -49,7 +49,8 @@ struct KeyringProvider: BackendProvider {
   }
 
   func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError) {
-    let keyring = try backend(at: nil, in: diagnosis.configuration, extraSources: [], options: VaultOptions())
+    let keyring = try backend(
+      at: nil, in: diagnosis.configuration, additionalCredentials: [], options: VaultOptions())
     #if Keyring
     let status = KeyringBackend.probe(environment: diagnosis.configuration.environmentWithoutKeys)
     diagnosis.subject = "bus"

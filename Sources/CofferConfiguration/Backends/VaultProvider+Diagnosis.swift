@@ -29,7 +29,7 @@ extension VaultProvider {
 
     diagnosis.subject = "key"
     let used = UsedSource()
-    let sources = diagnosis.configuration.credentialSources().map { used.recording($0) }
+    let sources = diagnosis.configuration.credentials().map { used.recording($0) }
     do throws(SecretError) {
       let vault = diagnosis.configuration.vault(at: path, credentials: sources)
       try vault.unlock()

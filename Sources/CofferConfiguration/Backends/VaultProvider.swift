@@ -27,11 +27,11 @@ struct VaultProvider: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    extraSources: [any VaultCredentialSource],
+    additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     if place == nil && !namesVault(configuration) { try configuration.directories.requireHome(for: .data) }
-    return configuration.vault(at: place, extraSources: extraSources, options: options)
+    return configuration.vault(at: place, additionalCredentials: additionalCredentials, options: options)
   }
 
   private func namesVault(_ configuration: CofferConfiguration) -> Bool {

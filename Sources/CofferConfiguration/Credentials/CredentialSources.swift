@@ -7,11 +7,13 @@ extension CofferConfiguration {
   ///
   /// The order is `COFFER_KEY_FILE`, `COFFER_KEY`, `COFFER_PASSPHRASE_FD`, `COFFER_PASSPHRASE_FILE`,
   /// `COFFER_PASSPHRASE_COMMAND`, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the
-  /// vault, the kernel keyring, and then `extra`, such as a prompt. No source but those of `extra` asks a person.
+  /// vault, the kernel keyring, and then `additional`, such as a prompt. No source but those of `additional`
+  /// asks a person.
   ///
-  /// A variable that names a missing file, or that is set and empty, is an error: the next source is not tried.
-  public func credentialSources(
-    extra: [any VaultCredentialSource] = []
+  /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
+  /// tried.
+  public func credentials(
+    additional: [any VaultCredentialSource] = []
   ) -> [any VaultCredentialSource] {
     var sources: [any VaultCredentialSource] = []
     func add(
@@ -64,7 +66,7 @@ extension CofferConfiguration {
       guard let path = try recordedKeyFile(forVault: vault.id) else { return nil }
       return try CredentialText.key(in: CredentialText.read(path, named: configurationFile), from: path)
     }
-    return sources + [KernelKeyringSource()] + extra
+    return sources + [KernelKeyringSource()] + additional
   }
 }
 

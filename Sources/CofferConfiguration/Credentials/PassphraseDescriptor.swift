@@ -44,7 +44,7 @@ final class PassphraseDescriptor: Sendable {
     guard let text else {
       throw SecretError(
         .configuration, "COFFER_PASSPHRASE_FD has more than \(limit) bytes.",
-        advice: "Check what it refers to.")
+        advice: "Pass the descriptor of a file or pipe that contains only the passphrase.")
     }
     return text
   }

@@ -41,7 +41,7 @@ extension BackendOptions {
   static func open(_ name: BackendName?, at place: String?) throws(SecretError) -> any SecretBackend {
     let configuration = CofferConfiguration.current()
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    let backend = try configuration.backend(name, at: place, extraSources: prompts)
+    let backend = try configuration.backend(name, at: place, additionalCredentials: prompts)
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
     return backend
   }

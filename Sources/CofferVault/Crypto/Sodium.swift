@@ -13,8 +13,8 @@ package enum Sodium {
   /// Initialises libsodium once. Every function below that a program can reach first calls it.
   static func prepare() { _ = isReady }
 
-  /// Wipes the stack below the caller. libsodium wipes the keys of ciphers from its frames, but not the input
-  /// of its hash and of its base64 functions. 16 KiB are several times the stack that those use.
+  /// Wipes the stack below the caller. libsodium wipes the keys of ciphers from its frames, but not the keys
+  /// and the input of its hash, nor the input of its base64 functions. 16 KiB are several times the stack that those use.
   static func wipeStack() { sodium_stackzero(16_384) }
 
   // MARK: XChaCha20-Poly1305-IETF
@@ -91,6 +91,7 @@ package enum Sodium {
   package static func keyedHash(
     _ message: [UInt8], key: borrowing SecretBytes, into output: UnsafeMutableRawBufferPointer
   ) {
+    defer { wipeStack() }
     key.withUnsafeBytes { key in
       _ = crypto_generichash(
         output.start, output.count, message, UInt64(message.count), key.start, key.count)

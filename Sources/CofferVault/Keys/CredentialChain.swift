@@ -72,8 +72,11 @@ package struct CredentialChain: Sendable {
   ) throws(SecretError) -> KeySlot? {
     for slot in file.header.slots {
       do throws(SecretError) {
-        let key = try slot.scheme?.key(for: credential, options: options, environment: environment)
-        if try key?.unwrap(slot, vault: file.header.vaultID) != nil { return slot }
+        guard let key = try slot.scheme?.key(for: credential, options: options, environment: environment),
+          let master = try key.unwrap(slot, vault: file.header.vaultID)
+        else { continue }
+        _ = consume master
+        return slot
       } catch {
         guard error.code == .costLimitExceeded else { throw error }
       }

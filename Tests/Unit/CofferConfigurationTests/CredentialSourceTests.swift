@@ -29,7 +29,7 @@ import Testing
 
   /// The credential of the first source as text, or `nil`.
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> String? {
-    guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
+    guard let credential = try configuration.credentials()[0].credential(for: vault) else { return nil }
     if credential.kind == .passphrase { return "passphrase:" + (try credential.secret.string()) }
     return "key: \(credential.secret.count) bytes"
   }
@@ -48,14 +48,14 @@ import Testing
       "COFFER_PASSPHRASE_COMMAND": "true", "CREDENTIALS_DIRECTORY": "/run/credentials",
     ])
     #expect(
-      everything.credentialSources(extra: [Extra()]).map(\.name) == [
+      everything.credentials(additional: [Extra()]).map(\.name) == [
         "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
         "COFFER_PASSPHRASE_COMMAND", "the systemd credential coffer.key", "the recorded key file",
         "the kernel keyring", "extra",
       ]
     )
     #expect(
-      configuration([:]).credentialSources().map(\.name) == ["the recorded key file", "the kernel keyring"])
+      configuration([:]).credentials().map(\.name) == ["the recorded key file", "the kernel keyring"])
   }
 
   @Test func withoutARecordThereIsNoCredential() throws { #expect(try first(configuration([:])) == nil) }
@@ -173,7 +173,7 @@ import Testing
       ["COFFER_KEY": "canary", "COFFER_KEY_FILE": "canary", "COFFER_PASSPHRASE_FILE": "canary", "OTHER": "1"]
     )
     let source = try #require(
-      configuration.credentialSources().first { $0.name == "COFFER_PASSPHRASE_COMMAND" }
+      configuration.credentials().first { $0.name == "COFFER_PASSPHRASE_COMMAND" }
     )
     guard let credential = try source.credential(for: vault) else {
       Issue.record("The command gave no passphrase.")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferConfiguration
 
-/// The kernel's keyring of this user, under ids of vaults that exist only here.
+/// Master keys in the kernel keyring of this user. Each test uses a vault id of its own.
 @Suite struct KernelKeyringTests {
   private let directory: TemporaryDirectory
   private let key = VaultKey.generate().array()
@@ -25,12 +25,10 @@ import Testing
     }
   }
 
-  private func opened() -> VaultBackend {
-    VaultBackend(path: path, credentials: [Key(text: key)])
-  }
+  private func opened() -> VaultBackend { VaultBackend(path: path, credentials: [Key(text: key)]) }
   private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyringSource()]) }
 
-  @Test func aKeptMasterKeyOpensUntilItIsForgotten() throws {
+  @Test func aKeptMasterKeyOpensTheVaultUntilItIsForgotten() throws {
     let id = try VaultBackend.describe(path: path).id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
@@ -45,7 +43,7 @@ import Testing
     #expect(throws: SecretError.self) { try kept().unlock() }
   }
 
-  @Test func oneOfAnEarlierMasterKeyIsPassedOver() throws {
+  @Test func anObsoleteMasterKeyIsSkipped() throws {
     let id = try VaultBackend.describe(path: path).id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
@@ -56,11 +54,11 @@ import Testing
     try vault.rekey()
     do {
       try kept().unlock()
-      Issue.record("a master key of before the change opened the vault")
+      Issue.record("an obsolete master key opened the vault")
     } catch {
       #expect(error.code == .locked)
     }
-    // The next source is asked.
+    // The chain continues with the next source.
     try VaultBackend(path: path, credentials: [KernelKeyringSource(), Key(text: key)]).unlock()
   }
 }

@@ -31,7 +31,7 @@ import Testing
   }
 
   private func first(_ configuration: CofferConfiguration) throws(SecretError) -> [UInt8]? {
-    guard let credential = try configuration.credentialSources()[0].credential(for: vault) else { return nil }
+    guard let credential = try configuration.credentials()[0].credential(for: vault) else { return nil }
     guard credential.kind == .key else { return nil }
     return credential.secret.array()
   }

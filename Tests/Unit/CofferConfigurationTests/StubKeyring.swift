@@ -23,7 +23,7 @@ struct StubKeyring: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    extraSources: [any VaultCredentialSource],
+    additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     if isAvailable { return MemoryBackend() }

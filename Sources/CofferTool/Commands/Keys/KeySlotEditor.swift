@@ -15,7 +15,7 @@ struct KeySlotEditor {
     configuration = CofferConfiguration.current()
     self.keyFiles = keyFiles
     let prompt = RememberedPrompt()
-    vault = configuration.vault(at: path, extraSources: configuration.mayPrompt ? [prompt] : [])
+    vault = configuration.vault(at: path, additionalCredentials: configuration.mayPrompt ? [prompt] : [])
     try vault.unlock()
     prompt.stopPrompting()
     description = try VaultBackend.describe(path: path)

@@ -7,7 +7,7 @@ struct MoveCommand: ParsableCommand {
     abstract: "Rename a secret.",
     discussion: """
       Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \
-      sees either the old or the new name. In a keyring, the new secret is stored and read back before the old one is \
+      sees either the old or the new name, and the earlier versions stay with the old name. In a keyring, the new secret is stored and read back before the old one is \
       removed.
       """
   )

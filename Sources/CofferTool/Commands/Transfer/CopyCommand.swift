@@ -11,7 +11,8 @@ struct CopyCommand: ParsableCommand {
       A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
       repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
-      the exit status is then 73. Nothing is removed.
+      the exit status is then 73. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
+      replaces in its history.
       """
   )
 

@@ -8,7 +8,8 @@ struct ImportCommand: ParsableCommand {
     discussion: """
       Into a vault, imports all secrets or none. In a .env file, a variable's name is the secret's name, in the service \
       of --service. The first character of the file determines whether it is JSON or lines of NAME=value. If a line is \
-      invalid, nothing is imported, and the message names the line by its number.
+      invalid, nothing is imported, and the message names the line by its number. A vault keeps the values that \
+      --overwrite replaces: to bring them back, use secret restore --as-of.
 
       With --from pass, gpg decrypts each *.gpg file of a password store. The secret's name is the file's path in the \
       store without .gpg. The value is the decrypted content; one final line feed is dropped if it is the only one. To \

@@ -60,7 +60,7 @@ struct NewCredential: ~Copyable {
     _ path: String
   ) throws(SecretError) -> SecretBytes? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
-    for source in configuration.credentialSources() where isIncluded(source.name) {
+    for source in configuration.credentials() where isIncluded(source.name) {
       if let credential = try source.credential(for: future) { return credential.secret.copy() }
     }
     return nil
