@@ -13,6 +13,7 @@ import Glibc
 
   static func main() throws {
     guard sodium_init() >= 0 else { fatalError("libsodium could not be initialized.") }
+    if CommandLine.arguments.count == 3 { return try HistoryBenchmark.read(CommandLine.arguments[2]) }
     let directory = CommandLine.arguments.dropFirst().first ?? "."
     let path = "\(directory)/benchmark"
     print("| work | Coffer | against | ratio | budget | |")
@@ -26,13 +27,25 @@ import Glibc
       try lookups(vault, count)
       try stores(vault, count, raw: RawCommit(path: "\(path).raw"))
     }
+    secondSlot(directory)
+    try HistoryBenchmark(directory: directory).run()
+  }
+
+  /// What it costs to write the state to the second commit slot as well.
+  static func secondSlot(_ directory: String) {
+    let both = RawCommit(path: "\(directory)/benchmark.raw")
+    let one = RawCommit(path: "\(directory)/benchmark-one.raw", isCopied: false)
+    let frame = [UInt8](repeating: 6, count: 300)
+    let times = compare(rounds: 3001, { both.commit(frame) }, { one.commit(frame) })
+    report(
+      "raw I/O of a change with both commit slots / with one", times.one, over: times.other, budget: 1.25)
   }
 
   static func name(_ index: Int) throws -> SecretIdentifier {
     try SecretIdentifier(service: "benchmark", account: "account \(index)")
   }
 
-  static func fill(_ vault: VaultBackend, _ count: Int) throws {
+  static func fill(_ vault: VaultBackend, _ count: Int, reporting: Bool = true) throws {
     let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
     let took = try time {
       try vault.transaction { transaction throws(SecretError) in
@@ -42,6 +55,7 @@ import Glibc
         }
       }
     }
+    if !reporting { return }
     var raw = RawSodium(size: 64)
     let seals = time { for _ in 0..<count { raw.seal() } }
     report("\(count) secrets in one transaction / seal of as many values", took, over: seals, budget: 2)

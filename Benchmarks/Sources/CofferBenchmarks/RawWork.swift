@@ -20,20 +20,23 @@ struct RawSodium {
   }
 
   mutating func open() {
-    crypto_aead_xchacha20poly1305_ietf_decrypt(
+    _ = crypto_aead_xchacha20poly1305_ietf_decrypt(
       &plaintext, nil, nil, sealed, UInt64(sealed.count), nil, 0, nonce, key)
   }
 }
 
-/// The system calls of one durable change: an append with a barrier, and a page with a barrier.
+/// The system calls of one durable change: an append with a barrier, a page with a barrier, and a second page.
 final class RawCommit {
   private let file: Int32
   private var end: Int
   private let start: Int
   private let page = [UInt8](repeating: 5, count: 4096)
   private var slot = 0
+  private let isCopied: Bool
 
-  init(path: String, size: Int = 12_288) {
+  /// `isCopied`: whether the second page is written.
+  init(path: String, size: Int = 12_288, isCopied: Bool = true) {
+    self.isCopied = isCopied
     file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
     let bytes = [UInt8](repeating: 1, count: 1 << 20)
     end = 0
@@ -50,5 +53,6 @@ final class RawCommit {
     slot = 1 - slot
     pwrite(file, page, page.count, 4096 * (1 + slot))
     fdatasync(file)
+    if isCopied { pwrite(file, page, page.count, 4096 * (2 - slot)) }
   }
 }
