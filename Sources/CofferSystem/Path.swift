@@ -10,14 +10,22 @@ package enum Path {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// `path` from the root directory on, for use after the working directory has changed. Links stay.
+  /// `path` from the root directory on, for use after the working directory has changed. Links stay, also those
+  /// by which a shell entered the working directory: `PWD` is used if it names that directory.
   package static func absolute(_ path: String) throws(SecretError) -> String {
     if path.utf8.first == UInt8(ascii: "/") { return path }
+    return try workingDirectory() + "/" + path
+  }
+
+  private static func workingDirectory() throws(SecretError) -> String {
+    if let named = getenv("PWD").map({ String(cString: $0) }), named.hasPrefix("/"), isSameFile(named, ".") {
+      return named
+    }
     guard let current = getcwd(nil, 0) else {
       throw .system(errno, "The working directory cannot be read")
     }
     defer { free(current) }
-    return String(cString: current) + "/" + path
+    return String(cString: current)
   }
 
   /// Whether `path` names anything, a link to nothing excepted. Throws if that cannot be determined.

@@ -172,8 +172,20 @@ def raised(data, vault, path):
 
 def absolute(path):
     """The place that `path` names, as bytes. Links are not resolved and `..` is kept."""
-    path = os.path.join(os.getcwdb(), os.fsencode(path))
+    path = os.path.join(working_directory(), os.fsencode(path))
     return b"/" + b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+
+
+def working_directory():
+    """The path by which a shell entered the working directory, if it is known."""
+    named = os.environb.get(b"PWD", b"")
+    if named.startswith(b"/"):
+        try:
+            if os.path.samefile(named, b"."):
+                return named
+        except OSError:
+            pass  # it names nothing
+    return os.getcwdb()
 
 
 def places(path):

@@ -1,7 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
 
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
 ///
@@ -96,7 +95,9 @@ struct KnownVaults {
         throw .unverifiable(path: path, "its record is not authentic")
       }
       guard record.policy == .versioned || opened.mayFollow(record.checkpoint) else {
-        throw .rolledBack(path: path, seen: record.checkpoint, found: opened.state.checkpoint)
+        throw .rolledBack(
+          path: path, seen: record.checkpoint, found: opened.state.checkpoint,
+          isRecovered: opened.slots.isRecovered)
       }
       return
     }
@@ -204,11 +205,8 @@ struct KnownVaults {
 
   /// The path from the root on, without empty and `.` components. Links are not resolved.
   private static func absolute(_ path: String) -> String {
-    var full = path
-    if !path.hasPrefix("/"), let current = getcwd(nil, 0) {
-      defer { free(current) }
-      full = String(cString: current) + "/" + path
-    }
+    let full: String
+    do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }
     return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
   }
 }
