@@ -1,0 +1,247 @@
+"""Another authentic file in the vault's place: an older copy, a fork, another vault, a checkout."""
+
+import os
+import shutil
+import subprocess
+
+from revoked_keys import guest_slot
+from scene import DENIED, EVIL, GENUINE, TOKEN, c, credential, opened, put, rewritten, sequence_of
+
+
+def older_copy(scene):
+    """Keeps a copy with an older value, and advances the vault."""
+    scene.made()
+    scene.owner.store(EVIL)
+    old = scene.copy("old")
+    scene.owner.store(b"another value")
+    scene.owner.store(GENUINE)
+    scene.authentic(old)
+    return old, scene.copy("genuine"), scene.owner.checkpoint()
+
+
+def rollback_by_link(scene):
+    """An older copy takes the vault's place as the target of a link."""
+    old, genuine, checkpoint = older_copy(scene)
+    hidden = scene.data / ".x.old"
+
+    def remove():
+        for path in (scene.vault, hidden):
+            path.unlink(missing_ok=True)
+
+    def by_symbolic_link():
+        shutil.copyfile(old, hidden)
+        hidden.chmod(0o600)
+        scene.vault.symlink_to(".x.old")
+
+    def by_hard_link():
+        shutil.copyfile(old, hidden)
+        hidden.chmod(0o600)
+        os.link(hidden, scene.vault)
+
+    def by_two_links():
+        by_symbolic_link()
+        middle = scene.directory / "middle"
+        middle.symlink_to(hidden)
+        scene.vault.unlink()
+        scene.vault.symlink_to(middle)
+
+    for way in (by_symbolic_link, by_hard_link, by_two_links):
+        remove()
+        way()
+        scene.refused(scene.owner, f"{way.__name__} is refused", checkpoint=checkpoint)
+    (scene.data / ".git").mkdir()
+    scene.refused(scene.owner, "a .git beside the vault does not change the policy", checkpoint=checkpoint)
+    remove()
+    scene.place(genuine)
+    target = scene.directory / "target"
+    scene.vault.rename(target)
+    scene.vault.symlink_to(target)
+    scene.accepted(scene.owner, "a link to the genuine vault is accepted", silent=True)
+    # From now on both the link and its target are places that were seen.
+    shutil.copyfile(old, target)
+    scene.refused(scene.owner, "an older copy behind the link is refused", checkpoint=checkpoint)
+    scene.refused(scene.owner, "and so it is by its own name", checkpoint=checkpoint, vault=target)
+
+
+def rollback_by_directory(scene):
+    """The vault's directory is renamed, and a link leads to a directory with an older copy."""
+    old, genuine, checkpoint = older_copy(scene)
+    other = scene.directory / "other"
+    other.mkdir(mode=0o700)
+    shutil.copyfile(old, other / scene.vault.name)
+    (other / scene.vault.name).chmod(0o600)
+    scene.data.rename(scene.directory / "data.moved")
+    scene.data.symlink_to("other")
+    scene.refused(scene.owner, "by its path it is refused", checkpoint=checkpoint)
+    for name in (scene.vault.name, f"./{scene.vault.name}"):
+        scene.refused(
+            scene.owner, f"as {name} after cd it is refused", checkpoint=checkpoint, vault=name, cwd=scene.data)
+    scene.data.unlink()
+    (scene.directory / "data.moved").rename(scene.data)
+    scene.accepted(scene.owner, "the genuine directory is accepted", silent=True)
+    scene.accepted(
+        scene.owner, "and so it is after cd", vault=scene.vault.name, cwd=scene.data, silent=True)
+
+
+def fork(scene):
+    """A file at a later change, in which the change that was seen is another one."""
+    scene.made()
+    common = scene.copy("common")
+    scene.owner.store(GENUINE)
+    genuine, checkpoint = scene.copy("genuine"), scene.owner.checkpoint()
+    seen = sequence_of(checkpoint)
+    stranger = scene.machine("stranger")
+
+    def forked(changes):
+        path = scene.directory / f"fork-{changes}"
+        shutil.copyfile(common, path)
+        path.chmod(0o600)
+        c.commit(path, credential(scene.key), [put(EVIL)] * changes)
+        return path
+
+    def refused_everywhere(file, what):
+        scene.authentic(file)
+        scene.place(file)
+        scene.refused(scene.owner, f"{what} is refused", checkpoint=checkpoint)
+        stranger.forget()
+        only = [(("verify", "--at-least", checkpoint), b"")]
+        scene.refused(stranger, f"{what} is refused by verify --at-least alone", words=(), commands=only)
+        scene.place(genuine)
+        scene.accepted(scene.owner, "the genuine file is accepted afterwards", silent=True)
+
+    for changes in (1, 2, 3, 40):
+        at = opened(common, scene.key).state.sequence + changes
+        refused_everywhere(forked(changes), f"a fork at change {at} of one that was seen at {seen}")
+    # The change that was seen is the root's.
+    scene.owner.done("history-limit", "--versions", "3")
+    genuine, checkpoint = scene.copy("genuine"), scene.owner.checkpoint()
+    root = scene.directory / "root"
+    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(checkpoint), EVIL))
+    refused_everywhere(root, "a fork with another root")
+    c.commit(root, credential(scene.key), [put(EVIL)] * 3)
+    refused_everywhere(root, "a fork with another root and a tail")
+    stranger.forget()
+    result = stranger.run("verify", "--at-least", checkpoint)
+    scene.check("verify --at-least accepts the genuine file", result.returncode == 0, result)
+    scene.owner.store(GENUINE)
+    result = stranger.run("verify", "--at-least", checkpoint)
+    scene.check("and a later state of it", result.returncode == 0, result)
+
+
+def exchanged_vaults(scene):
+    """Two vaults that one key file opens change places."""
+    scene.made()
+    other = scene.data / "y.vault"
+    scene.owner.done("init", "--key-file", str(scene.key), vault=other)
+    scene.owner.store(EVIL, vault=other)
+    second, third = scene.directory / "second", scene.data / ".third"
+    shutil.copyfile(other, second)
+    scene.authentic(second)
+    words = (b"secret trust", b"not the one that was seen")
+    scene.vault.rename(third)
+    other.rename(scene.vault)
+    third.rename(other)
+    scene.refused(scene.owner, "the first place refuses the second vault", words=words)
+    scene.refused(scene.owner, "the second place refuses the first vault", words=words, vault=other)
+    scene.vault.rename(third)
+    scene.vault.symlink_to("y.vault")
+    scene.refused(scene.owner, "the first place refuses a link to the second place", vault=scene.vault, words=())
+    scene.vault.unlink()
+    third.rename(scene.vault)
+    scene.owner.done("trust")
+    scene.accepted(scene.owner, "after secret trust the first place accepts it", EVIL, silent=True)
+    scene.refused(scene.owner, "the second place still refuses", words=words, vault=other)
+
+
+def version_control(scene):
+    """A vault in a git work tree: its own older states are accepted, and nothing else."""
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(scene.directory), "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+    }
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "a", f"GIT_{role}_EMAIL": "a@example.org"}
+
+    def git(*arguments):
+        old = os.umask(0o022)
+        try:
+            command = ["git", "-C", str(scene.data), *arguments]
+            return subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+        finally:
+            os.umask(old)
+
+    def commit():
+        git("add", "-A")
+        git("commit", "-q", "-m", "change")
+        return git("rev-parse", "HEAD").decode().strip()
+
+    git("init", "-q")
+    result = scene.owner.done("init", "--vault", str(scene.vault), "--key-file", str(scene.key))
+    scene.check("init in a work tree says that older states are accepted", b"older states" in result.stderr, result)
+    guest = scene.directory / "guest.key"
+    scene.owner.done("key", "add", "--key-file", str(guest), "--label", "guest")
+    scene.owner.store(EVIL)
+    first = commit()
+    scene.owner.store(GENUINE)
+    second = commit()
+    git("checkout", "-q", first)
+    scene.check("git makes the file 0644", scene.vault.stat().st_mode & 0o777 == 0o644)
+    scene.accepted(scene.owner, "an older commit of a versioned place is accepted without a note", EVIL, silent=True)
+    strict = scene.machine("strict")
+    git("checkout", "-q", second)
+    scene.accepted(strict, "another machine chooses the versioned policy on first use", silent=True)
+    strict.done("trust", "--policy", "strict")
+    scene.accepted(strict, "a strict place notes that others can read the file", words=(b"Other users can read",))
+    git("checkout", "-q", first)
+    scene.refused(strict, "a strict place refuses the older commit")
+    git("checkout", "-q", second)
+    strict.done("trust", "--policy", "versioned")
+    git("checkout", "-q", first)
+    scene.accepted(strict, "after secret trust --policy versioned it is accepted", EVIL, silent=True)
+    # A branch that another machine made is not an older state, and allowed too.
+    c.commit(scene.vault, credential(scene.key), [put(b"a branch")])
+    scene.accepted(scene.owner, "a branch is accepted", b"a branch", silent=True)
+    git("checkout", "-q", "-f", second)
+    scene.vault.chmod(0o600)
+    scene.owner.done("key", "remove", guest_slot(scene.owner))
+    third = commit()
+    for revision in (first, second):
+        git("checkout", "-q", revision)
+        scene.refused(scene.owner, "a commit from before a key was removed is refused")
+        git("checkout", "-q", third)
+    scene.accepted(scene.owner, "the commit after it is accepted", silent=True)
+    data = scene.directory / "other-data"
+    data.mkdir(mode=0o700)
+    scene.owner.done("init", "--key-file", str(scene.key), vault=data / "z.vault")
+    scene.owner.store(EVIL, vault=data / "z.vault")
+    scene.place(data / "z.vault")
+    words = (b"secret trust", b"not the one that was seen")
+    scene.refused(scene.owner, "another vault is refused at a versioned place", words=words)
+
+
+def open_to_others(scene):
+    """A file that others may read is read; one that others may have written is not."""
+    scene.made()
+    reads = [(("get", TOKEN), b""), (("verify",), b"")]
+    writes = [(("set", "--verbatim", TOKEN), b"x"), (("remove", TOKEN), b""), (("rekey",), b"")]
+    for mode in (0o644, 0o640, 0o604):
+        scene.vault.chmod(mode)
+        note = (b"Other users can read", b"chmod 600")
+        scene.accepted(scene.owner, f"a vault of mode {mode:o} is read with a note", words=note)
+        scene.refused(scene.owner, "and is not written", DENIED, (b"chmod 600",), commands=writes)
+    for mode in (0o620, 0o602, 0o666, 0o664):
+        scene.vault.chmod(mode)
+        scene.refused(
+            scene.owner, f"a vault of mode {mode:o} is refused", DENIED, (b"chmod 600",), commands=reads + writes)
+    scene.vault.chmod(0o600)
+    scene.accepted(scene.owner, "after chmod 600 it is read without a note", silent=True)
+    scene.owner.store(GENUINE)
+    if os.geteuid() == 0:
+        os.chown(scene.vault, 65534, 65534)
+        scene.refused(
+            scene.owner, "a vault of another user is refused", DENIED, (b"another user",), commands=reads + writes)
+
+
+ATTACKS = [
+    rollback_by_link, rollback_by_directory, fork, exchanged_vaults, version_control, open_to_others,
+]

@@ -1,0 +1,258 @@
+"""What the attacks share: machines with a private home each, a vault between them, and checks of what a victim does."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Vectors"))
+
+import known_vaults as k  # noqa: E402
+import vault_changes as c  # noqa: E402
+import vault_format as f  # noqa: E402
+import vault_reader as r  # noqa: E402
+import vault_records as p  # noqa: E402
+import vault_writer as w  # noqa: E402
+
+SERVICE, TOKEN = "secret", "token"
+GENUINE, EVIL, FRESH = b"the owner's value", b"the attacker's value", b"a value that the attacker wants to read"
+# In seconds. A command that takes longer hangs.
+TIMEOUT = 60
+REFUSED, DENIED = 65, 77
+TRUST = b"secret trust"
+
+
+class Checks:
+    """The results, one line for each."""
+
+    def __init__(self):
+        self.attack, self.count, self.failures = "", 0, []
+
+    def check(self, what, holds, detail=""):
+        self.count += 1
+        print(f"{'ok' if holds else 'FAILED'}: {self.attack}: {what}" + ("" if holds else f" ({detail})"), flush=True)
+        if not holds:
+            self.failures.append(f"{self.attack}: {what}")
+
+
+def shown(result):
+    return f"{result.args[1:]}: status {result.returncode}, {result.stdout!r}, {result.stderr!r}"
+
+
+class Machine:
+    """A user's home on one machine. Each machine remembers for itself what it saw of the vault."""
+
+    def __init__(self, tool, home, vault, key):
+        self.tool, self.home, self.vault = tool, home, vault
+        home.mkdir(mode=0o700)
+        directories = {"XDG_CONFIG_HOME": "config", "XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "TMPDIR": "tmp"}
+        self.environment = {"HOME": str(home), "PATH": os.environ["PATH"], "COFFER_KEY_FILE": str(key)}
+        for variable, name in directories.items():
+            (home / name).mkdir(mode=0o700)
+            self.environment[variable] = str(home / name)
+
+    def run(self, *arguments, given=b"", vault=None, cwd=None):
+        """Runs the tool on the vault, or on `vault` from the directory `cwd` as a shell would after `cd`."""
+        environment = self.environment | {"COFFER_VAULT": str(vault or self.vault)}
+        if cwd:
+            environment["PWD"] = str(cwd)
+        return subprocess.run(
+            [self.tool, *arguments], env=environment, input=given, capture_output=True, timeout=TIMEOUT, cwd=cwd
+        )
+
+    def done(self, *arguments, given=b"", **options):
+        """Runs a command that is a part of the setting, and has to succeed."""
+        result = self.run(*arguments, given=given, **options)
+        if result.returncode != 0:
+            sys.exit(f"the setting of an attack failed: {shown(result)}")
+        return result
+
+    def store(self, value, name=TOKEN, **options):
+        self.done("set", "--verbatim", name, given=value, **options)
+
+    def checkpoint(self):
+        return json.loads(self.done("verify", "--json").stdout)["checkpoint"]
+
+    def records(self):
+        return sorted((self.home / "state" / "coffer" / "known-vaults").iterdir())
+
+    def forget(self):
+        """Leaves nothing of what this machine saw, as in each run of CI."""
+        shutil.rmtree(self.home / "state" / "coffer", ignore_errors=True)
+
+
+class Scene:
+    """A directory with a vault, its owner's machine, and the attacker's hands on the files."""
+
+    def __init__(self, tool, directory, checks, name="x.vault"):
+        self.tool, self.directory, self.check = tool, Path(directory), checks.check
+        self.data = self.directory / "data"
+        self.data.mkdir(mode=0o700)
+        self.vault = self.data / name
+        self.key = self.directory / "owner.key"
+        self.owner = self.machine("owner")
+
+    def machine(self, name):
+        return Machine(self.tool, self.directory / name, self.vault, self.key)
+
+    def made(self):
+        """Creates the vault, and stores the first value: change 2."""
+        self.owner.done("init", "--key-file", str(self.key))
+        self.owner.store(GENUINE)
+        return self
+
+    # The attacker
+
+    def copy(self, name="copy"):
+        """Keeps a copy of the vault file."""
+        target = self.directory / name
+        shutil.copyfile(self.vault, target)
+        target.chmod(0o600)
+        return target
+
+    def place(self, file):
+        """Puts a copy of `file` in the vault's place, as `mv` does."""
+        temporary = self.data / ".moved"
+        shutil.copyfile(file, temporary)
+        temporary.chmod(0o600)
+        temporary.rename(self.vault)
+
+    def overwrite(self, file):
+        """Puts the bytes of `file` in the vault file itself, as `cp` does."""
+        with open(self.vault, "r+b") as stream:
+            stream.write(file.read_bytes())
+            stream.truncate()
+
+    # What the victim must do
+
+    def refused(self, machine, what, status=REFUSED, words=(TRUST,), checkpoint=None, commands=None, **options):
+        """Every command refuses the vault, prints no value of it, and changes nothing."""
+        before = snapshot(self.data)
+        wrong = []
+        for arguments, given in commands or every_command(checkpoint):
+            result = machine.run(*arguments, given=given, **options)
+            holds = result.returncode == status and EVIL not in result.stdout and GENUINE not in result.stdout
+            # `doctor` gives its advice on the standard output.
+            said = result.stdout + result.stderr
+            if not holds or EVIL in result.stderr or not all(word in said for word in words):
+                wrong.append(shown(result))
+        if snapshot(self.data) != before:
+            wrong.append("a file beside or of the vault was changed")
+        self.check(what, not wrong, "; ".join(wrong))
+
+    def accepted(self, machine, what, value=GENUINE, words=(), silent=False, **options):
+        """The value is returned. `words` are in the messages; with `silent` there is no message."""
+        wrong = []
+        for arguments, expected in ((("get", TOKEN), value), (("verify",), None), (("list",), None)):
+            result = machine.run(*arguments, **options)
+            if result.returncode != 0 or expected not in (None, result.stdout):
+                wrong.append(shown(result))
+            if (silent and result.stderr) or not all(word in result.stdout + result.stderr for word in words):
+                wrong.append(shown(result))
+        self.check(what, not wrong, "; ".join(wrong))
+
+    def authentic(self, file, value=EVIL):
+        """The teeth of an attack: a machine that never saw the vault opens what the attacker made."""
+        name = f"stranger{len(list(self.directory.iterdir()))}"
+        stranger = self.machine(name)
+        alone = self.directory / f"{name}.vault"
+        shutil.copyfile(file, alone)
+        alone.chmod(0o600)
+        result = stranger.run("get", TOKEN, vault=alone)
+        self.check("a machine that never saw the vault takes the forgery", result.stdout == value, shown(result))
+
+
+def every_command(checkpoint):
+    template = f"{{{{ secret://{SERVICE}/{TOKEN} }}}}".encode()
+    commands = [
+        (("get", TOKEN), b""), (("list",), b""), (("set", "--verbatim", TOKEN), FRESH), (("remove", TOKEN), b""),
+        (("history", TOKEN), b""), (("inject",), template), (("export",), b""), (("rekey",), b""), (("doctor",), b""),
+        (("verify",), b""),
+    ]
+    return commands + ([(("verify", "--at-least", checkpoint), b"")] if checkpoint else [])
+
+
+def snapshot(directory):
+    """Every name in a directory, with the target of a link and the bytes of a file."""
+    found = {}
+    for path in sorted(Path(os.path.realpath(directory)).iterdir()):
+        found[path.name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+    return found
+
+
+class Watch:
+    """A process that keeps the vault open, and what it prints."""
+
+    def __init__(self, machine):
+        environment = machine.environment | {"COFFER_VAULT": str(machine.vault)}
+        self.process = subprocess.Popen(
+            [machine.tool, "watch"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.printed, self.said = [], []
+        self.readers = [
+            threading.Thread(target=lambda: self.printed.extend(self.process.stdout), daemon=True),
+            threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True),
+        ]
+        for reader in self.readers:
+            reader.start()
+        self.wait(lambda: any(b"Watching" in line for line in self.said))
+
+    def wait(self, condition):
+        """Waits for a condition; returns whether it came to hold."""
+        deadline = time.monotonic() + TIMEOUT
+        while not condition() and time.monotonic() < deadline and self.process.poll() is None:
+            time.sleep(0.02)
+        return bool(condition())
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+# The attacker's file, made with the second implementation
+
+
+def credential(path):
+    return r.Key(f.parse_key_text(Path(path).read_bytes()))
+
+
+def opened(path, key):
+    return r.read_vault(Path(path).read_bytes(), credential(key))
+
+
+def put(value, name=TOKEN):
+    now = int(time.time() * 1000)
+    item = {"service": SERVICE, "account": name, "value": value.hex(), "created": now, "modified": now}
+    return {"put": item}
+
+
+def advance(path, key, sequence, value=EVIL):
+    """Stores `value` in the vault at `path`, again and again until its sequence is `sequence`."""
+    count = sequence - opened(path, key).state.sequence
+    c.commit(path, credential(key), [put(value)] * count)
+
+
+def sequence_of(checkpoint):
+    return int(checkpoint.partition("-")[0])
+
+
+def rewritten(vault, sequence, value, lineage=None, slots=None):
+    """The bytes of a new file for the vault, with `value` and the root's sequence.
+
+    `lineage` are subkeys 7 that the maker knows. With `slots` the file has a master key of its own.
+    """
+    state = replace(vault.state, sequence=sequence - 2)
+    root = vault.root
+    if lineage:
+        sealer = w.Sealer(vault.master, vault.header.vault_id, vault.header.file_id, w.system_random)
+        fields = dict(root.fields) | {p.LINEAGE: sealer.lineage(lineage)}
+        root = replace(root, fields=tuple(sorted(fields.items())), lineage=tuple(lineage))
+    description = {"changes": [put(value)]} | ({"slots": slots} if slots else {})
+    data, _ = c.rewritten(replace(vault, states=(state, state), root=root), description, w.system_random)
+    return data
