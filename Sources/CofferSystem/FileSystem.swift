@@ -33,6 +33,8 @@ package protocol Directory: Sendable {
   /// Renames a file. Throws `EEXIST` without `replacing` if `newName` is taken.
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError)
   func remove(_ name: String) throws(FileSystemError)
+  /// The names in the directory without `.` and `..`, in no order, with invalid UTF-8 repaired.
+  func names() throws(FileSystemError) -> [String]
   /// Waits until the directory's entries are on the disk.
   func synchronize() throws(FileSystemError)
   /// Begins to watch for changes to the files in the directory.

@@ -88,6 +88,10 @@ private struct LinuxDirectory: Directory {
     _ = try check(unlinkat(descriptor.number, name, 0))
   }
 
+  func names() throws(FileSystemError) -> [String] {
+    try Path.names(inDirectory: descriptor.path)
+  }
+
   func synchronize() throws(FileSystemError) {
     _ = try check(fsync(descriptor.number))
   }
@@ -149,9 +153,7 @@ private final class Inotify: DirectoryWatch {
   init(directory: Descriptor) throws(FileSystemError) {
     events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
     let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
-    // The path of the descriptor, because the directory may have been replaced since it was opened.
-    let path = "/proc/self/fd/\(directory.number)"
-    _ = try check(inotify_add_watch(events.number, path, UInt32(mask)))
+    _ = try check(inotify_add_watch(events.number, directory.path, UInt32(mask)))
   }
 
   func wait(for name: String, timeout: Duration) throws(FileSystemError) -> Bool {
@@ -186,6 +188,11 @@ private final class Inotify: DirectoryWatch {
     }
     return false
   }
+}
+
+extension Descriptor {
+  /// A path that leads to the open file, although its own path may name another one by now.
+  fileprivate var path: String { "/proc/self/fd/\(number)" }
 }
 
 extension FileStatus {

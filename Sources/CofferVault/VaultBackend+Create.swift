@@ -38,14 +38,14 @@ extension VaultBackend {
     let slot = try KeySlot.make(
       credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     var writer = try VaultFileWriter(
-      at: location, temporaryName: location.temporaryName(environment.randomness),
-      header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
+      at: location, header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
       settings: BaseIndex.Settings(history: history))
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
       writer.abandon()
       throw error
     }
     try writer.finishReplace()
+    guard options.knownVaultsDirectory != nil else { return }
     do throws(SecretError) {
       var known = KnownVaults(path: path, options: options, environment: environment)
       let file = try VaultFile(path: path, environment: environment)

@@ -80,6 +80,10 @@ struct KnownVaultFile {
     let (file, status): (StorageFile, FileStatus)
     do throws(SecretError) {
       file = try location.open().file
+      if try file.status().links > 1 {
+        // An interrupted rename may have left the name of the temporary file as well.
+        location.removeAbandonedTemporaries(of: environment.user)
+      }
       status = try file.status()
     } catch {
       if error.code == .vaultNotFound, isVacant { return nil }
@@ -166,17 +170,17 @@ struct KnownVaultFile {
   /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists`
   /// if there is a file and it is not to be replaced.
   func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
-    let temporaryName = location.temporaryName(environment.randomness)
-    let file = try location.create(temporaryName)
+    location.removeAbandonedTemporaries(of: environment.user)
+    let (temporaryName, file) = try location.createTemporary(environment.randomness)
+    // Keeps the lock until the file has its name.
+    defer { withExtendedLifetime(file) {} }
     do throws(SecretError) {
       let slot = slot(record, keys)
       try file.write(slot + slot + trailer, at: 0)
       try file.synchronize()
       try location.rename(from: temporaryName, replacing: replacing)
     } catch {
-      do throws(SecretError) { try location.remove(temporaryName) } catch {
-        // An unfinished record stays, and is never read.
-      }
+      location.removeTemporary(temporaryName)
       throw error
     }
     try location.synchronize()

@@ -153,7 +153,10 @@ struct KnownVaults {
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
-      try opened.file.storage.synchronizeData()
+      do throws(SecretError) { try opened.file.storage.synchronizeData() } catch {
+        opened.file.condition.didFailSync = true
+        throw error
+      }
       try opened.file.synchronizeName()
       if isNew {
         try place.make(record, opened.keys, replacing: false)

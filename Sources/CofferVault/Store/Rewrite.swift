@@ -65,9 +65,9 @@ extension UnlockedVault {
     let now = environment.now()
     let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
     let sources = try sources(transaction, newKeys, rules)
+    file.location.removeAbandonedTemporaries(of: environment.user)
     var writer = try VaultFileWriter(
-      at: file.location, temporaryName: file.location.temporaryName(newKeys.randomness), header: header,
-      keys: newKeys,
+      at: file.location, header: header, keys: newKeys,
       sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings)
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.

@@ -117,8 +117,6 @@ struct StorageLocation: Sendable {
 
   /// The name in its directory.
   var name: String { location.name }
-  /// A name for a new file in the same directory, which no other program can foresee.
-  func temporaryName(_ randomness: any Randomness) -> String { ".\(name).\(randomness.bytes16().hex)" }
   /// The path without links.
   var resolvedPath: String { location.path }
 
@@ -134,14 +132,6 @@ struct StorageLocation: Sendable {
       }
     }
     return (StorageFile(file, path: path), isWritable)
-  }
-
-  /// Creates a file of mode 0600 with another name in the same directory. Throws `.alreadyExists`.
-  func create(_ name: String) throws(SecretError) -> StorageFile {
-    let file = try perform("write", path: path) { () throws(FileSystemError) in
-      try location.directory.create(name)
-    }
-    return StorageFile(file, path: path)
   }
 
   /// The status of the file that has the name now.
@@ -177,10 +167,61 @@ struct StorageLocation: Sendable {
     }
   }
 
-  /// Removes another file of the same directory.
-  func remove(_ name: String) throws(SecretError) {
+  // MARK: Temporary files
+
+  /// What the names of temporary files begin with. 32 random hexadecimal digits follow.
+  private var temporaryPrefix: String { ".\(name)." }
+
+  /// Creates a file of mode 0600 in the same directory, with a name that no other program can foresee, and
+  /// locks it.
+  ///
+  /// The lock keeps other processes from changing the file once it is renamed, and from removing it before.
+  func createTemporary(
+    _ randomness: any Randomness
+  ) throws(SecretError) -> (name: String, file: StorageFile) {
+    let name = temporaryPrefix + randomness.bytes16().hex
+    let created = try perform("write", path: path) { () throws(FileSystemError) in
+      try location.directory.create(name)
+    }
+    let file = StorageFile(created, path: path)
+    do throws(SecretError) {
+      guard try file.tryLock(exclusive: true) else { throw .io(FileSystemError(EBUSY), "write", path: path) }
+    } catch {
+      removeTemporary(name)
+      throw error
+    }
+    return (name, file)
+  }
+
+  /// Removes a temporary file. If that fails, a later ``removeAbandonedTemporaries(of:)`` removes it.
+  func removeTemporary(_ name: String) {
     do throws(FileSystemError) { try location.directory.remove(name) } catch {
-      throw .io(error, "write", path: path)
+      // The file is sealed like every other, and is never read.
+    }
+  }
+
+  /// Removes the temporary files that interrupted processes of `user` left. A file that is in use is locked,
+  /// and stays.
+  func removeAbandonedTemporaries(of user: UInt32) {
+    var names: [String] = []
+    do throws(SecretError) { names = try perform("read", path: path, location.directory.names) } catch {
+      // The next call tries again.
+    }
+    for name in names {
+      guard let number = Bytes16(hex: name.suffix(32)), name == temporaryPrefix + number.hex else { continue }
+      do throws(SecretError) { if try isAbandoned(name, by: user) { removeTemporary(name) } } catch {
+        // It was removed in the meantime, or it stays.
+      }
+    }
+  }
+
+  private func isAbandoned(_ name: String, by user: UInt32) throws(SecretError) -> Bool {
+    try perform("read", path: path) { () throws(FileSystemError) in
+      let status = try location.directory.status(of: name)
+      guard status.isRegular, status.owner == user else { return false }
+      // On some file systems a rename is a link first, and can be interrupted before the old name is removed.
+      if status.links > 1, try status.isSameFile(as: location.directory.status(of: self.name)) { return true }
+      return try location.directory.open(name, writable: true).tryLock(exclusive: true)
     }
   }
 

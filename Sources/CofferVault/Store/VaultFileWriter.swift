@@ -33,36 +33,23 @@ struct VaultFileWriter {
   /// The file is locked from the start, so that no process that finds it in the vault's place can change it
   /// before the writer has finished.
   init(
-    at location: StorageLocation, temporaryName: String, header: Header, keys: DerivedKeys, sequence: Int,
+    at location: StorageLocation, header: Header, keys: DerivedKeys, sequence: Int,
     settings: BaseIndex.Settings
   ) throws(SecretError) {
     var header = header
     header.fileID = keys.randomness.bytes16()
     keys.authorize(&header)
     self.location = location
-    self.temporaryName = temporaryName
     self.header = header
     self.keys = keys
     index = BaseIndex(sequence: sequence, settings: settings)
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
-    file = try location.create(temporaryName)
-    do throws(SecretError) {
-      guard try file.tryLock(exclusive: true) else {
-        throw .io(FileSystemError(EBUSY), "write", path: location.path)
-      }
-    } catch {
-      abandon()
-      throw error
-    }
+    (temporaryName, file) = try location.createTemporary(keys.randomness)
   }
 
   /// Removes the temporary file after a failure.
-  func abandon() {
-    do throws(SecretError) { try location.remove(temporaryName) } catch {
-      // The file stays, sealed like every other.
-    }
-  }
+  func abandon() { location.removeTemporary(temporaryName) }
 
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {

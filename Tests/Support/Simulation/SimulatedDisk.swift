@@ -75,8 +75,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     var isDead = false
     /// The call that fails with the power on.
     var fault: Fault?
-    /// The `errno` of every rename, if renames fail: `EBUSY` for a file that is a mount point.
-    var renameError: Int32?
+    /// The operation that always fails, with its `errno`.
+    var refusal: (operation: Operation, number: Int32)?
     /// The operations that the fault affected.
     var faulted: [Operation] = []
     var omission = Omission.none
@@ -86,7 +86,8 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
 
   /// The calls that faults distinguish.
   package enum Operation: Sendable {
-    case open, create, status, rename, remove, read, write, truncate, synchronize, synchronizeDirectory, lock,
+    case open, create, status, rename, remove, list, read, write, truncate, synchronize, synchronizeDirectory,
+      lock,
       unlock
   }
 
@@ -134,7 +135,10 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   }
   /// The operations that the injected fault affected.
   package var faulted: [Operation] { withState { $0.faulted } }
-  package func refuseRename(_ number: Int32?) { withState { $0.renameError = number } }
+  /// Makes an operation fail from now on: with `EBUSY`, a rename of a file that is a mount point.
+  package func refuse(_ operation: Operation, _ number: Int32?) {
+    withState { state in state.refusal = number.map { (operation, $0) } }
+  }
   /// The inode number of the file with a name.
   package func inode(of name: String) -> UInt64? { withState { $0.entries[name]?.number } }
 
@@ -200,7 +204,9 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
         state.isDead = true
         return .failure(FileSystemError(EIO))
       }
-      if let number = state.renameError, operation == .rename { return .failure(FileSystemError(number)) }
+      if let refusal = state.refusal, operation == refusal.operation {
+        return .failure(FileSystemError(refusal.number))
+      }
       guard let fault = state.fault, state.calls >= fault.call, state.calls - fault.call <= fault.repeats
       else {
         return body(&state, .max)
@@ -344,7 +350,7 @@ private struct SimulatedDirectory: Directory {
           FileStatus(device: 1, inode: 0, size: 0, isRegular: false, mode: 0o700, owner: 0))
       }
       guard let inode = state.entries[name] else { return .failure(FileSystemError(ENOENT)) }
-      return .success(FileStatus(inode))
+      return .success(FileStatus(inode, in: state))
     }
   }
 
@@ -365,6 +371,10 @@ private struct SimulatedDirectory: Directory {
       state.pendingEntries.append(.remove(name))
       return .success(())
     }
+  }
+
+  func names() throws(FileSystemError) -> [String] {
+    try disk.call(.list) { state, _ in .success(state.entries.keys.sorted()) }
   }
 
   func synchronize() throws(FileSystemError) {
@@ -397,7 +407,7 @@ private final class SimulatedFile: File, @unchecked Sendable {
   }
 
   func status() throws(FileSystemError) -> FileStatus {
-    try disk.call(.status) { _, _ in .success(FileStatus(inode)) }
+    try disk.call(.status) { state, _ in .success(FileStatus(inode, in: state)) }
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
@@ -494,8 +504,9 @@ extension SimulatedDisk {
 }
 
 extension FileStatus {
-  fileprivate init(_ inode: SimulatedDisk.Inode) {
+  fileprivate init(_ inode: SimulatedDisk.Inode, in state: SimulatedDisk.State) {
     self.init(
-      device: 1, inode: inode.number, size: inode.current.count, isRegular: true, mode: 0o600, owner: 0)
+      device: 1, inode: inode.number, size: inode.current.count, isRegular: true, mode: 0o600, owner: 0,
+      links: state.entries.values.count { $0 === inode })
   }
 }

@@ -238,6 +238,7 @@ private struct ReadOnlyFileSystem: FileSystem {
       throw FileSystemError(EROFS)
     }
     func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
+    func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) {}
     func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
   }
@@ -272,6 +273,7 @@ private struct AlteredFileSystem: FileSystem {
       try directory.rename(name, to: newName, replacing: replacing)
     }
     func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
+    func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) { try directory.synchronize() }
     func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
   }

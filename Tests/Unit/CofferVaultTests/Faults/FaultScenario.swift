@@ -32,6 +32,7 @@ struct FaultScenario: CustomStringConvertible {
   private(set) var faulted: [SimulatedDisk.Operation] = []
   private(set) var inodeAfterNextChange: UInt64?
   private let environment: VaultEnvironment
+  private let hasRecords: Bool
 
   var description: String { "\(operation) with \(fault) at \(faulted)" }
 
@@ -39,15 +40,15 @@ struct FaultScenario: CustomStringConvertible {
     let description: String
   }
 
-  /// Returns a disk with the vault for the operation.
-  static func start(for operation: Operation) throws -> SimulatedDisk {
+  /// Returns a disk with the vault for the operation. `hasRecords`: it is recorded as a known vault.
+  static func start(for operation: Operation, hasRecords: Bool = false) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     if operation == .create { return disk }
     let environment = environment(disk)
     try VaultBackend.create(
-      at: path, credential: FixedCredential.key.credential, label: "", options: .cheap,
+      at: path, credential: FixedCredential.key.credential, label: "", options: options(hasRecords),
       environment: environment)
-    let vault = open(environment)
+    let vault = open(environment, hasRecords)
     for name in ["base 1", "base 2", "changed", "gone"] { try vault.set(name, startContent[name] ?? [0]) }
     try vault.addKeySlot(FixedCredential.otherKey.credential)
     try vault.set("tail", startContent["tail"] ?? [])
@@ -56,21 +57,27 @@ struct FaultScenario: CustomStringConvertible {
   }
 
   /// Returns the number of calls that the operation makes without a fault.
-  static func callCount(of operation: Operation, from start: SimulatedDisk, isWarm: Bool) throws -> Int {
-    let scenario = FaultScenario(operation, from: start, isWarm: isWarm)
+  static func callCount(
+    of operation: Operation, from start: SimulatedDisk, isWarm: Bool, hasRecords: Bool = false
+  ) throws -> Int {
+    let scenario = FaultScenario(operation, from: start, isWarm: isWarm, hasRecords: hasRecords)
     let before = scenario.disk.calls
     try scenario.perform()
     return scenario.disk.calls - before
   }
 
-  init(_ operation: Operation, from start: SimulatedDisk, isWarm: Bool, compactionThreshold: Int? = nil) {
+  init(
+    _ operation: Operation, from start: SimulatedDisk, isWarm: Bool, hasRecords: Bool = false,
+    compactionThreshold: Int? = nil
+  ) {
     self.operation = operation
+    self.hasRecords = hasRecords
     disk = start.duplicate()
     var environment = Self.environment(disk)
     if let compactionThreshold { environment.compactionThreshold = compactionThreshold }
     if operation == .storeWithRewrite { environment.compactionThreshold = 0 }
     self.environment = environment
-    vault = Self.open(environment)
+    vault = Self.open(environment, hasRecords)
     if isWarm, operation != .create { _ = try? vault.get("tail") }
   }
 
@@ -80,16 +87,27 @@ struct FaultScenario: CustomStringConvertible {
       uptime: { .zero }, sleep: { _ in })
   }
 
-  private static func open(_ environment: VaultEnvironment) -> VaultBackend {
+  private static func options(_ hasRecords: Bool) -> VaultOptions {
     var options = VaultOptions.cheap
     options.lockTimeout = .seconds(0)
-    return VaultBackend(
-      path: path, credentials: [FixedCredential.key, FixedCredential.otherKey], options: options,
-      environment: environment)
+    if hasRecords { options.knownVaultsDirectory = "known" }
+    return options
+  }
+
+  private static func open(_ environment: VaultEnvironment, _ hasRecords: Bool) -> VaultBackend {
+    VaultBackend(
+      path: path, credentials: [FixedCredential.key, FixedCredential.otherKey],
+      options: options(hasRecords), environment: environment)
   }
 
   /// Opens the vault like another process.
-  func open() -> VaultBackend { Self.open(environment) }
+  func open() -> VaultBackend { Self.open(environment, hasRecords) }
+
+  private func create() throws {
+    try VaultBackend.create(
+      at: Self.path, credential: FixedCredential.key.credential, label: "",
+      options: Self.options(hasRecords), environment: environment)
+  }
 
   // MARK: Running
 
@@ -111,10 +129,7 @@ struct FaultScenario: CustomStringConvertible {
 
   private func perform() throws {
     switch operation {
-    case .create:
-      try VaultBackend.create(
-        at: Self.path, credential: FixedCredential.key.credential, label: "", options: .cheap,
-        environment: environment)
+    case .create: try create()
     case .store, .storeWithRewrite: try vault.set("new", [7, 7])
     case .overwrite: try vault.set("changed", [8, 8])
     case .remove:
@@ -167,10 +182,15 @@ struct FaultScenario: CustomStringConvertible {
 
   /// The codes that the error may have.
   var allowedCodes: [SecretError.Code] {
+    // A record that cannot be read is not passed over.
+    (hasRecords ? [.unverifiable] : []) + codesOfTheVault
+  }
+
+  private var codesOfTheVault: [SecretError.Code] {
     guard case .failure(let number) = fault.kind else { return [] }
     switch number {
     case EACCES, EPERM, EROFS: return [.denied, .io]
-    case EBUSY: return faulted.contains(.rename) ? [.denied] : [.io, .denied]
+    case EBUSY: return faulted == [.rename] ? [.denied] : [.io, .denied]
     default: return [.io]
     }
   }
@@ -191,28 +211,31 @@ struct FaultScenario: CustomStringConvertible {
     try open().set("another", [2])
     content["another"] = [2]
     try expect(content, vault, "the same backend, after another's change")
-    // A temporary file has a random name, so it stays if its removal failed too.
-    try open().compact()
-    guard disk.names == [Self.path] || faulted.contains(.remove) else {
-      throw Failure(description: "left behind: \(disk.names)")
-    }
-    try expect(content, open(), "a compacted vault")
+    try checkNothingIsLeftBehind(content)
   }
 
   private func checkCreation() throws {
-    if error == nil || disk.names.contains(Self.path) {
-      try expect([:], open(), "the new vault")
-    } else {
+    if error == nil {
+      // An acknowledged vault is durable, although its record may be missing.
+      try survivesPowerLoss([:])
+    } else if !disk.names.contains(Self.path) {
       // Nothing was created, and creating it again works.
-      try VaultBackend.create(
-        at: Self.path, credential: FixedCredential.key.credential, label: "", options: .cheap,
-        environment: environment)
+      try create()
     }
+    try expect([:], open(), "the new vault")
     try open().set("next", [1])
-    try expect(["next": [1]], open(), "the new vault")
-    guard disk.names == [Self.path] || faulted.contains(.remove) else {
+    try checkNothingIsLeftBehind(["next": [1]])
+  }
+
+  /// Checks that a rewrite removes temporary files that could not be removed before, and that making the
+  /// records anew removes theirs.
+  private func checkNothingIsLeftBehind(_ content: Content) throws {
+    try open().compact()
+    if hasRecords { try open().trust() }
+    guard disk.names.allSatisfy({ $0 == Self.path || $0.hasPrefix("known/") }) else {
       throw Failure(description: "left behind: \(disk.names)")
     }
+    try expect(content, open(), "a compacted vault")
   }
 
   private func expect(_ content: Content, _ vault: VaultBackend, _ what: String) throws {
@@ -225,7 +248,7 @@ struct FaultScenario: CustomStringConvertible {
     for _ in 0..<3 {
       let lost = disk.afterPowerLoss(&random)
       let found: Content
-      do { found = try Self.content(of: Self.open(Self.environment(lost))) } catch {
+      do { found = try Self.content(of: Self.open(Self.environment(lost), hasRecords)) } catch {
         throw Failure(description: "after a power loss: \(error)")
       }
       guard found == content else { throw Failure(description: "after a power loss it holds \(found)") }

@@ -15,11 +15,15 @@ import Testing
     var numbers = [ENOSPC, EIO, EACCES, EBUSY]
     if isExhaustive { numbers += [EDQUOT, EROFS, ENOMEM, EMFILE, EXDEV, EFBIG, EPERM] }
     try run(operation, isWarm: isWarm, numbers.map { .failure($0) }, repeats: [0]) { scenario, _ in
-      // An operation may succeed in another way. If it fails, it reports the fault.
-      guard let error = scenario.error else { return }
-      #expect(scenario.allowedCodes.contains(error.code), "\(scenario): \(error.code): \(error)")
-      #expect(!error.reason.isEmpty && error.advice != nil, "\(scenario): \(error)")
+      checkError(of: scenario)
     }
+  }
+
+  /// An operation may succeed in another way. If it fails, it reports the fault.
+  private func checkError(of scenario: FaultScenario) {
+    guard let error = scenario.error else { return }
+    #expect(scenario.allowedCodes.contains(error.code), "\(scenario): \(error.code): \(error)")
+    #expect(!error.reason.isEmpty && error.advice != nil, "\(scenario): \(error)")
   }
 
   /// The disk fails at a call and keeps failing until the operation has ended.
@@ -34,6 +38,22 @@ import Testing
       {
         #expect(scenario.error != nil, "\(scenario): it succeeded")
       }
+    }
+  }
+
+  /// With records of known vaults. A record that cannot be written makes no operation fail, and no fault
+  /// leaves a state that is refused later.
+  @Test(arguments: FaultScenario.Operation.allCases)
+  func everyCallCanFailWithRecords(_ operation: FaultScenario.Operation) throws {
+    let start = try FaultScenario.start(for: operation)
+    let unrecorded = try FaultScenario.callCount(of: operation, from: start, isWarm: true)
+    try run(
+      operation, isWarm: true, hasRecords: true, [.failure(EIO), .failure(EBUSY)], repeats: [0, .max]
+    ) { scenario, _ in
+      checkError(of: scenario)
+      // The record is made when the new vault is on the disk.
+      guard operation == .create, scenario.fault.repeats > 0 else { return }
+      #expect((scenario.error == nil) == (scenario.fault.call > unrecorded), "\(scenario)")
     }
   }
 
@@ -57,11 +77,12 @@ import Testing
   }
 
   private func run(
-    _ operation: FaultScenario.Operation, isWarm: Bool, _ faults: [Fault.Kind], repeats: [Int],
-    _ judge: (_ scenario: FaultScenario, _ calls: Int) throws -> Void
+    _ operation: FaultScenario.Operation, isWarm: Bool, hasRecords: Bool = false, _ faults: [Fault.Kind],
+    repeats: [Int], _ judge: (_ scenario: FaultScenario, _ calls: Int) throws -> Void
   ) throws {
-    let start = try FaultScenario.start(for: operation)
-    let calls = try FaultScenario.callCount(of: operation, from: start, isWarm: isWarm)
+    let start = try FaultScenario.start(for: operation, hasRecords: hasRecords)
+    let calls = try FaultScenario.callCount(
+      of: operation, from: start, isWarm: isWarm, hasRecords: hasRecords)
     #expect(calls > 2)
     if !isWarm, operation != .create, !isExhaustive {
       // Opening is the same for every operation, so one of each kind is enough.
@@ -70,7 +91,7 @@ import Testing
     for call in 1...calls {
       for kind in faults {
         for repeats in repeats {
-          var scenario = FaultScenario(operation, from: start, isWarm: isWarm)
+          var scenario = FaultScenario(operation, from: start, isWarm: isWarm, hasRecords: hasRecords)
           try scenario.run(with: Fault(call: call, kind: kind, repeats: repeats))
           try judge(scenario, calls)
         }
@@ -97,13 +118,41 @@ import Testing
     #expect(barriers == 2)
   }
 
+  /// A reader makes what it records durable, and a failure there drops pages of a writer that was killed.
+  @Test func afterAFailedBarrierOfAReaderItsNextChangeSurvives() throws {
+    let start = try FaultScenario.start(for: .store, hasRecords: true)
+    let calls = try FaultScenario.callCount(of: .store, from: start, isWarm: true, hasRecords: true)
+    var failures = 0
+    for call in 1...calls {
+      let killed = FaultScenario(.store, from: start, isWarm: true, hasRecords: true)
+      killed.disk.failPower(atCall: killed.disk.calls + call)
+      do { try killed.vault.set("new", [7, 7]) } catch {
+        // A part of the change is in the cache.
+      }
+      killed.disk.killProcess()
+      let reader = FaultScenario(.lookup, from: killed.disk, isWarm: false, hasRecords: true)
+      reader.disk.refuse(.synchronize, EIO)
+      let found = try reader.vault.get("new")
+      reader.disk.refuse(.synchronize, nil)
+      if try reader.vault.condition().isUnrecorded { failures += 1 }
+      try reader.vault.set("next", [1])
+      for seed in 0..<8 as Range<UInt64> {
+        var random = SeededRandom(seed: seed)
+        let lost = reader.disk.afterPowerLoss(&random)
+        let left = FaultScenario(.lookup, from: lost, isWarm: false, hasRecords: true).vault
+        #expect(try left.get("next") == [1] && left.get("new") == found, "killed at call \(call)")
+      }
+    }
+    #expect(failures > 0)
+  }
+
   // MARK: A file that is a mount point
 
   @Test func aMountedFileIsAppendedToForEver() throws {
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: true)
     let disk = scenario.disk
-    disk.refuseRename(EBUSY)
+    disk.refuse(.rename, EBUSY)
     let inode = disk.inode(of: FaultScenario.path)
     let vault = scenario.vault
     for index in 0..<200 {
@@ -127,7 +176,7 @@ import Testing
     }
     #expect(try fresh.verify().secretCount == FaultScenario.startContent.count + 5)
     // Once the file can be replaced, a rewrite replaces it.
-    disk.refuseRename(nil)
+    disk.refuse(.rename, nil)
     try fresh.compact()
     #expect(disk.inode(of: FaultScenario.path) != inode)
   }
@@ -137,7 +186,7 @@ import Testing
   func aFailedRewriteFallsBackToAppending(_ number: Int32) throws {
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: true, compactionThreshold: 0)
-    scenario.disk.refuseRename(number)
+    scenario.disk.refuse(.rename, number)
     for index in 0..<20 { try scenario.vault.set("one", [UInt8(index)]) }
     #expect(scenario.disk.names == [FaultScenario.path])
     #expect(try scenario.open().get("one") == [19])
