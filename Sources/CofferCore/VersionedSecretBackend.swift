@@ -47,9 +47,10 @@ public struct SecretVersion: Hashable, Sendable {
     case removal
   }
 
-  /// Identifies the version among those of its secret. A later version has a higher number. The numbers of
-  /// one secret need not be consecutive.
+  /// Identifies the version among those of its secret. A later version has a higher number, and no number is
+  /// used again. The numbers of one secret need not be consecutive.
   public let number: Int
+  /// What became of the version.
   public let kind: Kind
   /// When the version was stored, or the secret removed.
   public let date: Date
@@ -67,7 +68,9 @@ public struct SecretVersion: Hashable, Sendable {
 
 /// A removed secret of which a backend still has a version.
 public struct RemovedSecret: Hashable, Sendable {
+  /// The identifier that the secret had.
   public let identifier: SecretIdentifier
+  /// When the secret was removed.
   public let removed: Date
 
   /// Makes a description of a removed secret. For backends.
