@@ -11,6 +11,7 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 # valgrind 3.19 cannot read Swift's debug information.
 strip -o "$directory/secret" "$1"
+suppressions=$(cd "$(dirname "$0")" && pwd)/suppressions.txt
 cd "$directory"
 export HOME="$directory" XDG_STATE_HOME="$directory/state" XDG_CONFIG_HOME="$directory/config" XDG_DATA_HOME="$directory/data"
 unset COFFER_VAULT COFFER_KEY_FILE COFFER_KEY COFFER_BACKEND
@@ -19,7 +20,7 @@ expect() { # exit status, arguments of the tool
   wanted=$1
   shift
   status=0
-  valgrind -q --error-exitcode=99 --log-file=log ./secret --backend vault "$@" >out 2>&1 || status=$?
+  valgrind -q --suppressions="$suppressions" --error-exitcode=99 --log-file=log ./secret --backend vault "$@" >out 2>&1 || status=$?
   if [ "$status" != "$wanted" ]; then
     echo "FAILED: $*: exit status $status instead of $wanted"
     cat out log
@@ -42,6 +43,11 @@ expect 0 key add --key-file second
 expect 0 export --format json
 expect 0 remove a
 expect 1 get a
+expect 0 history a
+expect 0 restore a
+expect 0 remove --purge a
+expect 0 rekey --key-file second
+expect 0 trust
 expect 0 verify
 # A damaged vault: one byte in each commit slot.
 printf x | dd of=data/coffer/default.vault bs=1 seek=5000 conv=notrunc 2>/dev/null
