@@ -83,6 +83,8 @@ import Testing
     #expect(try earlier(backend).isEmpty && backend.text("a") == "2")
     try backend.remove(identifier("a"))
     #expect(try backend.versions(of: identifier("a")).isEmpty)
+    // Not even a version that is not shown.
+    #expect(try !backend.removeWithHistory(identifier("a")))
     try backend.setHistoryLimit(.standard)
     #expect(try backend.versions(of: identifier("a")).isEmpty)
   }
