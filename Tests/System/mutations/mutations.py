@@ -141,7 +141,7 @@ MUTATIONS = [
              "KeySlotTests/unlockingTries", "a hostile header costs sixteen derivations"),
     mutation("obsolete master key accepted", CHAIN, "guard candidate.isCommitted(to: file.header) else { return true }", "",
              "KeySlotTests/aKeptMasterKey", "a key kept from before a rekey looks like damage"),
-    mutation("memory limit unchecked", PASSPHRASE, "guard bytes <= left ?? .max,\n      let", "guard let", "ControlGroupsTests",
+    mutation("memory limit unchecked", PASSPHRASE, "guard bytes <= left ?? .max,\n      let", "guard let", "OpeningTests/aPassphraseIsNot",
              "the kernel kills the process in a container"),
     mutation("permissions unchecked", FILE, "guard status.mode & 0o022 == 0 else {", "guard status.mode != 0xFFFF else {",
              "OpeningTests/aVaultThatOthersMayChange", "others may have changed the file"),

@@ -22,6 +22,19 @@ import Testing
     code { try VaultBackend(path: path, credentials: [FixedCredential.key]).unlock() }
   }
 
+  @Test func aPassphraseIsNotStretchedBeyondTheMemoryLimit() throws {
+    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
+    var environment = VaultEnvironment()
+    environment.memoryLeft = { 65_535 }
+    let error = #expect(throws: SecretError.self) {
+      try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
+    }
+    #expect(error?.code == .io)
+    #expect("\(error.map { "\($0)" } ?? "")".contains("0 MiB are left"))
+    environment.memoryLeft = { 65_536 }
+    try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
+  }
+
   @Test func aMissingFileIsNotFound() throws {
     let directory = try TemporaryDirectory()
     #expect(code(ofOpening: directory.file("no.vault")) == .vaultNotFound)

@@ -1,12 +1,9 @@
 import CofferSystem
-import CofferCore
 import CofferTestSupport
-import CofferVault
 import Foundation
 import Testing
 
-/// Memory limits of control groups. A passphrase is not stretched if the kernel would kill the process for
-/// it.
+/// Memory limits of control groups.
 @Suite struct ControlGroupsTests {
   private let directory: TemporaryDirectory
 
@@ -56,18 +53,5 @@ import Testing
     try write("100\n", "groups/memory/memory.usage_in_bytes")
     try write("", "groups/memory/memory.stat")
     #expect(left() == 0)
-  }
-
-  @Test func aPassphraseIsNotStretchedBeyondTheMemoryLimit() throws {
-    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
-    var environment = VaultEnvironment()
-    environment.memoryLeft = { 65_535 }
-    let error = #expect(throws: SecretError.self) {
-      try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
-    }
-    #expect(error?.code == .io)
-    #expect("\(error.map { "\($0)" } ?? "")".contains("0 MiB are left"))
-    environment.memoryLeft = { 65_536 }
-    try vault.open(FixedCredential(kind: .passphrase("pass")), environment: environment).unlock()
   }
 }
