@@ -20,6 +20,9 @@ package struct VaultEnvironment: Sendable {
   /// The number of bytes of the tail, without values, that is never too large. Beyond it a change may rewrite
   /// the file. Every reader reads them: 256 KiB are about 1,300 changes, and take a millisecond.
   package var compactionThreshold = 256 << 10
+  /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the
+  /// other's. Then the two change roles, which costs a barrier.
+  package var recordRoleChangeDistance = 64
 
   package init(
     fileSystem: any FileSystem = LinuxFileSystem(),

@@ -25,9 +25,6 @@ struct KnownVaultFile {
     let isHalfDamaged: Bool
   }
 
-  /// A slot's sequence must be so much higher than the other's before the two change roles, which costs a
-  /// barrier.
-  private static let roleChangeDistance = 64
   /// How often a reader tries to lock a record that another process may be changing, and the pause in
   /// between.
   private static let lockAttempts = 20
@@ -211,7 +208,7 @@ struct KnownVaultFile {
     var target = 1 - slots.newestIndex
     switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
     case 0?: break
-    case let distance? where distance < Self.roleChangeDistance: target = slots.newestIndex
+    case let distance? where distance < environment.recordRoleChangeDistance: target = slots.newestIndex
     default: try file.synchronizeData()
     }
     try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)

@@ -11,8 +11,10 @@ struct CrashContent: Equatable, CustomStringConvertible {
   var earlier: [String: [[UInt8]]] = [:]
   var extraSlots: Set<ExtraSlot> = []
 
-  /// The limit of the vault: small, so that versions are dropped often.
-  static let history = HistoryLimit(versions: 2, days: 0) ?? .none
+  /// The limit of the history: small, so that versions are dropped often.
+  var versions = 2
+
+  static func limit(_ versions: Int) -> HistoryLimit { HistoryLimit(versions: versions, days: 0) ?? .none }
 
   enum ExtraSlot: CaseIterable {
     case key
@@ -36,7 +38,8 @@ struct CrashContent: Equatable, CustomStringConvertible {
     let versions = earlier.sorted { $0.key < $1.key }.map {
       "\($0.key): \($0.value.map { "\($0.first ?? 0)×\($0.count)" })"
     }
-    return "[\(items.joined(separator: ", "))], before \(versions), and \(extraSlots.count) further slots"
+    return "[\(items.joined(separator: ", "))], before \(versions) of \(self.versions), "
+      + "and \(extraSlots.count) further slots"
   }
 }
 
@@ -48,6 +51,9 @@ struct CrashChange {
   var commits: (CrashContent) -> Bool = { _ in true }
   /// Whether the call read a value that one of these contents has.
   var isRight: (_ of: [CrashContent]) -> Bool = { _ in true }
+  /// Whether the call looks first and changes the vault then, so that another writer's change may come in
+  /// between.
+  var hasSteps = false
   let run: (VaultBackend) throws -> Void
 
   static let names = (0..<6).map { "name \($0)" }
@@ -56,7 +62,7 @@ struct CrashChange {
   static func ofSecrets(_ random: inout SeededRandom) -> CrashChange {
     func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
     let key = names[pick(0..<names.count)]
-    switch pick(0..<17) {
+    switch pick(0..<20) {
     case 0...6:
       let value = [UInt8](repeating: UInt8(pick(0..<256)), count: pick(0..<200))
       return CrashChange(
@@ -91,7 +97,21 @@ struct CrashChange {
         run: {
           try $0.storeWithoutHistory(SecretBytes(copying: value), for: identifier(key), metadata: nil)
         })
-    case 13, 14, 15:
+    case 13:
+      let versions = pick(0..<4)
+      return CrashChange(
+        name: "limit the history", applied: { $0.limited(to: versions) },
+        run: { try $0.setHistoryLimit(CrashContent.limit(versions)) })
+    case 14, 15:
+      return CrashChange(
+        name: "restore",
+        applied: { before in
+          guard let value = before.earlier[key]?.first else { return before }
+          return before.setting([key], to: value)
+        },
+        commits: { $0.earlier[key] != nil }, hasSteps: true,
+        run: { try $0.restore(identifier(key)) })
+    case 16, 17, 18:
       return CrashChange(name: "compact", run: { try $0.compact() })
     default:
       let found = Found()
@@ -139,10 +159,17 @@ extension CrashContent {
     var after = self
     for key in keys {
       if let old = secrets[key] {
-        after.earlier[key] = Array(([old] + (earlier[key] ?? [])).prefix(Self.history.versions))
+        after.earlier[key] = [old] + (earlier[key] ?? [])
       }
       after.secrets[key] = value
     }
+    return after.limited(to: versions)
+  }
+
+  fileprivate func limited(to versions: Int) -> CrashContent {
+    var after = self
+    after.versions = versions
+    after.earlier = earlier.mapValues { Array($0.prefix(versions)) }.filter { !$0.value.isEmpty }
     return after
   }
 

@@ -52,6 +52,7 @@ struct CrashHistory {
       sleep: { _ in })
     // A few changes are enough to make a rewrite due.
     environment.compactionThreshold = 1000
+    environment.recordRoleChangeDistance = 4
   }
 
   private mutating func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
@@ -61,17 +62,20 @@ struct CrashHistory {
     [FixedCredential.key] + Content.ExtraSlot.allCases.map(\.credential)
   }
 
-  private static var options: VaultOptions {
+  /// Half of the histories have records of known vaults, which must never cause a false alarm.
+  private var hasRecords: Bool { seed % 2 == 0 }
+
+  private var options: VaultOptions {
     var options = VaultOptions.cheap
     options.passphraseMemory = 8192
     options.lockTimeout = .seconds(1)
+    if hasRecords { options.knownVaultsDirectory = "state" }
     return options
   }
 
-  private func open() -> VaultBackend {
-    var options = Self.options
-    // Half of the histories have records, which must never report a rollback after a power loss alone.
-    if seed % 2 == 0 { options.knownVaultsDirectory = "state" }
+  private func open(on disk: SimulatedDisk? = nil) -> VaultBackend {
+    var environment = environment
+    if let disk { environment.fileSystem = disk }
     return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
   }
 
@@ -85,6 +89,7 @@ struct CrashHistory {
         // A change makes between 1 and about 40 calls.
         disk.failPower(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)))
       }
+      let old = disk.content(of: Self.path)
       let step = try step()
       if !losesPower {
         if let error = step.error {
@@ -93,6 +98,9 @@ struct CrashHistory {
         // Only the vault shows which of two writers came first.
         if let first = step.possible.first, step.possible.contains(where: { $0 != first }) {
           content = try read(oneOf: step.possible, step.name)
+        }
+        if hasRecords, let old, !step.wasInterrupted, pick(0..<3) == 0 {
+          try checkRefusal(of: old, step.name)
         }
         continue
       }
@@ -104,7 +112,29 @@ struct CrashHistory {
       }
     }
     try check(possible: [content] + alternatives, "the end")
+    if content != nil { try checkNothingIsLeftBehind() }
     return losses
+  }
+
+  /// Checks that the record of an acknowledged change refuses the file from before it.
+  private func checkRefusal(of old: [UInt8], _ step: String) throws {
+    guard disk.content(of: Self.path) != old else { return }
+    let attacked = disk.duplicate()
+    attacked.overwrite(Self.path, with: old)
+    let vault = open(on: attacked)
+    do throws(SecretError) { try vault.unlock() } catch {
+      if error.code == .rolledBack || error.code == .unexpectedKey { return }
+      throw Failure(seed: seed, step: step, what: "the file from before it is refused for \(error)")
+    }
+    throw Failure(seed: seed, step: step, what: "the file from before it is accepted")
+  }
+
+  /// Checks that a rewrite, and records that are made anew, remove the temporary files of earlier attempts.
+  private func checkNothingIsLeftBehind() throws {
+    try open().compact()
+    if hasRecords { try open().trust() }
+    let left = disk.names.filter { $0 != Self.path && !$0.hasPrefix("state/") }
+    guard left.isEmpty else { throw Failure(seed: seed, step: "the end", what: "left behind: \(left)") }
   }
 
   /// Simulates a kill of the process. The next process sees the system's cache. Until it has made a change, a
@@ -121,15 +151,18 @@ struct CrashHistory {
     /// The contents that the vault may have if the power fails from now on.
     let possible: [Content?]
     let error: (any Error)?
+    /// Whether another writer was to make a change at the same time.
+    var wasInterrupted = false
   }
 
   private mutating func step() throws -> Step {
     guard let before = content else {
-      let environment = environment
+      let (environment, options) = (environment, options)
       let error = attempt {
         try VaultBackend.create(
-          at: Self.path, credential: FixedCredential.key.credential, label: "", history: Content.history,
-          options: Self.options, environment: environment)
+          at: Self.path, credential: FixedCredential.key.credential, label: "",
+          history: Content.limit(Content().versions),
+          options: options, environment: environment)
       }
       if error == nil {
         content = Content()
@@ -144,12 +177,12 @@ struct CrashHistory {
       pick(0..<16) > 0
       ? CrashChange.ofSecrets(&random)
       : CrashChange.ofSlots(before, &random) { try VaultBackend.slots(Self.path, environment) }
-    let concurrent = pick(0..<3) == 0 ? interruption(of: writer) : nil
+    let concurrent = pick(0..<3) == 0 && !change.hasSteps ? interruption(of: writer) : nil
     let error = attempt { try change.run(writer) }
     disk.interrupt(atCall: nil)
     let hasSucceeded = error == nil
     let name = concurrent.map { "\(change.name), with \($0.change.name) at the same time" } ?? change.name
-    let other: Interruption.Answer
+    let other: CrashInterruption.Answer
     do { other = try concurrent?.counts(isPowerOn: !disk.isDead) ?? .no } catch {
       throw Failure(seed: seed, step: name, what: "the other writer failed with the power on: \(error)")
     }
@@ -178,44 +211,17 @@ struct CrashHistory {
       // An acknowledged change is durable, with every change before it.
       if isOn.allSatisfy(change.commits) { alternatives = [] }
     }
-    return Step(name: name, possible: possible, error: error)
+    return Step(name: name, possible: possible, error: error, wasInterrupted: concurrent != nil)
   }
 
   /// Makes another writer change the vault during the next change.
-  private mutating func interruption(of writer: VaultBackend) -> Interruption {
+  private mutating func interruption(of writer: VaultBackend) -> CrashInterruption {
     let others = writers.filter { $0 !== writer }
     let other = pick(0..<4) == 0 ? open() : others.first ?? open()
     if others.allSatisfy({ $0 !== other }) { writers.append(other) }
-    let interruption = Interruption(change: CrashChange.ofSecrets(&random), vault: other)
+    let interruption = CrashInterruption(change: CrashChange.ofSecrets(&random), vault: other)
     disk.interrupt(atCall: disk.calls + 1 + pick(0..<(pick(0..<4) == 0 ? 40 : 16)), with: interruption.run)
     return interruption
-  }
-
-  private final class Interruption {
-    enum Answer { case yes, no, perhaps }
-    let change: CrashChange
-    private let vault: VaultBackend
-    private var outcome: Result<Void, any Error>?
-
-    init(change: CrashChange, vault: VaultBackend) {
-      (self.change, self.vault) = (change, vault)
-    }
-
-    func run() { outcome = Result { try change.run(vault) } }
-
-    /// Whether the change is in the vault. It may have come too late, and it may have been refused.
-    func counts(isPowerOn: Bool) throws -> Answer {
-      do {
-        guard let outcome else { return .no }
-        try outcome.get()
-        return .yes
-      } catch let error as SecretError where error.code == .timedOut {
-        return .no
-      } catch {
-        if isPowerOn { throw error }
-        return .perhaps
-      }
-    }
   }
 
   /// Returns the error of `body`, if any. There must be none with the power on.
@@ -282,6 +288,11 @@ struct CrashHistory {
       if !values.isEmpty { found.earlier[name] = values }
     }
     guard found.secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
+    found.versions = try vault.historyLimit().versions
+    let removed = try vault.removedItems(inService: nil).map(\.identifier.account)
+    guard removed == found.earlier.keys.filter({ found.secrets[$0] == nil }).sorted() else {
+      throw SecretError(.tampered, "the list of removed secrets is wrong")
+    }
     let slots = try VaultBackend.slots(Self.path, environment).dropFirst()
     found.extraSlots = Set(Content.ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
     return found
