@@ -57,6 +57,40 @@ import Testing
     #expect(error?.code == .tampered)
   }
 
+  /// A change beyond the last number would make a file that no reader accepts.
+  @Test func theLastNumberCanBeReadAndNotChanged() throws {
+    let last = (1 << 62) - 1
+    try forge(state: { $0.sequence = last - 1 }, root: { $0.sequence = last - 1 })
+    func expectLimit(_ body: (VaultBackend) throws -> Void) {
+      let before = disk.content(of: "vault")
+      let error = #expect(throws: SecretError.self) { try body(open()) }
+      #expect(error?.code == .tooLarge)
+      #expect(disk.content(of: "vault") == before && disk.names == ["vault"])
+    }
+    expectLimit { vault in
+      try vault.transaction { transaction throws(SecretError) in
+        for name in ["a", "b"] {
+          try transaction.store(
+            SecretBytes(copying: [1] as [UInt8]), for: SecretIdentifier(service: "tests", account: name),
+            metadata: nil)
+        }
+      }
+    }
+    let beforeTheLast = try #require(disk.content(of: "vault"))
+    for isRewrite in [false, true] {
+      disk.overwrite("vault", with: beforeTheLast)
+      if isRewrite { try open().compact() } else { try open().set("new", [2]) }
+      #expect(try open().verify().checkpoint.hasPrefix("\(last)-"))
+      #expect(try open().get("base") == [1])
+      expectLimit { try $0.set("base", [3]) }
+      expectLimit { try $0.remove(identifier("base")) }
+      expectLimit { try $0.removeWithHistory(identifier("base")) }
+      expectLimit { try $0.compact() }
+      expectLimit { try $0.rekey() }
+      expectLimit { try $0.setHistoryLimit(.none) }
+    }
+  }
+
   @Test func aForgeryWithoutChangesIsAValidVault() throws {
     try forge()
     #expect(try open().get("base") == [1])

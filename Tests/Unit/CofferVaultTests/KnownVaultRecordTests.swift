@@ -1,0 +1,161 @@
+import CofferCore
+import CofferSimulation
+import CofferTestSupport
+import CofferVault
+import FoundationEssentials
+import Glibc
+import Testing
+
+/// The records of known vaults: what damages or exposes them, and processes that change them at the same time.
+@Suite struct KnownVaultRecordTests: KnownVaultSuite {
+  let vault: TestVault
+  let states: TemporaryDirectory
+
+  init() throws {
+    vault = try TestVault()
+    states = try TemporaryDirectory()
+  }
+
+  /// The only record.
+  private var record: String {
+    get throws {
+      states.file(try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first))
+    }
+  }
+
+  private func damage(_ offsets: [Int]) throws {
+    var bytes = try [UInt8](Data(contentsOf: URL(filePath: record)))
+    for offset in offsets { bytes[offset] ^= 1 }
+    try write(bytes, to: record)
+  }
+
+  @Test func aDamagedRecordIsReportedAndAPersonDecides() throws {
+    try fresh().set("a", [1])
+    try damage([70, 512 + 70])
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    #expect(code { try fresh().set("a", [2]) } == .unverifiable)
+    try fresh().trust()
+    #expect(try fresh().get("a") == [1])
+    try write([], to: record)
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+  }
+
+  /// A power loss may tear the slot that was being written.
+  @Test(arguments: [70, 512 + 70]) func aHalfDamagedRecordIsReportedAndMended(_ offset: Int) throws {
+    try fresh().set("a", [1])
+    let old = try vault.bytes
+    try fresh().compact()
+    try fresh().set("a", [2])
+    try damage([offset])
+    let backend = fresh()
+    #expect(try backend.get("a") == [2])
+    #expect(try backend.condition().isRecordDamaged)
+    #expect(try !fresh().condition().isRecordDamaged)
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  @Test func aRecordThatOthersCouldChangeIsRefused() throws {
+    try fresh().set("a", [1])
+    let record = try record
+    #expect(chmod(record, 0o644) == 0)
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    #expect(chmod(record, 0o600) == 0)
+    #expect(chmod(states.path, 0o770) == 0)
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    #expect(chmod(states.path, 0o700) == 0)
+    #expect(link(record, states.file("second name")) == 0)
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    #expect(unlink(states.file("second name")) == 0)
+    #expect(try fresh().get("a") == [1])
+    #expect(rename(record, states.file("elsewhere")) == 0 && symlink("elsewhere", record) == 0)
+    #expect(code { _ = try fresh().get("a") } == .unverifiable)
+    let before = try Data(contentsOf: URL(filePath: states.file("elsewhere")))
+    #expect(code { try fresh().set("a", [2]) } == .unverifiable)
+    #expect(try Data(contentsOf: URL(filePath: states.file("elsewhere"))) == before)
+  }
+
+  @Test func theDirectoryOfAnotherUserIsRefused() throws {
+    let disk = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    // Root owns the vault, which may be read, and the directory of the records.
+    try Self.open(disk, nil, user: 1000).unlock()
+    #expect(code { try Self.open(disk, user: 1000).unlock() } == .unverifiable)
+    try Self.open(disk, user: 0).unlock()
+  }
+
+  @Test func aVaultWorksWithoutADirectoryForRecordsAndSaysSo() throws {
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.file("missing")
+    let backend = vault.open(options: options)
+    try backend.set("a", [1])
+    #expect(try backend.get("a") == [1])
+    #expect(try backend.condition().isUnrecorded)
+    #expect(code { try backend.trust() } == .io)
+    #expect(try !fresh().condition().isUnrecorded)
+    #expect(try !fresh(withRecords: false).condition().isUnrecorded)
+  }
+
+  // MARK: Processes at the same time
+
+  private static func open(
+    _ disk: SimulatedDisk, _ directory: String? = "known", user: UInt32 = 0
+  ) -> VaultBackend {
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = directory
+    return VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: options,
+      environment: VaultEnvironment(fileSystem: disk, user: user, uptime: { .zero }, sleep: { _ in }))
+  }
+
+  /// Another process changes the vault and its record at each point of a reader's look.
+  @Test(arguments: [false, true]) func aSlowReaderDoesNotLowerARecord(_ rekeying: Bool) throws {
+    let start = SimulatedDisk()
+    let environment = VaultEnvironment(fileSystem: start, user: 0)
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: environment)
+    try Self.open(start).set("a", [1])
+    let old = try #require(start.content(of: "vault"))
+    // A longer file of the same master key, which has not been seen yet.
+    let fork = start.duplicate()
+    for _ in 0..<20 { try Self.open(fork, nil).set("a", [66]) }
+    let long = try #require(fork.content(of: "vault"))
+    // One for the path as it was named, and one for the path without links.
+    let records = start.names.filter { $0.hasPrefix("known/") }
+    #expect(records.count == 2)
+    var changes = 0
+    for call in 1...60 {
+      let disk = start.duplicate()
+      if rekeying { disk.overwrite("vault", with: long) }
+      let reader = Self.open(disk)
+      let other = Self.open(disk)
+      // What the other process recorded. It leaves out a record that the reader is writing to.
+      var recorded: [String: [UInt8]] = [:]
+      disk.interrupt(atCall: disk.calls + call) {
+        let before = records.map(disk.content)
+        if rekeying { disk.overwrite("vault", with: old) }
+        if code({ if rekeying { try other.rekey() } else { try other.set("a", [2]) } }) != nil { return }
+        for (record, before) in zip(records, before) where disk.content(of: record) != before {
+          recorded[record] = disk.content(of: record)
+        }
+      }
+      _ = code { try reader.unlock() }
+      disk.interrupt(atCall: nil)
+      for (record, content) in recorded { #expect(disk.content(of: record) == content, "call \(call)") }
+      guard recorded.count == records.count else {
+        // The reader has recorded the longer file, which the rekeyed one does not follow from.
+        if rekeying, !recorded.isEmpty { #expect(code { try Self.open(disk).unlock() } == .unexpectedKey) }
+        continue
+      }
+      changes += 1
+      #expect(code { try Self.open(disk).unlock() } == nil, "call \(call)")
+      disk.overwrite("vault", with: rekeying ? long : old)
+      #expect(
+        code { try Self.open(disk).unlock() } == (rekeying ? .unexpectedKey : .rolledBack), "call \(call)")
+    }
+    #expect(changes > 5)
+  }
+}
