@@ -170,7 +170,7 @@ import Testing
 enum Python {
   static func run(_ arguments: [String]) throws -> Data {
     // Debian's own Python, for which `Scripts/setup` installs packages.
-    let command = ["/usr/bin/python3", VectorTests.directory.appending(path: "coffer_vault.py").path()]
+    let command = ["/usr/bin/python3", Vector.directory.appending(path: "coffer_vault.py").path()]
     let result = try ChildProcess.run(command + arguments, environment: ProcessInfo.processInfo.environment)
     guard result.status == 0 else {
       let text = result.outputText + result.errorText

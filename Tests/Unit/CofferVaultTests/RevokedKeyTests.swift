@@ -55,6 +55,19 @@ import Testing
     #expect(code { _ = try withoutRecords.get("a") } == .unexpectedKey)
   }
 
+  /// The lineage has room for 64 former master keys.
+  @Test func aMachineThatMissedRekeysFollowsTheLineage() throws {
+    try fresh().set("a", [1])
+    for _ in 0..<2 { try fresh(withRecords: false).rekey() }
+    #expect(try fresh().get("a") == [1])
+    for _ in 0..<64 { try fresh(withRecords: false).rekey() }
+    let last = try vault.bytes
+    try fresh(withRecords: false).rekey()
+    #expect(code { _ = try fresh().get("a") } == .unexpectedKey)
+    try restore(last)
+    #expect(try fresh().get("a") == [1])
+  }
+
   @Test func theVersionedPolicyHoldsIdentityAndLineageAlone() throws {
     try fresh().set("a", [1])
     let old = try vault.bytes

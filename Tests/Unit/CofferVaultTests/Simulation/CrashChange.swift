@@ -185,3 +185,9 @@ extension CrashContent {
     return after
   }
 }
+
+extension VaultBackend {
+  static func slots(_ path: String, _ environment: VaultEnvironment) throws -> [VaultKeySlot] {
+    try VaultFile(path: path, environment: environment).description.keySlots
+  }
+}

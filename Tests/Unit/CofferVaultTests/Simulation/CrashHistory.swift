@@ -298,9 +298,3 @@ struct CrashHistory {
     return found
   }
 }
-
-extension VaultBackend {
-  fileprivate static func slots(_ path: String, _ environment: VaultEnvironment) throws -> [VaultKeySlot] {
-    try VaultFile(path: path, environment: environment).description.keySlots
-  }
-}

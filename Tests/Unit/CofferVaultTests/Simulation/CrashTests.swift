@@ -59,6 +59,42 @@ import Testing
     #expect(kills > 10)
   }
 
+  /// A power loss left one slot behind or torn. A second one tears the slot that the next commit writes first,
+  /// which must not be the good one.
+  @Test(arguments: [0, 1], [false, true])
+  func theNextCommitSparesTheOnlyGoodSlot(_ slot: Int, isTorn: Bool) throws {
+    let disk = SimulatedDisk()
+    let environment = VaultEnvironment(fileSystem: disk, randomness: SeededRandomness(seed: 1), user: 0)
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: environment)
+    func open(_ disk: SimulatedDisk) -> VaultBackend {
+      var environment = environment
+      environment.fileSystem = disk
+      return VaultBackend(
+        path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+    }
+    try open(disk).set("a", [1])
+    let old = try #require(disk.content(of: "vault"))
+    try open(disk).set("a", [2])
+    var bytes = try #require(disk.content(of: "vault"))
+    let page = 4096 * (1 + slot)..<4096 * (2 + slot)
+    bytes.replaceSubrange(page, with: isTorn ? [UInt8](repeating: 0, count: page.count) : Array(old[page]))
+    disk.overwrite("vault", with: bytes)
+    for call in 1...40 {
+      let attempt = disk.duplicate()
+      attempt.failPower(atCall: attempt.calls + call)
+      do { try open(attempt).set("a", [3]) } catch {
+        // The power failed before the change was acknowledged.
+      }
+      for seed in 0..<16 as Range<UInt64> {
+        var random = SeededRandom(seed: seed)
+        let value = try open(attempt.afterPowerLoss(&random)).get("a")
+        #expect(value == [2] || value == [3], "call \(call), seed \(seed)")
+      }
+    }
+  }
+
   /// The simulation detects the failures that it is made for.
   @Test(arguments: [
     SimulatedDisk.Omission.frameBarrier, .slotBarrier, .fileBarrier, .directoryBarrier, .promptSlotBarrier,

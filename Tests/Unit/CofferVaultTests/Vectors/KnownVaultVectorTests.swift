@@ -28,7 +28,7 @@ import Testing
       let name: String
       let comment: String
       let record: String?
-      let edits: [VectorTests.Vector.Edit]?
+      let edits: [Vector.Edit]?
       let path: String
       let vector: String
       let expect: Expectation
@@ -39,9 +39,9 @@ import Testing
 
   @Test func everyRecordHasItsJudgement() throws {
     let file = try JSONDecoder().decode(
-      File.self, from: Data(contentsOf: VectorTests.directory.appending(path: "known_vaults.json")))
+      File.self, from: Data(contentsOf: Vector.directory.appending(path: "known_vaults.json")))
     #expect(file.judgements.count >= 100)
-    let vectors = Dictionary(uniqueKeysWithValues: try VectorTests.vectors().map { ($0.name, $0) })
+    let vectors = Dictionary(uniqueKeysWithValues: try Vector.all().map { ($0.name, $0) })
     for judgement in file.judgements {
       do {
         var record = try judgement.record.map { try Hex.bytes(#require(file.records[$0])) }
@@ -54,7 +54,7 @@ import Testing
   }
 
   private func run(
-    _ judgement: File.Judgement, _ record: [UInt8]?, _ vector: VectorTests.Vector
+    _ judgement: File.Judgement, _ record: [UInt8]?, _ vector: Vector
   ) throws {
     let disk = SimulatedDisk()
     func put(_ bytes: [UInt8], at path: String) throws {
@@ -63,7 +63,7 @@ import Testing
     }
     let hash = Sodium.hash(Array(judgement.path.utf8).span, count: 16)
     let name = "known/" + hash.map { String(format: "%02x", $0) }.joined()
-    try put(vector.bytes, at: judgement.path)
+    try put(vector.bytes(), at: judgement.path)
     if let record { try put(record, at: name) }
     let inode = disk.inode(of: name)
     var options = vector.options
@@ -75,15 +75,15 @@ import Testing
     do throws(SecretError) {
       try backend.unlock()
     } catch {
-      let found = Self.judgements[error.code] ?? VectorTests.outcomes[error.code] ?? "\(error)"
-      guard found == expected.judgement else { throw VectorTests.Mismatch(description: found) }
+      let found = Self.judgements[error.code] ?? Vector.outcomes[error.code] ?? "\(error)"
+      guard found == expected.judgement else { throw Vector.Mismatch(description: found) }
       guard disk.content(of: name) == record else {
-        throw VectorTests.Mismatch(description: "the record of a refused vault was changed")
+        throw Vector.Mismatch(description: "the record of a refused vault was changed")
       }
       return
     }
     guard ["first-use", "accepted"].contains(expected.judgement) else {
-      throw VectorTests.Mismatch(description: "expected \(expected.judgement), and it was accepted")
+      throw Vector.Mismatch(description: "expected \(expected.judgement), and it was accepted")
     }
     let after = try #require(disk.content(of: name))
     let before = record ?? []
@@ -96,16 +96,16 @@ import Testing
         after[..<512] == before[..<512] ? "B" : "A"
       }
     guard written == expected.written else {
-      throw VectorTests.Mismatch(description: "written: \(written ?? "nothing")")
+      throw Vector.Mismatch(description: "written: \(written ?? "nothing")")
     }
     guard try Sodium.hash(after.span, count: 32) == Hex.bytes(expected.recordBlake2b256 ?? "") else {
-      throw VectorTests.Mismatch(description: "the record has other bytes")
+      throw Vector.Mismatch(description: "the record has other bytes")
     }
     if written != "anew", disk.barriers(of: name) != (expected.syncFirst == true ? 1 : 0) {
-      throw VectorTests.Mismatch(description: "there were \(disk.barriers(of: name)) barriers")
+      throw Vector.Mismatch(description: "there were \(disk.barriers(of: name)) barriers")
     }
     guard try backend.condition().isRecordDamaged == expected.halfDamaged else {
-      throw VectorTests.Mismatch(description: "the damaged slot is not reported")
+      throw Vector.Mismatch(description: "the damaged slot is not reported")
     }
   }
 

@@ -1,0 +1,98 @@
+import CofferVaultFormat
+import CofferCore
+import CofferTestSupport
+import CofferVault
+import Foundation
+import Testing
+
+/// The vectors of `Tests/Vectors`: vaults, most of them damaged, and the outcome that each reader must have.
+@Suite struct VectorTests {
+  @Test func everyVectorHasItsOutcome() throws {
+    let vectors = try Vector.all()
+    #expect(vectors.count >= 1000)
+    let scratch = try TemporaryDirectory()
+    for vector in vectors {
+      do { try vector.check(in: scratch) } catch {
+        Issue.record("\(vector.name) (\(vector.comment)): \(error)")
+      }
+    }
+    print("vectors: \(vectors.count)")
+  }
+
+  /// The number of former master keys, which only an open vault shows.
+  @Test func everyLineageHasItsLength() throws {
+    let scratch = try TemporaryDirectory()
+    let path = scratch.file("vector")
+    for vector in try Vector.all() where vector.expect.items != nil && vector.edits == nil {
+      try Data(vector.bytes()).write(to: URL(filePath: path))
+      #expect(chmod(path, 0o600) == 0)
+      let file = try VaultFile(path: path, environment: VaultEnvironment())
+      let chain = CredentialChain(
+        [VectorCredential(vector.credential)], options: vector.options, environment: VaultEnvironment())
+      let vault = try UnlockedVault(file, keys: chain.unlock(file))
+      let length = vault.base.settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
+      #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
+    }
+  }
+
+  /// The vaults that a release wrote stay readable and writable in every later version.
+  @Test(arguments: ["format-1"])
+  func vaultsOfAReleaseStayReadableAndWritable(_ format: String) throws {
+    let folder = Vector.directory.appending(path: format)
+    let vectors = try Vector.all(in: folder)
+    #expect(vectors.count >= 3)
+    for vector in vectors {
+      let scratch = try TemporaryDirectory()
+      let path = try vector.check(from: folder, in: scratch)
+      let now = try Timestamp.date(#require(vector.now))
+      // A rekey needs the credential of every slot.
+      let credentials = vectors.filter { $0.vault == vector.vault }.map { VectorCredential($0.credential) }
+      let environment = VaultEnvironment(now: { now })
+      let backend = VaultBackend(
+        path: path, credentials: credentials, options: VaultOptions(), environment: environment)
+      let before = try backend.verify()
+      try backend.set("from now", [1])
+      try backend.compact()
+      for name in vector.expect.removed ?? [] {
+        #expect(try backend.restore(SecretIdentifier(service: name.service, account: name.account)))
+      }
+      try backend.rekey()
+      try backend.set("from now", [2])
+      let again = VaultBackend(
+        path: path, credentials: [VectorCredential(vector.credential)], options: VaultOptions(),
+        environment: environment)
+      #expect(try again.get("from now") == [2])
+      let after = try again.verify()
+      let restored = vector.expect.removed?.count ?? 0
+      #expect(after.secretCount == before.secretCount + 1 + restored, "\(vector.name)")
+      #expect(after.earlierVersionCount == before.earlierVersionCount + 1, "\(vector.name)")
+      try vector.checkValues(in: again)
+    }
+  }
+
+  struct KeyTextVector: Decodable {
+    struct Expectation: Decodable {
+      let outcome: String
+      let key: String?
+    }
+    let name: String
+    let text: String
+    let expect: Expectation
+  }
+
+  @Test func everyKeyTextHasItsOutcome() throws {
+    let vectors = try JSONDecoder().decode(
+      [KeyTextVector].self, from: Data(contentsOf: Vector.directory.appending(path: "key_text.json")))
+    #expect(vectors.count >= 10)
+    for vector in vectors {
+      let expected = try Hex.bytes(vector.expect.key ?? "")
+      do throws(SecretError) {
+        let key = try VaultKey.parse(SecretBytes(copying: vector.text))
+        #expect(vector.expect.outcome == "ok", "\(vector.name)")
+        #expect(key.array() == expected, "\(vector.name)")
+      } catch {
+        #expect(error.code == .invalidKey && vector.expect.outcome == "invalid-key", "\(vector.name)")
+      }
+    }
+  }
+}
