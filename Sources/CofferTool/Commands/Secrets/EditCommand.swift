@@ -45,6 +45,7 @@ struct EditCommand: ParsableCommand {
         "The edited text is empty", identifier, in: backend,
         advice: "To store an empty value: secret set --allow-empty")
     }
+    if !value.endsWithCarriageReturn { edited.noteCarriageReturn() }
     do throws(SecretError) {
       try backend.withTransaction { transaction throws(SecretError) in
         guard let current = try transaction.lookUp(identifier), current.isEqual(to: value) else {

@@ -70,10 +70,7 @@ struct SetCommand: ParsableCommand {
         "The value is empty", identifier, in: backend,
         advice: "Check the program before the pipe. To store an empty value, add --allow-empty.")
     }
-    if value.endsWithCarriageReturn {
-      note(
-        "The value ends in a carriage return, as lines of Windows text do (CR LF), and is stored unchanged.")
-    }
+    value.noteCarriageReturn()
     if noHistory {
       let existing = try backend.item(identifier)?.metadata
       return try global.backend.openVersioned().storeWithoutHistory(
