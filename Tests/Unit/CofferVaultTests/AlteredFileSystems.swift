@@ -1,0 +1,87 @@
+import CofferSystem
+import Glibc
+
+/// The real disk behind a read-only mount.
+struct ReadOnlyFileSystem: FileSystem {
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+    return Location(
+      directory: ReadOnlyDirectory(directory: location.directory), name: location.name, path: location.path)
+  }
+
+  struct ReadOnlyDirectory: Directory {
+    let directory: any Directory
+    func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+      if writable { throw FileSystemError(EROFS) }
+      return try directory.open(name, writable: false)
+    }
+    func create(_ name: String) throws(FileSystemError) -> any File { throw FileSystemError(EROFS) }
+    func status(of name: String) throws(FileSystemError) -> FileStatus { try directory.status(of: name) }
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+      throw FileSystemError(EROFS)
+    }
+    func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
+    func names() throws(FileSystemError) -> [String] { try directory.names() }
+    func synchronize() throws(FileSystemError) {}
+    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+  }
+}
+
+/// The real disk with other owners and modes.
+struct AlteredFileSystem: FileSystem {
+  let change: @Sendable (inout FileStatus) -> Void
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+    return Location(
+      directory: AlteredDirectory(directory: location.directory, change: change), name: location.name,
+      path: location.path)
+  }
+
+  struct AlteredDirectory: Directory {
+    let directory: any Directory
+    let change: @Sendable (inout FileStatus) -> Void
+    func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+      AlteredFile(try directory.open(name, writable: writable), change)
+    }
+    func create(_ name: String) throws(FileSystemError) -> any File {
+      AlteredFile(try directory.create(name), change)
+    }
+    func status(of name: String) throws(FileSystemError) -> FileStatus {
+      var status = try directory.status(of: name)
+      change(&status)
+      return status
+    }
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+      try directory.rename(name, to: newName, replacing: replacing)
+    }
+    func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
+    func names() throws(FileSystemError) -> [String] { try directory.names() }
+    func synchronize() throws(FileSystemError) { try directory.synchronize() }
+    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+  }
+
+  final class AlteredFile: File {
+    let file: any File
+    let change: @Sendable (inout FileStatus) -> Void
+    init(_ file: any File, _ change: @escaping @Sendable (inout FileStatus) -> Void) {
+      (self.file, self.change) = (file, change)
+    }
+    func status() throws(FileSystemError) -> FileStatus {
+      var status = try file.status()
+      change(&status)
+      return status
+    }
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+      try file.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
+      try file.write(bytes, at: offset)
+    }
+    func truncate(to size: Int) throws(FileSystemError) { try file.truncate(to: size) }
+    func synchronizeData() throws(FileSystemError) { try file.synchronizeData() }
+    func synchronize() throws(FileSystemError) { try file.synchronize() }
+    func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool { try file.tryLock(exclusive: exclusive) }
+    func unlock() throws(FileSystemError) { try file.unlock() }
+  }
+}
