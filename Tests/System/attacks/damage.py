@@ -3,7 +3,7 @@
 import os
 import random
 
-from scene import EVIL, FRESH, GENUINE, TOKEN, c, credential, f, k, opened, put, shown
+from scene import EVIL, FRESH, GENUINE, TOKEN, Watch, c, credential, f, k, opened, put, shown
 
 # The regions of a commit slot, as offset and length: the nonce, each field of the state, and the tag.
 SLOT_REGIONS = {
@@ -96,6 +96,26 @@ def only_an_older_slot(scene):
     result = reader.done("set", "--verbatim", "other", given=b"x")
     scene.check("set says so before it repairs the slot", RECOVERED in result.stderr, shown(result))
     scene.accepted(reader, "after it the vault is whole", silent=True)
+
+
+def older_bytes_in_both_slots(scene):
+    """Both commit slots are given the bytes that they had before the last change; the rest of the file is as it is."""
+    scene.made()
+    scene.owner.store(EVIL)
+    start = len(opened(scene.vault, scene.key).header.raw)
+    before = scene.vault.read_bytes()[start : start + 2 * f.PAGE]
+    scene.owner.store(GENUINE)
+    checkpoint, genuine = scene.owner.checkpoint(), scene.copy("genuine")
+    watch = Watch(scene.owner)
+    with open(scene.vault, "r+b") as stream:
+        stream.seek(start)
+        stream.write(before)
+    scene.authentic(scene.vault)
+    scene.check("a running watch refuses them", watch.refuses(), f"{watch.printed} {watch.said}")
+    watch.stop()
+    scene.refused(scene.owner, "every command refuses them", checkpoint=checkpoint)
+    scene.overwrite(genuine)
+    scene.accepted(scene.owner, "the genuine bytes are accepted", silent=True)
 
 
 def damaged_record(scene):
@@ -206,4 +226,4 @@ def damaged_record(scene):
     scene.accepted(scene.owner, "and accepted when it is closed", silent=True)
 
 
-ATTACKS = [one_flipped_bit, only_an_older_slot, damaged_record]
+ATTACKS = [one_flipped_bit, only_an_older_slot, older_bytes_in_both_slots, damaged_record]

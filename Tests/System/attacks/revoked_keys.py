@@ -26,8 +26,7 @@ def attempts(scene, forgery, genuine, checkpoint, machines):
             scene.place(genuine)
             watch = Watch(machine)
             way(forgery)
-            refused = watch.wait(lambda: any(b"secret trust" in line for line in watch.said))
-            detail = f"{watch.printed} {watch.said}"
+            refused, detail = watch.refuses(), f"{watch.printed} {watch.said}"
             scene.check(f"{name}: a running watch refuses what {way.__name__} put there", refused, detail)
             scene.refused(machine, f"{name}: every command refuses it after {way.__name__}", checkpoint=checkpoint)
             way(genuine)

@@ -203,6 +203,11 @@ class Watch:
             reader.start()
         self.wait(lambda: any(b"Watching" in line for line in self.said))
 
+    def refuses(self):
+        """Waits for what it says about a change. Returns whether it refuses the vault and reports no change."""
+        self.wait(lambda: self.printed or any(TRUST in line for line in self.said))
+        return not self.printed and any(TRUST in line for line in self.said)
+
     def wait(self, condition):
         """Waits for a condition; returns whether it came to hold."""
         deadline = time.monotonic() + TIMEOUT

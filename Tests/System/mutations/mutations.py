@@ -25,6 +25,7 @@ UNLOCKED = VAULT + "Store/UnlockedVault.swift"
 WRITER = VAULT + "Store/VaultFileWriter.swift"
 
 BARRIER = "try storage.synchronizeData()"
+ATTACK = "Tests/System/attacks/attack.py SECRET "
 CRASHES = "CrashTests/acknowledgedChangesSurvive"
 VECTORS = "VectorTests/everyVector"
 
@@ -268,4 +269,41 @@ MUTATIONS = [
     mutation("read past the end of a block", "Sources/CEarlyInit/CEarlyInit.c", "  count = argc;\n",
              "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/System/valgrind/memcheck.sh SECRET",
              "memory that was not allocated is read"),
+    # Attacks on a vault
+    mutation("another master key accepted", KNOWN_VAULTS,
+             "      try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)\n"
+             "    else { throw .unexpectedKey(path: path) }",
+             "      lineage.isEmpty\n    else { return }", ATTACK + "removed_key old_master_key",
+             "a removed key comes back with an old copy"),
+    mutation("any lineage accepted", DERIVED_KEYS, "count: 32), mac) { isFound = true }", "count: 32), mac) {}\n      isFound = true",
+             ATTACK + "forged_lineage", "the holder of an older key claims to succeed the present one"),
+    mutation("succession to an older change accepted", KNOWN_VAULTS,
+             "record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence", "opened.base.sequence > 0",
+             ATTACK + "genuine_lineage_at_an_older_change", "a rekeyed older copy takes changes back"),
+    mutation("place as it was named not recorded", KNOWN_VAULTS, "resolved == namedPath ? [namedPath] : [namedPath, resolved]",
+             "[resolved]", ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
+    mutation("links to the working directory resolved", "Sources/CofferSystem/Path.swift", "isSameFile(named, \".\")", "false",
+             ATTACK + "rollback_by_directory", "a link puts an older copy in the vault's directory"),
+    mutation("fork not noticed", KNOWN_VAULTS, "return tag == earlier.tailTag", "return true", ATTACK + "fork",
+             "another history is taken for a later state"),
+    mutation("second slot not written, by an attack", COMMIT, "try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)",
+             "_ = try storage.size()", ATTACK + "one_flipped_bit", "one damaged slot takes the last change back"),
+    mutation("damaged slot passed over", "Sources/CofferTool/Output/VaultNotes.swift", "if condition.isRecovered {",
+             "if condition.isRecovered && false {", ATTACK + "only_an_older_slot", "a lost change is not reported"),
+    mutation("damaged slot not named with a rollback", KNOWN_VAULTS, "isRecovered: opened.slots.isRecovered)", "isRecovered: false)",
+             ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
+    mutation("vault id unchecked by its record", KNOWN_VAULTS, "known.content.record.vault != file.header.vaultID",
+             "known.content.record.vault == .zero", ATTACK + "exchanged_vaults", "another vault is reported as another key"),
+    mutation("versioned policy holds nothing", KNOWN_VAULTS, "    let (header, record) = (opened.file.header, known.record)\n",
+             "    let (header, record) = (opened.file.header, known.record)\n    if record.policy == .versioned { return }\n",
+             ATTACK + "version_control", "a checkout brings a removed key back"),
+    mutation("versioned policy is strict", KNOWN_VAULTS, "record.policy == .versioned || opened.mayFollow", "opened.mayFollow",
+             ATTACK + "version_control", "a checkout of an older commit is refused"),
+    mutation("exposed vault written", FILE, "guard condition.status.mode & 0o077 == 0 else {",
+             "guard condition.status.mode != 0xFFFF else {", ATTACK + "open_to_others", "an exposed file is taken for a private one"),
+    mutation("record not authenticated", KNOWN_VAULTS,
+             "guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {", "guard known.mac.count == 32 else {",
+             ATTACK + "damaged_record", "a damaged record switches protection off"),
+    mutation("exposed record accepted", KNOWN_VAULT_FILE, ", status.mode & 0o077 == 0\n", "\n", ATTACK + "damaged_record",
+             "others may have changed what was seen"),
 ]
