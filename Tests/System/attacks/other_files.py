@@ -143,7 +143,15 @@ def exchanged_vaults(scene):
     third.rename(other)
     scene.refused(scene.owner, "the first place refuses the second vault", words=words)
     scene.refused(scene.owner, "the second place refuses the first vault", words=words, vault=other)
+    stranger = scene.machine("stranger")
+    foreign = scene.directory / "foreign.vault"
+    stranger.environment["COFFER_KEY_FILE"] = str(scene.directory / "foreign.key")
+    stranger.done("init", "--key-file", str(scene.directory / "foreign.key"), vault=foreign)
     scene.vault.rename(third)
+    shutil.copyfile(foreign, scene.vault)
+    # Before a key is tried: the wrong key is not what matters.
+    scene.refused(scene.owner, "the first place refuses a vault of another key as another vault", words=words)
+    scene.vault.unlink()
     scene.vault.symlink_to("y.vault")
     scene.refused(scene.owner, "the first place refuses a link to the second place", vault=scene.vault, words=())
     scene.vault.unlink()

@@ -27,6 +27,10 @@ REFUSED, DENIED = 65, 77
 TRUST = b"secret trust"
 
 
+class SettingFailed(Exception):
+    """A command that prepares an attack failed."""
+
+
 class Checks:
     """The results, one line for each."""
 
@@ -69,7 +73,7 @@ class Machine:
         """Runs a command that is a part of the setting, and has to succeed."""
         result = self.run(*arguments, given=given, **options)
         if result.returncode != 0:
-            sys.exit(f"the setting of an attack failed: {shown(result)}")
+            raise SettingFailed(shown(result))
         return result
 
     def store(self, value, name=TOKEN, **options):
