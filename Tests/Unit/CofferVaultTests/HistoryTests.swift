@@ -124,6 +124,14 @@ import Testing
     #expect(try open().verify().secretCount == 1)
   }
 
+  @Test func aLowerLimitDropsTheVersionsBeyondItFromTheFile() throws {
+    for value in 0..<5 as Range<UInt8> { try open().set("a", [value]) }
+    #expect(try open().verify().earlierVersionCount == 4)
+    try open().setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
+    #expect(try open().verify().earlierVersionCount == 1)
+    #expect(try earlier("a") == [[3]])
+  }
+
   @Test func aLimitOfNoneKeepsNothing() throws {
     try open().set("a", [1])
     try open().set("a", [2])
