@@ -16,6 +16,7 @@ Exit status: 0 every check passed, 1 a check failed, 64 wrong usage.
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -73,10 +74,11 @@ class Run:
         result = self.command(["get", name], statuses=(0, 1))
         return result.stdout if result.returncode == 0 else None
 
-    def look_at_files(self):
-        """A killed rewrite may leave its temporary file, which the next rewrite removes."""
+    def look_at_files(self, after_a_rewrite=False):
+        """Killed rewrites may leave their temporary files, which the next rewrite removes."""
         found = sorted(os.listdir(os.path.dirname(self.vault)))
-        if found not in (["vault"], [".vault.new", "vault"]):
+        temporary = [name for name in found if re.fullmatch(r"\.vault\.[0-9a-f]{32}", name)]
+        if [name for name in found if name not in temporary] != ["vault"] or (after_a_rewrite and temporary):
             self.fail(f"the directory of the vault contains {found}")
 
 
@@ -273,7 +275,9 @@ def main():
             for worker in workers:
                 worker.join()
             run.command(["verify"])
-            run.look_at_files()
+            # A new limit makes a new file.
+            run.command(["history-limit", "--versions", "9"])
+            run.look_at_files(after_a_rewrite=True)
         except (Failure, subprocess.TimeoutExpired) as failure:
             run.fail(str(failure))
         for worker in workers:
