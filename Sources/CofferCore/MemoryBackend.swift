@@ -88,14 +88,16 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   /// Returns the versions of a secret within the history limit, newest first, without values.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try read { state in
-      let records = state.history(identifier, now: now())
-      return records.reversed().map { record in
-        SecretVersion(
-          number: record.number,
-          kind: record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier,
-          date: record.date, metadata: record.content?.metadata ?? SecretMetadata())
-      }
+    try read { state in Self.versions(state.history(identifier, now: now())) }
+  }
+
+  /// Returns the versions of a secret, newest first, from its records, which ascend.
+  private static func versions(_ records: [MemoryState.Record]) -> [SecretVersion] {
+    records.reversed().map { record in
+      SecretVersion(
+        number: record.number,
+        kind: record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier,
+        date: record.date, metadata: record.content?.metadata ?? SecretMetadata())
     }
   }
 
@@ -128,13 +130,38 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Removes the secret, and wipes all of its versions. Returns `false` if there was no version of it.
+  /// Stores earlier versions again as the current ones, at once.
   @discardableResult
-  public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  public func restore(
+    _ identifiers: [SecretIdentifier],
+    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
+  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
     try change { transaction throws(SecretError) in
-      guard transaction.state.records[identifier] != nil else { return false }
-      _ = try transaction.remove(identifier)
-      transaction.purge(identifier)
+      var restored: [SecretIdentifier: SecretVersion] = [:]
+      for identifier in identifiers {
+        let records = transaction.state.history(identifier, now: transaction.now)
+        let versions = Self.versions(records)
+        guard let number = try choose(identifier, versions),
+          let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
+          let content = records.first(where: { $0.number == number })?.content
+        else { continue }
+        try transaction.store(content.secret.bytes, for: identifier, metadata: version.metadata)
+        restored[identifier] = version
+      }
+      return restored
+    }
+  }
+
+  /// Removes the secrets, and wipes all of their versions. Returns `false` and changes nothing if there is no
+  /// version of one of them.
+  @discardableResult
+  public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
+    try change { transaction throws(SecretError) in
+      guard identifiers.allSatisfy({ transaction.state.records[$0] != nil }) else { return false }
+      for identifier in identifiers {
+        _ = try transaction.remove(identifier)
+        transaction.purge(identifier)
+      }
       return true
     }
   }

@@ -71,7 +71,7 @@ final class MemoryTransaction: SecretTransaction {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []
   var isOpen = true
-  private let now: Date
+  let now: Date
 
   init(_ state: MemoryState, now: Date) {
     self.state = state

@@ -23,10 +23,24 @@ public protocol VersionedSecretBackend: TransactionalSecretBackend {
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError)
 
-  /// Removes the secret if there is one, and drops all of its earlier versions in the same durable step.
-  /// Returns `false` if the backend had nothing of the secret.
+  /// Stores earlier versions again as the current ones, with the metadata that they had, in one durable step.
+  ///
+  /// `choose` gets each of `identifiers` with its versions, newest first, and returns the number of the version
+  /// to store. The secret stays as it is if `choose` returns `nil` or a number that is not an earlier version's.
+  /// If `choose` throws, nothing is changed. `choose` must not use the backend: other threads and processes
+  /// wait for it. Returns the versions that were stored again.
   @discardableResult
-  func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
+  func restore(
+    _ identifiers: [SecretIdentifier],
+    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
+  ) throws(SecretError) -> [SecretIdentifier: SecretVersion]
+
+  /// Removes the secrets that there are, and drops all of their earlier versions, in one durable step.
+  ///
+  /// Returns `false` and changes nothing if the backend has neither the secret nor a version of it for one of
+  /// `identifiers`. A version beyond the limit counts as long as the backend has not dropped it.
+  @discardableResult
+  func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool
 
   /// The limit beyond which earlier versions are dropped.
   func historyLimit() throws(SecretError) -> HistoryLimit
@@ -90,10 +104,16 @@ extension VersionedSecretBackend {
   public func restore(
     _ identifier: SecretIdentifier, version: Int? = nil
   ) throws(SecretError) -> Bool {
-    let versions = try versions(of: identifier)
-    let wanted = versions.first { $0.kind == .earlier && (version == nil || $0.number == version) }
-    guard let wanted, let value = try lookUp(identifier, version: wanted.number) else { return false }
-    try store(value, for: identifier, metadata: wanted.metadata)
-    return true
+    let restored = try restore([identifier]) { _, versions in
+      versions.first { $0.kind == .earlier && (version == nil || $0.number == version) }?.number
+    }
+    return !restored.isEmpty
+  }
+
+  /// Removes the secret if there is one, and drops all of its earlier versions in the same durable step.
+  /// Returns `false` if the backend had nothing of the secret.
+  @discardableResult
+  public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try removeWithHistory([identifier])
   }
 }

@@ -5,20 +5,24 @@ internal import FoundationEssentials
 extension VaultBackend: VersionedSecretBackend {
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try read { vault throws(SecretError) in
-      let records = try vault.history(of: identifier, now: environment.now())
-      var versions: [SecretVersion] = []
-      for entry in records.reversed() {
-        let record = entry.record
-        let kind: SecretVersion.Kind =
-          record.kind == .remove
-          ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
-        versions.append(
-          SecretVersion(
-            number: record.sequence, kind: kind, date: Timestamp.date(record.time),
-            metadata: record.kind == .remove ? SecretMetadata() : try record.item().metadata))
-      }
-      return versions
+      try Self.versions(vault.history(of: identifier, now: environment.now()))
     }
+  }
+
+  /// Returns the versions of a secret, newest first, from its records, which ascend.
+  private static func versions(_ records: [BlockEntry]) throws(SecretError) -> [SecretVersion] {
+    var versions: [SecretVersion] = []
+    for entry in records.reversed() {
+      let record = entry.record
+      let kind: SecretVersion.Kind =
+        record.kind == .remove
+        ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
+      versions.append(
+        SecretVersion(
+          number: record.sequence, kind: kind, date: Timestamp.date(record.time),
+          metadata: record.kind == .remove ? SecretMetadata() : try record.item().metadata))
+    }
+    return versions
   }
 
   public func lookUp(
@@ -60,15 +64,46 @@ extension VaultBackend: VersionedSecretBackend {
     }
   }
 
-  /// Removes the secret and writes the file anew without any version of it. Copies of the file, and blocks of
-  /// the disk that the old file used, may still contain them.
   @discardableResult
-  public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  public func restore(
+    _ identifiers: [SecretIdentifier],
+    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
+  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
     try withSession { session throws(SecretError) in
       try session.vaultTransaction { transaction, vault throws(SecretError) in
-        guard try !vault.records(vault.keys.lookupID(identifier)).isEmpty else { return false }
-        _ = try transaction.remove(identifier)
-        try transaction.purge(identifier)
+        var restored: [SecretIdentifier: SecretVersion] = [:]
+        for identifier in identifiers {
+          let records = try vault.history(of: identifier, now: environment.now())
+          let versions = try Self.versions(records)
+          guard let number = try choose(identifier, versions),
+            let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
+            let entry = records.first(where: { $0.record.sequence == number })
+          else { continue }
+          let value: SecretBytes
+          do throws(SecretError) { value = try vault.value(of: entry) } catch {
+            throw error.about(identifier)
+          }
+          try transaction.store(value, for: identifier, metadata: version.metadata)
+          restored[identifier] = version
+        }
+        return restored
+      }
+    }
+  }
+
+  /// Removes the secrets and writes the file anew without any version of them. Copies of the file, and blocks
+  /// of the disk that the old file used, may still contain them.
+  @discardableResult
+  public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
+    try withSession { session throws(SecretError) in
+      try session.vaultTransaction { transaction, vault throws(SecretError) in
+        for identifier in identifiers {
+          if try vault.records(vault.keys.lookupID(identifier)).isEmpty { return false }
+        }
+        for identifier in identifiers {
+          _ = try transaction.remove(identifier)
+          try transaction.purge(identifier)
+        }
         return true
       }
     }

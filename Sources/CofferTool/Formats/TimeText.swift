@@ -11,9 +11,11 @@ enum TimeText {
     span(text).map { now.addingTimeInterval(Double($0)) } ?? absolute(text)
   }
 
-  /// Parses a time whose span ends now, or returns `nil`.
+  /// Parses a time whose span ends now, or returns `nil`. A second includes its fractions, because commands
+  /// print times without them.
   static func pastMoment(_ text: String, now: Date) -> Date? {
-    span(text).map { now.addingTimeInterval(-Double($0)) } ?? absolute(text)
+    if let seconds = span(text) { return now.addingTimeInterval(-Double(seconds)) }
+    return absolute(text).map { text.contains("T") ? $0.addingTimeInterval(0.999) : $0 }
   }
 
   private static func absolute(_ text: String) -> Date? {

@@ -134,7 +134,32 @@ extension BrokenBackend {
     }
   }
 
-  func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  /// In several steps, so that the faults of reading and storing show.
+  func restore(
+    _ identifiers: [SecretIdentifier],
+    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
+  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
+    var restored: [SecretIdentifier: SecretVersion] = [:]
+    for identifier in identifiers {
+      let versions = try versions(of: identifier)
+      guard let number = try choose(identifier, versions),
+        let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
+        let value = try lookUp(identifier, version: number)
+      else { continue }
+      try store(value, for: identifier, metadata: version.metadata)
+      restored[identifier] = version
+    }
+    return restored
+  }
+
+  func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
+    for identifier in identifiers {
+      if try !purge(identifier) { return false }
+    }
+    return true
+  }
+
+  private func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     switch fault {
     case .purgeKeepsVersions: return try good.remove(identifier)
     case .purgeKeepsTheSecret:

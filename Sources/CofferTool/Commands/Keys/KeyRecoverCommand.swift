@@ -33,7 +33,7 @@ struct KeyRecoverCommand: ParsableCommand {
     }
     let source = GivenCredential(key: try RecoveryKey.parse(text), named: "the recovery key")
     let editor = KeySlotEditor(
-      vault: VaultBackend(path: path, credentials: [source]),
+      vault: configuration.vault(at: path, credentials: [source]),
       description: try VaultBackend.describe(path: path),
       configuration: configuration
     )

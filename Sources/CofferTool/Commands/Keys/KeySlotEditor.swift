@@ -16,6 +16,7 @@ struct KeySlotEditor {
     self.keyFiles = keyFiles
     let prompt = RememberedPrompt()
     vault = configuration.vault(at: path, additionalCredentials: configuration.mayPrompt ? [prompt] : [])
+    VaultNotes.register(vault)
     try vault.unlock()
     prompt.stopPrompting()
     description = try VaultBackend.describe(path: path)
@@ -23,6 +24,7 @@ struct KeySlotEditor {
 
   /// Uses a vault with other credentials.
   init(vault: VaultBackend, description: VaultDescription, configuration: CofferConfiguration) {
+    VaultNotes.register(vault)
     self.vault = vault
     self.description = description
     self.configuration = configuration

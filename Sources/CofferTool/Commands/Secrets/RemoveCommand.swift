@@ -34,10 +34,9 @@ struct RemoveCommand: ParsableCommand {
 
   private func removeWithHistory(_ identifiers: [SecretIdentifier]) throws {
     let backend = try global.backend.openVersioned()
-    for identifier in identifiers where try backend.versions(of: identifier).isEmpty {
-      throw failure(identifier, in: backend, among: identifiers)
-    }
-    for identifier in identifiers { try backend.removeWithHistory(identifier) }
+    if try backend.removeWithHistory(identifiers) { return }
+    let missing = try identifiers.first { try backend.versions(of: $0).isEmpty }
+    throw failure(missing ?? identifiers[0], in: backend, among: identifiers)
   }
 
   private func failure(

@@ -7,10 +7,11 @@ struct RestoreCommand: ParsableCommand {
     commandName: "restore",
     abstract: "Store earlier versions of secrets again.",
     discussion: """
-      Restores the version before the last change of each secret, also of a removed one. With --as-of, restores the \
-      versions that were current at that time: without names, of every secret in the service that was changed or \
-      removed since, as after a wrong import. A secret that did not exist then is kept. All secrets are restored in \
-      one step, or none. The values that are replaced stay in the history.
+      Restores the version before the last change of each secret, also of a removed one. If a secret has none, nothing \
+      is restored. With --as-of, restores the versions that were current at that time: without names, of every secret \
+      in the service that was changed or removed since, as after a wrong import. A secret that did not exist then is \
+      kept. A secret whose version of that time was dropped is named and kept, and the exit status is then 1. The \
+      values that are replaced stay in the history.
       """
   )
 
@@ -25,70 +26,67 @@ struct RestoreCommand: ParsableCommand {
   @Option(help: ArgumentHelp("A time in the past: \(TimeText.pastForms).", valueName: "time"))
   var asOf: String?
 
-  /// A version to store again.
-  private struct Restored {
-    let identifier: SecretIdentifier
-    let version: SecretVersion
-    let value: SharedSecret
-  }
-
   func run() throws {
-    let wanted = try wantedVersions()
+    let moment = try checkedMoment()
     let backend = try global.backend.openVersioned()
-    var restored: [Restored] = []
-    for identifier in try identifiers(in: backend) {
-      let versions = try backend.versions(of: identifier)
-      if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
-      guard let version = try wanted(versions, identifier) else { continue }
-      guard let value = try backend.lookUp(identifier, version: version.number) else {
-        throw SecretError(
-          .conflict, "Version \(version.number) of “\(identifier.account)” was just dropped.",
-          advice: "Nothing was restored; try again.")
+    let identifiers = try identifiers(in: backend)
+    var dropped: [SecretIdentifier] = []
+    var missing: Failure?
+    let restored: [SecretIdentifier: SecretVersion]
+    do throws(SecretError) {
+      restored = try backend.restore(identifiers) { identifier, versions throws(SecretError) in
+        if let moment {
+          if Self.isDropped(versions, at: moment) { dropped.append(identifier) }
+          return versions.first { $0.date <= moment }?.number
+        }
+        if let wanted = versions.first(where: { $0.kind == .earlier && (version ?? $0.number) == $0.number })
+        {
+          return wanted.number
+        }
+        if versions.first?.kind == .current, versions.first?.number == version { return nil }
+        missing = MissingSecret.failure(identifier, version: version)
+        // Ends the call without a change. `missing` is what the user sees.
+        throw SecretError(.conflict, "There is no such version.", advice: "Nothing was restored.")
       }
-      restored.append(Restored(identifier: identifier, version: version, value: SharedSecret(value)))
+    } catch {
+      if let missing { throw missing }
+      throw error
     }
-    try backend.transaction { transaction throws(SecretError) in
-      for secret in restored {
-        try transaction.store(
-          secret.value.bytes, for: secret.identifier, metadata: secret.version.metadata)
-      }
-    }
-    for secret in restored {
+    for identifier in identifiers {
+      guard let version = restored[identifier] else { continue }
       note(
-        """
-        Restored “\(secret.identifier.account)”: version \(secret.version.number) of \
-        \(secret.version.date.ISO8601Format()).
-        """)
+        "Restored “\(identifier.account)”: version \(version.number) of \(version.date.ISO8601Format()).")
     }
-    if restored.isEmpty { note("Nothing had to be restored.") }
+    if restored.isEmpty && dropped.isEmpty { note("Nothing had to be restored.") }
+    if !dropped.isEmpty {
+      let names = dropped.map { "“\($0.account)”" }.joined(separator: ", ")
+      throw Failure(
+        .noSuchSecret,
+        "The history has no version of that time any more, and nothing was changed, for \(names).")
+    }
   }
 
-  /// Checks the options. Returns the function that chooses among the versions of a secret, newest first:
-  /// `nil` if the secret is to stay as it is.
-  private func wantedVersions() throws -> ([SecretVersion], SecretIdentifier) throws -> SecretVersion? {
-    if let asOf {
-      if version != nil { throw Failure.usage("--as-of and --version exclude each other. Use one of them.") }
-      guard let moment = TimeText.pastMoment(asOf, now: Date()) else {
-        throw Failure.usage("“\(asOf)” is not a valid time for --as-of. Write \(TimeText.pastForms).")
+  /// Checks the options. Returns the time of `--as-of`, or `nil` without it.
+  private func checkedMoment() throws(Failure) -> Date? {
+    guard let asOf else {
+      if names.isEmpty { throw .usage("There is no name. Write the secrets' names, or --as-of TIME.") }
+      if version != nil && names.count > 1 {
+        throw .usage("--version is the number of a version of one secret. Write one name.")
       }
-      return { versions, _ in
-        guard let then = versions.first(where: { $0.date <= moment }), then.kind == .earlier else {
-          return nil
-        }
-        return then
-      }
+      return nil
     }
-    if names.isEmpty { throw Failure.usage("There is no name. Write the secrets' names, or --as-of TIME.") }
-    if version != nil && names.count > 1 {
-      throw Failure.usage("--version is the number of a version of one secret. Write one name.")
+    if version != nil { throw .usage("--as-of and --version exclude each other. Use one of them.") }
+    guard let moment = TimeText.pastMoment(asOf, now: Date()) else {
+      throw .usage("“\(asOf)” is not a valid time for --as-of. Write \(TimeText.pastForms).")
     }
-    return { versions, identifier in
-      if let found = versions.first(where: { $0.kind == .earlier && (version ?? $0.number) == $0.number }) {
-        return found
-      }
-      if versions.first?.number == version { return nil }
-      throw MissingSecret.failure(identifier, version: version)
-    }
+    return moment
+  }
+
+  /// Whether the secret existed at `moment`, and its version of that time is not among `versions`, which are
+  /// newest first.
+  private static func isDropped(_ versions: [SecretVersion], at moment: Date) -> Bool {
+    guard let oldest = versions.last, oldest.date > moment else { return false }
+    return oldest.metadata.created.map { $0 <= moment } ?? false
   }
 
   /// The named secrets, or every secret that the service has or had.
@@ -97,6 +95,10 @@ struct RestoreCommand: ParsableCommand {
       return try backend.items(inService: global.serviceName).map(\.identifier)
         + backend.removedItems(inService: global.serviceName).map(\.identifier)
     }
-    return try global.identifiers(names)
+    let identifiers = try global.identifiers(names)
+    for identifier in identifiers where try backend.versions(of: identifier).isEmpty {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
+    return identifiers
   }
 }
