@@ -1,0 +1,85 @@
+import CofferCore
+import CofferTestSupport
+import CofferVault
+import Testing
+
+/// Several secrets restored or purged in one step, while other processes use the vault.
+@Suite struct RestoreTests {
+  private let vault: TestVault
+
+  init() throws {
+    vault = try TestVault()
+    for name in ["a", "b"] {
+      for value in 1...2 as ClosedRange<UInt8> { try vault.open().set(name, [value]) }
+    }
+  }
+
+  private var both: [SecretIdentifier] {
+    get throws { [try identifier("a"), try identifier("b")] }
+  }
+
+  private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? {
+    do throws(SecretError) { try body() } catch { return error.code }
+    return nil
+  }
+
+  @Test func noProcessPurgesAVersionBetweenItsChoiceAndItsRestoration() throws {
+    var options = VaultOptions.cheap
+    options.lockTimeout = .seconds(0.1)
+    let other = vault.open(options: options)
+    var refusals: [SecretError.Code?] = []
+    let restored = try vault.open().restore(both) { identifier, versions throws(SecretError) in
+      refusals.append(code { () throws(SecretError) in _ = try other.removeWithHistory(identifier) })
+      return versions.last?.number
+    }
+    #expect(refusals == [.timedOut, .timedOut])
+    #expect(try Set(restored.keys) == Set(both))
+    #expect(try vault.open().get("a") == [1] && vault.open().get("b") == [1])
+  }
+
+  @Test func allSecretsAreRestoredInOneChange() throws {
+    let before = try vault.open().verify().checkpoint
+    #expect(try vault.open().restore(both) { _, versions in versions.last?.number }.count == 2)
+    try vault.open().verify().requireAtLeast(before)
+    // The current version and an unknown number change nothing.
+    let after = try vault.open().verify().checkpoint
+    #expect(try vault.open().restore(both) { _, versions in versions.first?.number }.isEmpty)
+    #expect(try vault.open().restore(both) { _, _ in 999 }.isEmpty)
+    #expect(try vault.open().restore(both) { _, _ in nil }.isEmpty)
+    #expect(try vault.open().verify().checkpoint == after)
+  }
+
+  @Test func aChoiceThatThrowsChangesNothing() throws {
+    let before = try vault.open().verify().checkpoint
+    let names = try both
+    var calls = 0
+    let failure = code { () throws(SecretError) in
+      _ = try vault.open().restore(names) { _, versions throws(SecretError) in
+        calls += 1
+        if calls == 2 { throw SecretError(.conflict, "No.") }
+        return versions.last?.number
+      }
+    }
+    #expect(failure == .conflict && calls == 2)
+    #expect(try vault.open().verify().checkpoint == before)
+  }
+
+  @Test func ifOneOfSeveralSecretsIsMissingNoneIsPurged() throws {
+    let before = try vault.open().verify().checkpoint
+    #expect(try !vault.open().removeWithHistory([identifier("a"), identifier("missing")]))
+    #expect(try vault.open().verify().checkpoint == before)
+    #expect(try vault.open().removeWithHistory(both))
+    let report = try vault.open().verify()
+    #expect(report.secretCount == 0 && report.earlierVersionCount == 0)
+  }
+
+  @Test func aVersionBeyondTheLimitCanStillBePurged() throws {
+    let vault = try TestVault()
+    try vault.open().setHistoryLimit(.none)
+    try vault.open().set("a", [1])
+    try vault.open().remove(identifier("a"))
+    #expect(try vault.open().versions(of: identifier("a")).isEmpty)
+    #expect(try vault.open().removeWithHistory(identifier("a")))
+    #expect(try !vault.open().removeWithHistory(identifier("a")))
+  }
+}
