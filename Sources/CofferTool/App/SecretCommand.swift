@@ -9,7 +9,6 @@ struct SecretCommand: ParsableCommand {
     commandName: "secret",
     abstract: "Keeps secrets in the desktop keyring or in an encrypted vault file.",
     discussion: help,
-    version: Version.current,
     groupedSubcommands: [
       CommandGroup(
         name: "Secrets",
@@ -46,7 +45,7 @@ struct SecretCommand: ParsableCommand {
 
     Every command that uses a backend accepts these options, before or after its name:
       --backend \(BackendName.allValueStrings.joined(separator: "|")), --vault PATH, -s/--service SERVICE.
-    --json prints machine-readable output where there is any.
+    --json prints machine-readable output where there is any. `secret --version` prints the version.
 
     Exit status:
     \(ExitStatus.allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n"))
@@ -61,6 +60,8 @@ struct SecretCommand: ParsableCommand {
       var arguments: [String] = []
       do {
         arguments = try CommandArguments.checked()
+        // Not a flag of the parser, which would take it from `get --version NUMBER` too.
+        if arguments == ["--version"] { return try Output.standard.line(Version.current) }
         var command = try parseAsRoot(arguments)
         try command.run()
         VaultNotes.print()
