@@ -84,7 +84,8 @@ extension CofferConfiguration {
   /// ``credentials(additional:)``.
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
-  /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible.
+  /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. Unless `options` names a policy, that of the
+  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere.
   public func vault(
     at path: String? = nil,
     additionalCredentials: [any VaultCredentialSource] = [],
@@ -93,14 +94,16 @@ extension CofferConfiguration {
     vault(at: path, credentials: credentials(additional: additionalCredentials), options: options)
   }
 
-  /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known.
+  /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known, with the
+  /// directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it was recorded.
+  @discardableResult
   public func createVault(
     at path: String? = nil,
     credential: borrowing VaultCredential,
     label: String = "",
     history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
-  ) throws(SecretError) {
+  ) throws(SecretError) -> Bool {
     try VaultBackend.create(
       at: path ?? vaultPath, credential: credential, label: label, history: history,
       options: recording(options, of: path ?? vaultPath))
@@ -119,27 +122,42 @@ extension CofferConfiguration {
   /// `options` with a directory for the records of known vaults, and the policy of the vault's place.
   private func recording(_ options: VaultOptions, of path: String) -> VaultOptions {
     var options = options
-    if isInWorkTree(path) { options.firstUsePolicy = .versioned }
+    if options.firstUsePolicy == nil, isInWorkTree(path) { options.firstUsePolicy = .versioned }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
   }
 }
 
 extension CofferConfiguration {
-  /// Whether the vault at `path` is in the work tree of a git repository: a directory above it has an entry
-  /// `.git`. The default vault never is, because a home directory may be such a work tree.
+  /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory
+  /// with a repository. The default vault never is, because a home directory may be such a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
-    do throws(SecretError) {
-      var directory = try Path.absolute(path)
-      if directory == defaultVaultPath { return false }
-      while directory != "/" {
+    let disk = LinuxFileSystem()
+    do throws(SystemCallError) {
+      if try disk.locate(path, followingLink: false).path == resolvedDefaultVaultPath { return false }
+      var directory = try disk.locate(path, followingLink: true).path
+      repeat {
         directory = Path.parent(of: directory)
-        if try Path.exists("\(directory)/.git") { return true }
-      }
+        if Self.isRepository("\(directory)/.git") { return true }
+      } while directory != "/"
     } catch {
       // Without an answer the policy is the strict one.
     }
     return false
+  }
+
+  /// The path of the default vault without links in its directory, or `nil` if that cannot be opened.
+  private var resolvedDefaultVaultPath: String? {
+    do throws(SystemCallError) {
+      return try LinuxFileSystem().locate(defaultVaultPath, followingLink: false).path
+    } catch { return nil }
+  }
+
+  /// Whether `path` is the repository of a work tree: a directory with an entry `HEAD`, or a file that names one,
+  /// as in a submodule. One of another user does not decide.
+  private static func isRepository(_ path: String) -> Bool {
+    guard isOwn(path) else { return false }
+    return FileStatus(of: path)?.isRegular == true || FileStatus(of: "\(path)/HEAD") != nil
   }
 }
 

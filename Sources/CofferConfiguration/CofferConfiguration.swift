@@ -105,16 +105,25 @@ public struct CofferConfiguration: Sendable {
     BaseDirectories { [environment] name in environment.nonEmpty(name) }
   }
 
-  /// The directory of the records of known vaults. It is created if the home directory exists; `nil` if that
-  /// fails.
-  func knownVaultsDirectory() -> String? {
+  /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use
+  /// of a vault says so, or why the directory cannot be used.
+  func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
-    do throws(SecretError) {
-      if directories.named(.state) == nil {
-        guard let home = directories.home, try Path.exists(home) else { return nil }
+    guard directories.named(.state) != nil || directories.home.map(Self.isOwn) == true else { return path }
+    // Root must not create directories in the home of another user, who could not write to them.
+    var existing = path
+    while FileStatus(of: existing) == nil, existing != "/" { existing = Path.parent(of: existing) }
+    if Self.isOwn(existing) {
+      do throws(SecretError) { try PrivateDirectory.create(path) } catch {
+        // What is at the path is looked at when the vault is used.
       }
-      try PrivateDirectory.create(path)
-    } catch { return nil }
+    }
     return path
+  }
+
+  /// Whether `path` exists and belongs to the effective user or to root.
+  static func isOwn(_ path: String) -> Bool {
+    guard let status = FileStatus(of: path) else { return false }
+    return status.owner == geteuid() || status.owner == 0
   }
 }

@@ -9,20 +9,23 @@ extension VaultBackend {
   /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
-  /// was seen at the path before.
+  /// was seen at the path before. Returns whether it was recorded. If it was not, its first use records it, or
+  /// throws if another vault was seen at the path: ``trust(_:)`` accepts it.
+  @discardableResult
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
     history: HistoryLimit = .standard, options: VaultOptions = VaultOptions()
-  ) throws(SecretError) {
+  ) throws(SecretError) -> Bool {
     try create(
       at: path, credential: credential, label: label, history: history, options: options,
       environment: VaultEnvironment())
   }
 
+  @discardableResult
   package static func create(
     at path: String, credential: borrowing VaultCredential, label: String,
     history: HistoryLimit = .standard, options: VaultOptions, environment: VaultEnvironment
-  ) throws(SecretError) {
+  ) throws(SecretError) -> Bool {
     let location: StorageLocation
     do throws(SecretError) {
       location = try StorageLocation(path, in: environment.fileSystem, to: "make")
@@ -45,13 +48,15 @@ extension VaultBackend {
       throw error
     }
     try writer.finishReplace()
-    guard options.knownVaultsDirectory != nil else { return }
+    guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {
       var known = KnownVaults(path: path, options: options, environment: environment)
       let file = try VaultFile(path: path, environment: environment)
-      try known.trust(UnlockedVault(file, keys: keys), options.firstUsePolicy.recorded)
+      try known.trust(UnlockedVault(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
+      return true
     } catch {
-      // The vault exists. Its first use records it, or reports the record of another vault.
+      // The vault exists.
+      return false
     }
   }
 }

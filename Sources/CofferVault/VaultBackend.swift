@@ -10,8 +10,10 @@ internal import Dispatch
 ///
 /// In addition to the errors that each method documents, every method except
 /// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw:
-/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`, `.rolledBack` or `.io` if
-///   the file cannot be used;
+/// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot
+///   be used;
+/// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not what was seen
+///   before, or if that cannot be determined;
 /// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
@@ -179,7 +181,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// `.unexpectedKey` or `.unverifiable`, if a person knows that the vault is the right one.
   ///
   /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Throws `.io` or
-  /// `.denied` if the decision cannot be recorded.
+  /// `.denied` if the decision cannot be recorded. A decision does not change what another running process has
+  /// seen: a program that refuses the vault calls this method itself, or is started again.
   @discardableResult
   public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
     try withSession { session throws(SecretError) in try session.trust(policy?.recorded) }

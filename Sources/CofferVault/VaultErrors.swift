@@ -70,13 +70,13 @@ extension SecretError {
       : "An older or a diverging copy replaced it. If that was you"
     return SecretError(
       .rolledBack, "The vault at \(path) \(found).\(damage)",
-      advice: "\(cause), confirm it by trusting the vault again.")
+      advice: "\(cause), \(trustAdvice)")
   }
 
   static func unexpectedVault(path: String) -> SecretError {
     SecretError(
       .unexpectedVault, "The vault at \(path) is not the one that was seen there before.",
-      advice: "Another vault replaced it. If that was you, confirm it by trusting the vault again.")
+      advice: "Another vault replaced it. If that was you, \(trustAdvice)")
   }
 
   static func unexpectedKey(path: String) -> SecretError {
@@ -85,12 +85,32 @@ extension SecretError {
       "The vault at \(path) has a master key that does not follow from the one that was seen before.",
       advice:
         "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
-        + "changed more than \(Layout.maximumLineage) times since, confirm it by trusting the vault again.")
+        + "changed more than \(Layout.maximumLineage) times since, \(trustAdvice)")
   }
 
-  static func unverifiable(path: String, _ what: String) -> SecretError {
+  /// What the advice of an error ends with if a person may confirm that the vault is the right one.
+  package static let trustAdvice = "confirm it by trusting the vault again."
+
+  /// The error for a directory of records that cannot be used. `what` says why.
+  static func unusableRecords(vault: String, _ what: String) -> SecretError {
+    .unverifiable(
+      path: vault, what,
+      advice: "Correct the directory, or set HOME or XDG_STATE_HOME to a directory of your own.")
+  }
+
+  /// The error for a decision to trust a vault that cannot be recorded in `directory`.
+  static func undecided(_ code: Code, vault: String, directory: String) -> SecretError {
+    SecretError(
+      code, "The decision to trust the vault at \(vault) cannot be recorded in \(directory).",
+      advice: "That must be a directory of your own with mode 700, on a disk with free space.")
+  }
+
+  static func unverifiable(
+    path: String, _ what: String,
+    advice: String = "If you know that the vault is the right one, \(trustAdvice)"
+  ) -> SecretError {
     SecretError(
       .unverifiable, "The vault at \(path) cannot be checked against what was seen of it: \(what).",
-      advice: "If you know that the vault is the right one, confirm it by trusting the vault again.")
+      advice: advice)
   }
 }

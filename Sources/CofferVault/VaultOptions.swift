@@ -14,14 +14,14 @@ public struct VaultOptions: Sendable {
   /// 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// An existing private directory that remembers between runs what was seen of each vault, so that another
-  /// vault or an older copy in its place is noticed. `nil`: only a process that has seen the newer state
-  /// notices.
+  /// A private directory that remembers between runs what was seen of each vault, so that another vault or an
+  /// older copy in its place is noticed. If it does not exist, ``VaultCondition/isUnrecorded`` says so; if it
+  /// cannot be used, `.unverifiable` is thrown. `nil`: only a process that has seen the newer state notices.
   public var knownVaultsDirectory: String?
 
   /// How a vault is held to what was seen of it, from its first use at a path on. Later only
-  /// ``VaultBackend/trust(_:)`` changes it.
-  public var firstUsePolicy: TrustPolicy = .strict
+  /// ``VaultBackend/trust(_:)`` changes it. `nil`: strict, unless a configuration chooses by the vault's place.
+  public var firstUsePolicy: TrustPolicy?
 
   /// Whether a derivation of this cost is within the limits.
   func permits(_ cost: VaultKeySlot.Cost) -> Bool {

@@ -219,10 +219,22 @@ def records(place):
         yield f"slots are written in the order {''.join(map(str, written))}"
     if k.remember(record_path, k.absolute(path), read(path)) is not None:
         yield "a record is written although nothing has changed"
+    os.link(record_path, record_path + "2")
+    with open(record_path, "rb") as file:
+        before = file.read()
+    c.commit(path, KEY, [put("one", "last")])
+    if k.remember(record_path, k.absolute(path), read(path)) != "anew":
+        yield "a record with a second link is overwritten"
+    with open(record_path + "2", "rb") as file:
+        if file.read() != before:
+            yield "the second link of a record is changed"
     for what, spoil in {
         "that others may read": lambda: os.chmod(record_path, 0o644),
-        "with a second link": lambda: (os.chmod(record_path, 0o600), os.link(record_path, record_path + "2")),
-        "that is a link": lambda: os.rename(record_path, record_path + "3") or os.symlink("known3", record_path),
+        "that is a link": lambda: (
+            os.chmod(record_path, 0o600),
+            os.rename(record_path, record_path + "3"),
+            os.symlink("known3", record_path),
+        ),
     }.items():
         spoil()
         try:
@@ -231,5 +243,18 @@ def records(place):
         except f.Refused as refusal:
             if refusal.outcome != f.UNVERIFIABLE_RECORD:
                 yield f"a record {what} is refused for another reason"
+    os.mkdir(place("sub"))
+    os.symlink("known", place("link"))
+    named = os.fsencode(place("sub") + "/../link")
+    here = os.path.realpath(os.path.dirname(named))
+    if k.places(named) != [k.absolute(named), here + b"/link", here + b"/known"]:
+        yield "the places of a vault are not what they must be"
+    os.symlink("nowhere", place("dangling"))
+    try:
+        k.read_record(place("dangling/sub/known"), k.absolute(path))
+        yield "a link that leads nowhere is taken for no directory of records"
+    except f.Refused as refusal:
+        if refusal.outcome != f.UNVERIFIABLE_RECORD:
+            yield "a link that leads nowhere is refused for another reason"
     if k.absolute("//a//./b/../c") != b"/a/b/../c" or k.absolute("x") != os.getcwdb().rstrip(b"/") + b"/x":
         yield "a place is not made absolute as it must be"

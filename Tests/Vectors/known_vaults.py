@@ -189,9 +189,10 @@ def working_directory():
 
 
 def places(path):
-    """The path as named and, if it differs, as resolved."""
-    named, resolved = absolute(path), os.path.realpath(os.fsencode(path))
-    return [named] if named == resolved else [named, resolved]
+    """The path as named, with its directory resolved, and resolved as a whole, each once."""
+    named, path = absolute(path), os.fsencode(path)
+    in_directory = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return list(dict.fromkeys([named, in_directory, os.path.realpath(path)]))
 
 
 def directory():
@@ -205,20 +206,29 @@ def record_name(place):
     return f.blake2b(128, place).hex()
 
 
+def is_absent(folder):
+    """Whether nothing has the name `folder`, and no link that leads nowhere is above it."""
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder)
+
+
 def read_record(path, place):
     """The bytes and the record in the file at `path`; (None, None) if it is missing."""
     try:
-        folder = os.stat(os.path.dirname(os.path.abspath(path)))
-        own = folder.st_uid == os.geteuid() and folder.st_mode & 0o022 == 0
+        folder = os.path.dirname(os.path.abspath(path))
+        status = os.stat(folder)
+        own = status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
         require(own, "the directory of the record is not this user's alone", UNVERIFIABLE)
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
+        require(is_absent(folder), "the directory of the record is a link that leads nowhere", UNVERIFIABLE)
         return None, None
     except OSError as error:
         raise Refused(UNVERIFIABLE, f"the record cannot be opened: {errno.errorcode.get(error.errno)}") from None
     try:
         status = os.fstat(descriptor)
-        private = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_mode & 0o077 == 0
+        private = stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 == 0
         require(
             private and status.st_uid == os.geteuid(), "the record is not a private file of this user", UNVERIFIABLE
         )
@@ -247,6 +257,8 @@ def remember(path, place, vault, policy=None):
         record = Record.parse(data, place)
         judge(record, vault)
         change = raised(data, vault, place)
+        if change.written and os.fstat(descriptor).st_nlink > 1:
+            change = Raise("anew", made(vault, place, record.seen.policy))
         if change.written == "anew":
             c.replace_file(path, change.data)
         elif change.written:

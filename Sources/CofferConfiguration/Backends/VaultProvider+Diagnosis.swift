@@ -55,12 +55,11 @@ extension VaultProvider {
     let condition = try vault.condition()
     let subject = diagnosis.subject
     diagnosis.subject = "trust"
-    if condition.isUnrecorded || diagnosis.configuration.knownVaultsDirectory() == nil {
+    switch condition.trustPolicy {
+    case _ where condition.isUnrecorded:
       diagnosis.note(
         "what was seen of the vault cannot be recorded, so a later run may not notice an older copy", nil,
         "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state.")
-    }
-    switch condition.trustPolicy {
     case .strict: diagnosis.ok("the policy is strict: an older copy of the vault is refused")
     case .versioned:
       diagnosis.ok(

@@ -1,13 +1,16 @@
 internal import Coffer
 internal import CofferConfiguration
+internal import CofferVault
 
 /// Advice about this tool for the errors of the libraries, whose own advice is about their API.
 enum Advice {
   /// The command to use after an error, as a sentence.
-  private static func command(for code: SecretError.Code) -> String? {
+  private static func command(for code: SecretError.Code, after advice: String?) -> String? {
     switch code {
     case .vaultNotFound: "To create a vault: secret init"
-    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable: "To confirm it: secret trust"
+    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable:
+      // A decision cannot be recorded in a directory that cannot be used.
+      advice?.hasSuffix(SecretError.trustAdvice) == true ? "To confirm it: secret trust" : nil
     case .unavailable: "To use a vault instead: secret init"
     default: nil
     }
@@ -26,7 +29,7 @@ enum Advice {
   /// What to do about an error: the library's advice, and the command to use.
   static func advice(_ advice: String?, for code: SecretError.Code?) -> String? {
     if let replacement = code.flatMap(replacement) { return replacement }
-    let sentences = [advice, code.flatMap(command)].compactMap { $0 }
+    let sentences = [advice, code.flatMap { command(for: $0, after: advice) }].compactMap { $0 }
     return sentences.isEmpty ? nil : sentences.joined(separator: " ")
   }
 

@@ -31,25 +31,15 @@ struct KnownVaultFile {
   private static let lockPause = Duration.milliseconds(5)
 
   /// The record about the vault at `path` in `directory`. Returns `nil` if there is no such directory. Throws
-  /// `.unverifiable` if other users can write to it, or if it cannot be opened.
+  /// `.unverifiable` if it cannot be opened, or if another user can write to it.
   init?(
-    about path: String, in directory: String, environment: VaultEnvironment
+    about path: String, in directory: KnownVaultDirectory, environment: VaultEnvironment
   ) throws(SecretError) {
     self.path = path
     self.environment = environment
     let name = Sodium.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
-    let status: FileStatus
-    do throws(SecretError) {
-      location = try StorageLocation(
-        "\(directory)/\(name)", in: environment.fileSystem, followingLink: false)
-      status = try location.directoryStatus()
-    } catch {
-      if error.code == .vaultNotFound { return nil }
-      throw .unverifiable(path: path, "the directory of the records cannot be opened")
-    }
-    guard status.owner == environment.user, status.mode & 0o022 == 0 else {
-      throw .unverifiable(path: path, "other users can write to the directory of the records")
-    }
+    guard let location = try directory.location(of: name, about: path) else { return nil }
+    self.location = location
   }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is
@@ -86,8 +76,7 @@ struct KnownVaultFile {
       if error.code == .vaultNotFound, isVacant { return nil }
       throw .unverifiable(path: path, "its record cannot be read")
     }
-    guard status.isRegular, status.links == 1, status.owner == environment.user, status.mode & 0o077 == 0
-    else {
+    guard status.isRegular, status.owner == environment.user, status.mode & 0o077 == 0 else {
       throw .unverifiable(path: path, "its record is not a private file of this user")
     }
     return file
@@ -204,6 +193,8 @@ struct KnownVaultFile {
       return try make(record, keys, replacing: true)
     }
     guard new > old || (new == old && slots.other == nil) else { return }
+    // The other name may be that of a backup.
+    if try file.status().links > 1 { return try make(record, keys, replacing: true) }
     // The spared slot must be on the disk.
     var target = 1 - slots.newestIndex
     switch slots.other.map({ old - $0.record.checkpoint.sequence }) {

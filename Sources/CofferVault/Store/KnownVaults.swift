@@ -5,12 +5,13 @@ internal import CofferVaultFormat
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
 ///
 /// What was seen is remembered by this process and, with a directory, in a record for each place of the
-/// vault: the path as it was named, and the path without links if it differs. A link or a renamed directory
-/// thus cannot put an older copy in the vault's place. The first use of a place is trusted.
+/// vault: the path as it was named, the same without links in its directory, and without any link. A link or a
+/// renamed directory thus cannot put an older copy in the vault's place, however the path is spelled. The first
+/// use of a place is trusted.
 struct KnownVaults {
   private let environment: VaultEnvironment
   /// The directory of the records. `nil`: only this process's memory notices anything.
-  private let directory: String?
+  private let directory: KnownVaultDirectory?
   private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
   /// What this process has seen last.
@@ -22,8 +23,8 @@ struct KnownVaults {
   private(set) var isUnrecorded = false
 
   init(path: String, options: VaultOptions, environment: VaultEnvironment) {
-    directory = options.knownVaultsDirectory
-    firstUsePolicy = options.firstUsePolicy.recorded
+    directory = options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
+    firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
     namedPath = Self.absolute(path)
   }
@@ -129,12 +130,14 @@ struct KnownVaults {
   mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
     try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
-    if directory != nil, places.isEmpty {
-      throw SecretError(
-        .io, "The decision to trust the vault at \(opened.file.path) cannot be recorded.",
-        advice: "Make the directory of the records, with mode 700.")
+    if let directory, places.isEmpty {
+      throw .undecided(.io, vault: opened.file.path, directory: directory.path)
     }
-    for place in places { try place.make(record, opened.keys, replacing: true) }
+    for place in places {
+      do throws(SecretError) { try place.make(record, opened.keys, replacing: true) } catch {
+        throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
+      }
+    }
     seen = (record, opened.keys)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
@@ -194,8 +197,11 @@ struct KnownVaults {
 
   private mutating func locate(_ file: VaultFile) throws(SecretError) {
     guard let directory else { return }
-    let resolved = file.location.resolvedPath
-    let paths = resolved == namedPath ? [namedPath] : [namedPath, resolved]
+    let inDirectory = try StorageLocation(file.path, in: environment.fileSystem, followingLink: false)
+    var paths = [namedPath]
+    for path in [inDirectory.resolvedPath, file.location.resolvedPath] where !paths.contains(path) {
+      paths.append(path)
+    }
     if places.map(\.path) == paths { return }
     places = []
     for path in paths {

@@ -50,6 +50,7 @@ def rollback_by_link(scene):
         way()
         scene.refused(scene.owner, f"{way.__name__} is refused", checkpoint=checkpoint)
     (scene.data / ".git").mkdir()
+    (scene.data / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     scene.refused(scene.owner, "a .git beside the vault does not change the policy", checkpoint=checkpoint)
     remove()
     scene.place(genuine)

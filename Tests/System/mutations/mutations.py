@@ -12,6 +12,7 @@ COMMIT = VAULT + "Store/Commit.swift"
 COMMIT_SLOTS = VAULT + "Store/CommitSlots.swift"
 DERIVED_KEYS = VAULT + "Crypto/DerivedKeys.swift"
 FILE = VAULT + "Store/VaultFile.swift"
+KNOWN_VAULT_DIRECTORY = VAULT + "Store/KnownVaultDirectory.swift"
 KNOWN_VAULT_FILE = VAULT + "Store/KnownVaultFile.swift"
 KNOWN_VAULTS = VAULT + "Store/KnownVaults.swift"
 LOCK = VAULT + "Store/VaultLock.swift"
@@ -126,9 +127,9 @@ MUTATIONS = [
     mutation("lineage cut off", REWRITE, "settings.lineage = try newKeys.lineage(after: keys, settings.lineage,",
              "settings.lineage = try newKeys.lineage(after: keys, nil,", "RevokedKeyTests/aMachine",
              "a machine that missed two rekeys refuses the vault"),
-    mutation("place named by a link not remembered", KNOWN_VAULTS, "[namedPath] : [namedPath, resolved]", "[namedPath] : [resolved]",
+    mutation("place named by a link not remembered", KNOWN_VAULTS, "var paths = [namedPath]\n", "var paths: [String] = []\n",
              "RollbackTests/anOlderCopy", "a link puts an older copy in the vault's place"),
-    mutation("place behind a link not remembered", KNOWN_VAULTS, "[namedPath] : [namedPath, resolved]", "[namedPath] : [namedPath]",
+    mutation("place behind a link not remembered", KNOWN_VAULTS, ", file.location.resolvedPath]", "]",
              "RollbackTests/aPlaceReached", "an older copy is accepted by another name"),
     mutation("fork accepted", KNOWN_VAULTS, "return tag == earlier.tailTag", "return tag == earlier.tailTag || true",
              "RollbackTests/aForkIsDetected", "another history than the one seen is accepted"),
@@ -158,15 +159,19 @@ MUTATIONS = [
              "a slow reader lowers a record"),
     mutation("record changed without its lock", KNOWN_VAULT_FILE, "guard let file = try open(), try file.tryLock(exclusive: true),",
              "guard let file = try open(),", "KnownVaultRecordTests/aSlowReader", "a slow reader lowers a record"),
-    mutation("record read through a link", KNOWN_VAULT_FILE, "followingLink: false)", "followingLink: true)",
+    mutation("record read through a link", KNOWN_VAULT_DIRECTORY, "(name)\", in: environment.fileSystem, followingLink: false)",
+             "(name)\", in: environment.fileSystem, followingLink: true)",
              "KnownVaultRecordTests/aRecordThatOthers", "a link makes a program write to another file"),
-    mutation("second name of a record accepted", KNOWN_VAULT_FILE, "status.links == 1, ", "", "KnownVaultRecordTests/aRecordThatOthers",
-             "a program writes to another file"),
-    mutation("records in another user's directory", KNOWN_VAULT_FILE, "guard status.owner == environment.user, status.mode & 0o022 == 0 else {",
-             "guard status.mode & 0o022 == 0 else {", "KnownVaultRecordTests/theDirectoryOfAnotherUser",
+    mutation("record overwritten that has a second name", KNOWN_VAULT_FILE,
+             "    if try file.status().links > 1 { return try make(record, keys, replacing: true) }\n", "",
+             "KnownVaultRecordTests/aRecordWithASecondName", "a record changes the copy that a backup has"),
+    mutation("something in place of the directory of records is nothing", KNOWN_VAULT_DIRECTORY, ".vaultNotFound, isAbsent {",
+             ".vaultNotFound {", "KnownVaultRecordTests/aDirectoryThatCannot", "a file or a link switches protection off"),
+    mutation("records in another user's directory", KNOWN_VAULT_DIRECTORY, "guard status.owner == environment.user else {",
+             "guard status.owner < .max else {", "KnownVaultRecordTests/theDirectoryOfAnotherUser",
              "another user decides which vaults are known"),
-    mutation("records in a directory that others can change", KNOWN_VAULT_FILE, ", status.mode & 0o022 == 0 else {\n      throw .unverifiable(path: path, \"other",
-             " else {\n      throw .unverifiable(path: path, \"other", "KnownVaultRecordTests/aRecordThatOthers",
+    mutation("records in a directory that others can change", KNOWN_VAULT_DIRECTORY, "guard status.mode & 0o022 == 0 else {",
+             "guard status.mode < .max else {", "KnownVaultRecordTests/aRecordThatOthers",
              "other users decide which vaults are known"),
     mutation("remains not cut off", COMMIT, "if try storage.size() > state.end {", "if try storage.size() < 0 {",
              "SharingTests/theRemains", "bytes that were never acknowledged stay in the file"),
@@ -283,8 +288,10 @@ MUTATIONS = [
     mutation("succession to an older change accepted", KNOWN_VAULTS,
              "record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence", "opened.base.sequence > 0",
              ATTACK + "genuine_lineage_at_an_older_change", "a rekeyed older copy takes changes back"),
-    mutation("place as it was named not recorded", KNOWN_VAULTS, "resolved == namedPath ? [namedPath] : [namedPath, resolved]",
-             "[resolved]", ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
+    mutation("place as it was named not recorded", KNOWN_VAULTS, "var paths = [namedPath]\n    for path in [inDirectory.resolvedPath, ",
+             "var paths: [String] = []\n    for path in [", ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
+    mutation("place in its directory not recorded", KNOWN_VAULTS, "[inDirectory.resolvedPath, ", "[",
+             "RollbackTests/anOlderCopyBehindALinkIsDetectedBy", "a link puts an older copy in the vault's place"),
     mutation("links to the working directory resolved", "Sources/CofferSystem/Path.swift", "isSameFile(named, \".\")", "false",
              ATTACK + "rollback_by_directory", "a link puts an older copy in the vault's directory"),
     mutation("fork not noticed", KNOWN_VAULTS, "return tag == earlier.tailTag", "return true", ATTACK + "fork",
@@ -307,6 +314,6 @@ MUTATIONS = [
     mutation("record not authenticated", KNOWN_VAULTS,
              "guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {", "guard known.mac.count == 32 else {",
              ATTACK + "damaged_record", "a damaged record switches protection off"),
-    mutation("exposed record accepted", KNOWN_VAULT_FILE, ", status.mode & 0o077 == 0\n", "\n", ATTACK + "damaged_record",
+    mutation("exposed record accepted", KNOWN_VAULT_FILE, ", status.mode & 0o077 == 0 else {", " else {", ATTACK + "damaged_record",
              "others may have changed what was seen"),
 ]

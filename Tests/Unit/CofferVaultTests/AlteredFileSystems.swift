@@ -27,6 +27,16 @@ struct ReadOnlyFileSystem: FileSystem {
   }
 }
 
+/// The real disk, with a directory that may not be entered.
+struct RefusingFileSystem: FileSystem {
+  let directory: String
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    if path.hasPrefix(directory + "/") { throw FileSystemError(EACCES) }
+    return try LinuxFileSystem().locate(path, followingLink: followingLink)
+  }
+}
+
 /// The real disk with other owners and modes.
 struct AlteredFileSystem: FileSystem {
   let change: @Sendable (inout FileStatus) -> Void

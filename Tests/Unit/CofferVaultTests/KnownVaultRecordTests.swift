@@ -64,9 +64,6 @@ import Testing
     #expect(chmod(states.path, 0o770) == 0)
     #expect(code { _ = try fresh().get("a") } == .unverifiable)
     #expect(chmod(states.path, 0o700) == 0)
-    #expect(link(record, states.file("second name")) == 0)
-    #expect(code { _ = try fresh().get("a") } == .unverifiable)
-    #expect(unlink(states.file("second name")) == 0)
     #expect(try fresh().get("a") == [1])
     #expect(rename(record, states.file("elsewhere")) == 0 && symlink("elsewhere", record) == 0)
     #expect(code { _ = try fresh().get("a") } == .unverifiable)
@@ -96,6 +93,64 @@ import Testing
     #expect(code { try backend.trust() } == .io)
     #expect(try !fresh().condition().isUnrecorded)
     #expect(try !fresh(withRecords: false).condition().isUnrecorded)
+  }
+
+  /// Anything in the directory's place that is not a private directory is an error, so that it cannot switch
+  /// the protection off.
+  @Test(arguments: ["file", "file/records", "nowhere", "nowhere/records", "refused"])
+  func aDirectoryThatCannotBeUsedIsAnError(_ name: String) throws {
+    try write([], to: states.file("file"))
+    #expect(symlink("missing", states.file("nowhere")) == 0)
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.file(name)
+    let backend = VaultBackend(
+      path: vault.path, credentials: [FixedCredential.key], options: options,
+      environment: VaultEnvironment(fileSystem: RefusingFileSystem(directory: states.file("refused"))))
+    for error in [
+      #expect(throws: SecretError.self) { try backend.unlock() },
+      #expect(throws: SecretError.self) { try backend.trust() },
+    ] {
+      #expect(error?.code == .unverifiable)
+      #expect(error?.reason.contains("the directory of the records, \(states.file(name)), cannot") == true)
+    }
+  }
+
+  @Test func theDirectoryOfAnotherUserIsNamedWithAdvice() throws {
+    let disk = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    let error = #expect(throws: SecretError.self) { try Self.open(disk, user: 1000).unlock() }
+    #expect(
+      error?.reason.contains("the directory of the records, known, belongs to another user") == true)
+    #expect(error?.advice?.contains("XDG_STATE_HOME") == true)
+    #expect(error?.advice?.contains("trust") == false)
+  }
+
+  @Test func aFailureToRecordADecisionNamesTheDirectory() throws {
+    let disk = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    disk.refuse(.create, EACCES)
+    let error = #expect(throws: SecretError.self) { try Self.open(disk).trust() }
+    #expect(error?.code == .denied)
+    #expect(error?.reason == "The decision to trust the vault at vault cannot be recorded in known.")
+  }
+
+  /// A copy of hard links, which some backups are, keeps what it has.
+  @Test func aRecordWithASecondNameIsMadeAnew() throws {
+    try fresh().set("a", [1])
+    let (record, copy) = (try record, vault.directory.file("copy"))
+    #expect(link(record, copy) == 0)
+    let before = try Data(contentsOf: URL(filePath: copy))
+    #expect(try fresh().get("a") == [1])
+    let old = try vault.bytes
+    try fresh().set("a", [2])
+    #expect(try Data(contentsOf: URL(filePath: copy)) == before)
+    #expect(try Data(contentsOf: URL(filePath: record)) != before)
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
   // MARK: Processes at the same time

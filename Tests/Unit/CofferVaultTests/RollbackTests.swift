@@ -174,6 +174,20 @@ import Testing
     #expect(code { try fresh().set("a", [3]) } == .rolledBack)
   }
 
+  /// The path without `..` and links in its directories is a place that was seen, however it is spelled.
+  @Test(arguments: ["sub/../test.vault", "here/test.vault", "here/sub/../here/test.vault"])
+  func anOlderCopyBehindALinkIsDetectedByAnotherSpelling(_ spelling: String) throws {
+    try vault.directory.makeDirectory("sub")
+    #expect(symlink(".", vault.directory.file("here")) == 0)
+    try fresh().set("a", [1])
+    let copy = vault.directory.file(".x.old")
+    try write(vault.bytes, to: copy)
+    try fresh().set("a", [2])
+    #expect(unlink(vault.path) == 0 && symlink(".x.old", vault.path) == 0)
+    #expect(code { _ = try fresh(at: vault.directory.file(spelling)).get("a") } == .rolledBack)
+    #expect(code { try fresh(at: vault.directory.file(spelling)).set("a", [3]) } == .rolledBack)
+  }
+
   @Test func anOlderCopyInALinkedDirectoryIsDetected() throws {
     try vault.directory.makeDirectory("new")
     try vault.directory.makeDirectory("old")

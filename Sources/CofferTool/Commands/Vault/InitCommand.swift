@@ -54,17 +54,18 @@ struct InitCommand: ParsableCommand {
       )
     }
     var report = Report(backend: "vault", vault: path)
-    let isInRepository = configuration.isInWorkTree(path)
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     let created = try credential.createKeyFile()
+    let isKnown: Bool
     do {
       try PrivateDirectory.create(Path.parent(of: path))
-      try configuration.createVault(at: path, credential: credential.credential())
+      isKnown = try configuration.createVault(at: path, credential: credential.credential())
     } catch {
       if let created { unlink(created.path) }
       throw error
     }
     report.madeKeyFile = created != nil
+    let isInRepository = configuration.isInWorkTree(path)
     if isInRepository { report.policy = "versioned" }
     do throws(SecretError) {
       try record(&report, credential.keyFile?.path, configuration)
@@ -77,6 +78,13 @@ struct InitCommand: ParsableCommand {
     }
     if format.json { try Output.standard.json(report) }
     explain(report, credential)
+    if !isKnown {
+      note(
+        """
+        What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused \
+        because another one was seen at its path: secret trust
+        """)
+    }
     if isInRepository {
       note(
         """

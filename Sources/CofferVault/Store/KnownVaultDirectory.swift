@@ -1,0 +1,64 @@
+internal import CofferCore
+internal import CofferSystem
+internal import Glibc
+
+/// The directory of the known-vault records.
+struct KnownVaultDirectory {
+  let path: String
+  private let environment: VaultEnvironment
+
+  init(_ path: String, environment: VaultEnvironment) {
+    self.path = path
+    self.environment = environment
+  }
+
+  /// The place of the file `name`, for the record about the vault at `vault`. Returns `nil` if there is no
+  /// such directory. Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
+  func location(of name: String, about vault: String) throws(SecretError) -> StorageLocation? {
+    guard let (location, status) = try open(name, about: vault) else { return nil }
+    guard status.owner == environment.user else {
+      throw .unusableRecords(
+        vault: vault, "the directory of the records, \(path), belongs to another user")
+    }
+    guard status.mode & 0o022 == 0 else {
+      throw .unusableRecords(
+        vault: vault, "other users can write to the directory of the records, \(path)")
+    }
+    return location
+  }
+
+  private func open(
+    _ name: String, about vault: String
+  ) throws(SecretError) -> (StorageLocation, FileStatus)? {
+    func open() throws(SecretError) -> (StorageLocation, FileStatus) {
+      let location = try StorageLocation("\(path)/\(name)", in: environment.fileSystem, followingLink: false)
+      return (location, try location.directoryStatus())
+    }
+    do throws(SecretError) { return try open() } catch {
+      if error.code == .vaultNotFound, isAbsent { return nil }
+    }
+    // Another process may have made the directory in the meantime.
+    do throws(SecretError) { return try open() } catch {
+      throw .unusableRecords(vault: vault, "the directory of the records, \(path), cannot be opened")
+    }
+  }
+
+  /// Whether nothing has the directory's name, and no link that leads nowhere is above it.
+  private var isAbsent: Bool {
+    var path = path
+    while true {
+      var isLocated = false
+      do throws(FileSystemError) {
+        let location = try environment.fileSystem.locate(path, followingLink: false)
+        isLocated = true
+        _ = try location.directory.status(of: location.name)
+        return false
+      } catch {
+        guard error.number == ENOENT else { return false }
+      }
+      let parent = Path.parent(of: path)
+      if isLocated || parent == path { return isLocated }
+      path = parent
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import CofferCore
+import CofferTestSupport
+import CofferVault
+import Foundation
+import Testing
+
+@testable import CofferConfiguration
+
+/// Where known vaults are recorded, and which policy the place of a vault chooses.
+@Suite(.timeLimit(.minutes(5))) struct KnownVaultTests {
+  let home: TemporaryDirectory
+  /// A directory outside of the home directory.
+  let elsewhere: TemporaryDirectory
+
+  init() throws {
+    home = try TemporaryDirectory()
+    elsewhere = try TemporaryDirectory()
+  }
+
+  private struct FixedKey: VaultCredentialSource {
+    let name = "a fixed key"
+    var credential: VaultCredential { .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))) }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
+  }
+
+  private func configuration(_ more: [String: String] = [:]) -> CofferConfiguration {
+    CofferConfiguration(environment: home.environment(more), providers: [VaultProvider()])
+  }
+
+  private func vault(at path: String, _ more: [String: String] = [:]) -> VaultBackend {
+    configuration(more).vault(at: path, credentials: [FixedKey()])
+  }
+
+  /// Creates a vault and returns its policy.
+  private func policy(at path: String, _ policy: TrustPolicy? = nil) throws -> TrustPolicy {
+    var options = VaultOptions()
+    if let policy { options.firstUsePolicy = policy }
+    try configuration().createVault(at: path, credential: FixedKey().credential, options: options)
+    return try vault(at: path).condition().trustPolicy
+  }
+
+  // MARK: The policy of a place
+
+  private func makeRepository(in directory: TemporaryDirectory, _ name: String) throws -> String {
+    try directory.makeDirectory("\(name)/d")
+    try directory.write("ref: refs/heads/main\n", to: "\(name)/.git/HEAD")
+    return directory.file("\(name)/d")
+  }
+
+  @Test func aWorkTreeHasARepository() throws {
+    #expect(try policy(at: makeRepository(in: elsewhere, "repository") + "/v") == .versioned)
+    try elsewhere.write("gitdir: /elsewhere", to: "submodule/.git")
+    #expect(try policy(at: elsewhere.file("submodule/v")) == .versioned)
+    try elsewhere.makeDirectory("empty/.git")
+    #expect(try policy(at: elsewhere.file("empty/v")) == .strict)
+    #expect(try policy(at: elsewhere.file("v")) == .strict)
+  }
+
+  @Test func thePathWithoutLinksDecidesWhetherItIsInAWorkTree() throws {
+    let repository = try makeRepository(in: elsewhere, "repository")
+    try elsewhere.makeDirectory("private")
+    #expect(try policy(at: repository + "/../../private/v") == .strict)
+    try FileManager.default.createSymbolicLink(
+      atPath: elsewhere.file("link"), withDestinationPath: repository)
+    #expect(try policy(at: elsewhere.file("link/v")) == .versioned)
+    try FileManager.default.createSymbolicLink(
+      atPath: repository + "/out", withDestinationPath: elsewhere.file("private"))
+    #expect(try policy(at: repository + "/out/w") == .strict)
+    try FileManager.default.createSymbolicLink(
+      atPath: elsewhere.file("private/x"), withDestinationPath: repository + "/v")
+    #expect(configuration().isInWorkTree(elsewhere.file("private/x")))
+  }
+
+  @Test(.enabled(if: getuid() == 0, "only root can give a directory to another user"))
+  func theRepositoryOfAnotherUserDoesNotDecide() throws {
+    let repository = try makeRepository(in: elsewhere, "repository")
+    #expect(configuration().isInWorkTree(repository + "/v"))
+    #expect(chown(elsewhere.file("repository/.git"), 1000, 1000) == 0)
+    #expect(!configuration().isInWorkTree(repository + "/v"))
+  }
+
+  /// A home directory may be a work tree.
+  @Test func theDefaultVaultIsNotInAWorkTree() throws {
+    try home.write("ref: refs/heads/main\n", to: ".git/HEAD")
+    try home.makeDirectory(".local/share/coffer")
+    #expect(try policy(at: home.file(".local/share/coffer/../coffer/default.vault")) == .strict)
+    #expect(try policy(at: home.file(".local/share/coffer/other.vault")) == .versioned)
+  }
+
+  @Test func aPolicyThatAProgramChoosesIsKept() throws {
+    #expect(try policy(at: makeRepository(in: elsewhere, "repository") + "/v", .strict) == .strict)
+    #expect(try policy(at: elsewhere.file("v"), .versioned) == .versioned)
+  }
+
+  // MARK: The directory of the records
+
+  @Test(arguments: [["HOME": "/nonexistent"], ["HOME": "/proc/self"], ["XDG_STATE_HOME": "/proc/self/state"]])
+  func withoutADirectoryForRecordsTheVaultWorksAndSaysSo(_ environment: [String: String]) throws {
+    let path = elsewhere.file("v")
+    try configuration(environment).createVault(at: path, credential: FixedKey().credential)
+    for _ in 1...2 {
+      let condition = try vault(at: path, environment).condition()
+      #expect(condition.isUnrecorded)
+    }
+    #expect(throws: SecretError.self) { try vault(at: path, environment).trust() }
+    #expect(try !vault(at: path).condition().isUnrecorded)
+  }
+
+  @Test func somethingElseInPlaceOfTheDirectoryIsAnError() throws {
+    let path = elsewhere.file("v")
+    try configuration().createVault(at: path, credential: FixedKey().credential)
+    let records = home.file(".local/state/coffer/known-vaults")
+    try FileManager.default.removeItem(atPath: records)
+    try home.write("", to: ".local/state/coffer/known-vaults")
+    let error = #expect(throws: SecretError.self) { try vault(at: path).unlock() }
+    #expect(error?.code == .unverifiable)
+    #expect(error?.reason.contains(records) == true)
+    try FileManager.default.removeItem(atPath: records)
+    try FileManager.default.createSymbolicLink(atPath: records, withDestinationPath: "missing")
+    #expect(throws: SecretError.self) { try vault(at: path).unlock() }
+  }
+
+  @Test(.enabled(if: getuid() == 0, "only root can give a directory to another user"))
+  func nothingIsCreatedInTheHomeOfAnotherUser() throws {
+    let path = elsewhere.file("v")
+    for directory in ["", ".local"] {
+      if directory != "" { try home.makeDirectory(directory) }
+      #expect(chown(home.path, directory == "" ? 1000 : 0, 0) == 0)
+      if directory != "" { #expect(chown(home.file(directory), 1000, 1000) == 0) }
+      if directory == "" { try configuration().createVault(at: path, credential: FixedKey().credential) }
+      #expect(try vault(at: path).condition().isUnrecorded)
+      let names = try FileManager.default.contentsOfDirectory(atPath: home.file(directory))
+      #expect(names == [])
+    }
+    try home.makeDirectory(".local/state/coffer/known-vaults")
+    #expect(chown(home.file(".local/state/coffer/known-vaults"), 1000, 1000) == 0)
+    let error = #expect(throws: SecretError.self) { try vault(at: path).unlock() }
+    #expect(error?.code == .unverifiable)
+    #expect(error?.advice?.contains("HOME") == true)
+  }
+}
