@@ -185,10 +185,6 @@ def damaged_record(scene):
         elsewhere.chmod(0o600)
         record.symlink_to(elsewhere)
 
-    def a_hard_link():
-        written(good)
-        os.link(record, elsewhere)
-
     def a_link_to_nothing():
         record.symlink_to(elsewhere)
 
@@ -199,7 +195,7 @@ def damaged_record(scene):
     def a_pipe():
         os.mkfifo(record, 0o600)
 
-    for way in (a_link, a_hard_link, a_link_to_nothing, an_exposed_file, a_pipe):
+    for way in (a_link, a_link_to_nothing, an_exposed_file, a_pipe):
         name = way.__name__.replace("_", " ")
         cleared()
         way()
@@ -215,13 +211,24 @@ def damaged_record(scene):
         scene.refused(scene.owner, "and an older copy is refused again")
         scene.place(newest)
     cleared()
+    scene.owner.done("trust")
+    os.link(record, elsewhere)
+    kept = elsewhere.read_bytes()
+    scene.owner.store(GENUINE)
+    newest = scene.copy("newest")
+    scene.check("the second name of a record keeps what it had", elsewhere.read_bytes() == kept, "it was changed")
+    scene.place(older)
+    scene.refused(scene.owner, "and an older copy is refused after that")
+    scene.place(newest)
+    cleared()
     record.mkdir()
     scene.refused(scene.owner, "a directory in the place of the record is refused")
     record.rmdir()
     scene.owner.done("trust")
     folder = record.parent
     folder.chmod(0o770)
-    scene.refused(scene.owner, "a directory of records that others may write to is refused")
+    scene.refused(scene.owner, "a directory of records that others may write to is refused",
+                  words=(b"XDG_STATE_HOME",))
     folder.chmod(0o700)
     scene.accepted(scene.owner, "and accepted when it is closed", silent=True)
 
