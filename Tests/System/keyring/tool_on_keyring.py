@@ -152,7 +152,7 @@ def sharing(tool, session):
     is_missing = (missing.returncode, missing.stdout) == (1, b"")
     check("get of a missing secret prints nothing and exits with 1", is_missing, missing)
     for name, value in (("newline", b"a\nb\n"), ("nul", b"\0\1\xff"), ("empty", b""), ("large", b"x" * 300_000)):
-        session.run(*secret, "set", "--verbatim", name, given=value)
+        session.run(*secret, "set", "--verbatim", "--allow-empty", name, given=value)
     session.stop()
     session.start("password")
     for name, value in (("newline", b"a\nb\n"), ("nul", b"\0\1\xff"), ("empty", b""), ("large", b"x" * 300_000)):
