@@ -27,14 +27,14 @@ package struct HistoryRule: Sendable {
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
     var kept: [Record] = []
     var earlier = 0
-    for (index, record) in records.enumerated().reversed() where !record.isRemoval {
+    for index in records.indices.reversed() where !records[index].isRemoval {
       if index + 1 < records.count {
         let next = records[index + 1]
         guard earlier < limit.versions, !isTooOld(next.time) else { break }
         earlier += 1
         if next.isRemoval { kept.append(next) }
       }
-      kept.append(record)
+      kept.append(records[index])
     }
     return kept.reversed()
   }

@@ -28,6 +28,7 @@ import Glibc
       try stores(vault, count, raw: RawCommit(path: "\(path).raw"))
     }
     secondSlot(directory)
+    try sameSecret(directory)
     try HistoryBenchmark(directory: directory).run()
   }
 
@@ -39,6 +40,27 @@ import Glibc
     let times = compare(rounds: 3001, { both.commit(frame) }, { one.commit(frame) })
     report(
       "raw I/O of a change with both commit slots / with one", times.one, over: times.other, budget: 1.25)
+  }
+
+  /// What it costs to store one secret again and again, compared with many secrets once each.
+  static func sameSecret(_ directory: String) throws {
+    let vaults = try ["one", "many"].map { suffix in
+      let path = "\(directory)/benchmark-\(suffix).vault"
+      unlink(path)
+      try VaultBackend.create(
+        at: path, credential: .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+      return VaultBackend(path: path, credentials: [Key()])
+    }
+    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    var index = 0
+    let times = try compare(rounds: 5001) {
+      try vaults[0].store(value, for: name(0))
+    } _: {
+      index += 1
+      try vaults[1].store(value, for: name(index))
+    }
+    report(
+      "durable store of one secret / of another one each time", times.one, over: times.other, budget: 1.1)
   }
 
   static func name(_ index: Int) throws -> SecretIdentifier {
