@@ -27,6 +27,6 @@ enum ProgramJSON {
   static func line(_ value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try Output.standard.write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+    try Output.standard.write(String(decoding: try encoder.encode(value), as: UTF8.self).printableJSON + "\n")
   }
 }

@@ -85,7 +85,8 @@ struct ExchangeFile: Codable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .iso8601
-    return SecretBytes(copying: String(decoding: try encoder.encode(self), as: UTF8.self) + "\n")
+    return SecretBytes(
+      copying: String(decoding: try encoder.encode(self), as: UTF8.self).printableJSON + "\n")
   }
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.

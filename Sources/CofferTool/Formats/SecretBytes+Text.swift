@@ -1,19 +1,23 @@
 internal import Coffer
 
 extension SecretBytes {
-  /// Whether the bytes are UTF-8 without control characters, except for tabs and line ends, so that a
-  /// terminal only displays them.
+  /// Whether the bytes are UTF-8 that a terminal shows as it is: no control, direction or invisible
+  /// characters except for tabs and line ends (LF and CR LF).
   var isPlainText: Bool {
     withBytes { bytes in
       bytes.withUnsafeBufferPointer { buffer in
         var decoder = UTF8()
         var iterator = buffer.makeIterator()
+        var isAfterReturn = false
         while true {
           switch decoder.decode(&iterator) {
-          case .emptyInput: return true
+          case .emptyInput: return !isAfterReturn
           case .error: return false
           case .scalarValue(let scalar):
-            if scalar.isTerminalControl && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
+            // Alone, a carriage return lets later text cover earlier text.
+            if isAfterReturn && scalar != "\n" { return false }
+            isAfterReturn = scalar == "\r"
+            if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
           }
         }
       }

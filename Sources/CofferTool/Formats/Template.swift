@@ -28,21 +28,37 @@ struct Template: ~Copyable {
     }
   }
 
-  /// Returns the text with each reference replaced by its value, verbatim. Throws if a secret does not exist.
+  /// The largest size in bytes of a filled template (64 MiB). A template repeats a value as often as it wants,
+  /// so without a limit a small file could use all memory.
+  static let maximumSize = 64 << 20
+
+  /// Returns the text with each reference replaced by its value, verbatim. Reads each secret once. Throws if a
+  /// secret does not exist, and, before building the text, if it would be larger than ``maximumSize``.
   borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
+    var count = 0
+    var occurrences: [SecretIdentifier: Int] = [:]
+    for part in parts {
+      switch part {
+      case .text(let range): count += range.count
+      case .value(let identifier): occurrences[identifier, default: 0] += 1
+      }
+    }
     var values: [SecretIdentifier: SharedSecret] = [:]
     for identifier in identifiers {
       guard let value = try backend.lookUp(identifier) else {
         let failure = MissingSecret.failure(identifier, in: backend)
         throw Failure(failure.status, failure.message + " Nothing was written.")
       }
-      values[identifier] = SharedSecret(value)
-    }
-    let count = parts.reduce(0) { count, part in
-      switch part {
-      case .text(let range): count + range.count
-      case .value(let identifier): count + (values[identifier]?.bytes.count ?? 0)
+      let (added, overflows) = value.count.multipliedReportingOverflow(by: occurrences[identifier] ?? 0)
+      guard !overflows, count <= Self.maximumSize, added <= Self.maximumSize - count else {
+        throw Failure.usage(
+          """
+          The result would be larger than \(Self.maximumSize) bytes, and nothing was written. Use a template with fewer \
+          references to large secrets.
+          """)
       }
+      count += added
+      values[identifier] = SharedSecret(value)
     }
     return SecretWriter.bytes(capacity: count) { writer in
       for part in parts {

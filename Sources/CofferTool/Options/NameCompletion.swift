@@ -35,7 +35,7 @@ enum NameCompletion {
     }
     do {
       return try options.open().items(inService: service).map(\.identifier.account)
-        .filter { !$0.unicodeScalars.contains(where: \.isTerminalControl) }
+        .filter { !$0.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

@@ -39,8 +39,15 @@ struct Output {
     try writeAll(bytes, to: descriptor, named: name)
   }
 
-  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes control characters in any case,
-  /// which JSON permits.
+  /// Writes values verbatim. Throws a usage failure with the sentences of `refusal` if a terminal would obey,
+  /// reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
+  func reveal(_ values: borrowing SecretBytes, force: Bool = false, refusal: String) throws {
+    if isTerminal && !force && !values.isPlainText { throw Failure.usage(refusal) }
+    try write(values)
+  }
+
+  /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder
+  /// or hide in any case, which JSON permits.
   func json(_ value: some Encodable) throws { try json(value, [.prettyPrinted]) }
 
   /// Writes the same on one line.
@@ -50,16 +57,7 @@ struct Output {
     let encoder = JSONEncoder()
     encoder.outputFormatting = formatting.union([.sortedKeys, .withoutEscapingSlashes])
     encoder.dateEncodingStrategy = .iso8601
-    var text = ""
-    for scalar in String(decoding: try encoder.encode(value), as: UTF8.self).unicodeScalars {
-      if scalar.isTerminalControl && scalar != "\n" {
-        let digits = String(scalar.value, radix: 16)
-        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      } else {
-        text.unicodeScalars.append(scalar)
-      }
-    }
-    try write(text + "\n")
+    try write(String(decoding: try encoder.encode(value), as: UTF8.self).printableJSON + "\n")
   }
 }
 

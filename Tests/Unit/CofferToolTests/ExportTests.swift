@@ -15,4 +15,41 @@ import Testing
     try forced.wait(for: "canary")
     #expect(try forced.end() == 0)
   }
+
+  @Test func noCharacterOfAValueControlsTheTerminal() throws {
+    let sandbox = try Sandbox()
+    // C0, C1, a direction, a zero width space, a tag and a variation selector, in a value, a name and a label.
+    let hostile = #"\033]0;x\007 \302\2331m \342\200\256 \342\200\213 \363\240\201\201 \357\270\217 end"#
+    let set = "printf '\(hostile)' | secret set \"$(printf '\(hostile)')\" --label \"$(printf '\(hostile)')\""
+    #expect(try sandbox.shell("secret init && \(set)").status == 0)
+    let commands = [
+      "export --force", "export --force --format dotenv a", "list", "list --long", "list --json", "find end",
+      "find --json end", "info \"$(secret list)\"", "history \"$(secret list)\"", "list --null",
+      "get \"$(secret list)\"", "get \"$(secret list)x\"", "keyring get secret \"$(secret list)\"",
+      "keyring --mode creds get secret \"$(secret list)\"",
+      "keyring --output json --mode creds get secret \"$(secret list)\"",
+    ]
+    for command in commands {
+      let terminal = try Pseudoterminal("secret \(command)", in: sandbox)
+      _ = try terminal.end()
+      #expect(!terminal.seen.isEmpty)
+      let unsafe = terminal.seen.unicodeScalars.filter {
+        !"\r\n\t".unicodeScalars.contains($0)
+          && ($0.properties.isDefaultIgnorableCodePoint
+            || [.control, .format].contains($0.properties.generalCategory))
+      }
+      #expect(unsafe.isEmpty, "\(command): \(terminal.seen.debugDescription)")
+    }
+    // What the terminal showed can be imported again.
+    let shown = try Pseudoterminal("secret export --force 2> names", in: sandbox)
+    #expect(try shown.end() == 0)
+    try Data(shown.seen.replacingOccurrences(of: "\r\n", with: "\n").utf8)
+      .write(to: URL(fileURLWithPath: sandbox.workingDirectory + "/shown"))
+    #expect(try sandbox.shell("secret import shown").errorText.contains("Unchanged: 1."))
+    // dotenv has no escapes.
+    #expect(try sandbox.shell("printf 'a\\033b' | secret set -s d a").status == 0)
+    let refused = try Pseudoterminal("secret export -s d --force --format dotenv", in: sandbox)
+    #expect(try refused.end() == 64)
+    #expect(refused.seen.contains("which a dotenv file cannot escape for a terminal"))
+  }
 }

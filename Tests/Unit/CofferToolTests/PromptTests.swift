@@ -184,7 +184,7 @@ import Testing
     for name in ["colour", "binary"] {
       let (text, status) = try seen("secret get \(name)")
       #expect(status == 64)
-      #expect(text.contains("The value contains control characters or binary data."))
+      #expect(text.contains("The value contains control characters, invisible characters or binary data."))
       #expect(!text.contains("\u{1B}"))
     }
     #expect(try sandbox.shell("printf x | secret set \"$(printf 'n\\033[31m')\"").status == 0)

@@ -50,11 +50,55 @@ import Testing
 }
 
 @Suite struct PrintableTextTests {
+  private func isPlain(_ bytes: [UInt8]) -> Bool { SecretBytes(copying: bytes).isPlainText }
+
   @Test func controlCharactersAreEscaped() {
     #expect(
       "a\u{1B}[31mb\u{7}\r\n\t\u{7F}\u{9B}\u{202E}".printable
         == #"a\u{1B}[31mb\u{7}\r\n\t\u{7F}\u{9B}\u{202E}"#)
     #expect("\r\n".printable == #"\r\n"#)
+  }
+
+  /// Every scalar that Unicode puts in these categories, and what it asks programs not to display.
+  @Test func noCharacterThatATerminalObeysOrHidesRemains() {
+    let categories: Set<Unicode.GeneralCategory> = [
+      .control, .format, .lineSeparator, .paragraphSeparator, .surrogate,
+    ]
+    var seen: Set<Unicode.GeneralCategory> = []
+    for number in UInt32(0)...0x10FFFF {
+      guard let scalar = Unicode.Scalar(number) else { continue }
+      let category = scalar.properties.generalCategory
+      let selectsVariation =
+        [0x180B...0x180D, 0xFE00...0xFE0F, 0xE0100...0xE01EF].contains { $0.contains(number) }
+        || number == 0x180F
+      let isHidden =
+        categories.contains(category) || selectsVariation || (0xE0000...0xE0FFF).contains(number)
+        || [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0].contains(number)
+      guard isHidden else { continue }
+      seen.insert(category)
+      let text = String(scalar)
+      let (shown, json) = (text.printable, text.printableJSON)
+      let isASCII = (shown + (scalar == "\n" ? "" : json)).utf8.allSatisfy { (0x20...0x7E).contains($0) }
+      if !isASCII || (isPlain(Array(text.utf8)) && !["\t", "\n"].contains(scalar)) {
+        Issue.record("U+\(String(number, radix: 16))")
+      }
+    }
+    #expect(seen.isSuperset(of: [.control, .format, .lineSeparator, .paragraphSeparator]))
+    // UTF-8 has no form for a surrogate, so these bytes are not text.
+    for high in UInt8(0xA0)...0xBF { #expect(!isPlain([0xED, high, 0x80])) }
+  }
+
+  @Test func jsonKeepsItsMeaning() throws {
+    let text = "a\u{1B}\u{9B}\u{202E}\u{200B}\u{E0041}\u{FE0F}\u{E0100}\r\n\t\"\\ü🔑"
+    let json = String(decoding: try JSONEncoder().encode([text]), as: UTF8.self).printableJSON
+    #expect(json.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F })
+    let again = try JSONDecoder().decode([String].self, from: Data(json.utf8))
+    #expect(again[0].unicodeScalars.elementsEqual(text.unicodeScalars))
+  }
+
+  @Test func aCarriageReturnAloneIsNotPlain() {
+    #expect(isPlain(Array("a\r\nb\r\n".utf8)))
+    for text in ["a\rb", "a\r", "a\r\rb\n"] { #expect(!isPlain(Array(text.utf8))) }
   }
 
   @Test func otherCharactersAreKept() {

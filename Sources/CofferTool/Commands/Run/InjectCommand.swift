@@ -10,7 +10,7 @@ struct InjectCommand: ParsableCommand {
       A reference is secret://SERVICE/ACCOUNT, percent-encoded, alone or as {{ secret://SERVICE/ACCOUNT }}. Alone, it \
       ends before the first character other than letters, digits and -._~%; in braces it may contain any character. \
       Values are inserted verbatim, without quoting. If a secret does not exist, nothing is written. The output file \
-      has mode 0600 and replaces an existing file in one step.
+      has mode 0600 and replaces an existing file in one step. The result has at most \(Template.maximumSize >> 20) MiB.
       """
   )
 
@@ -34,11 +34,11 @@ struct InjectCommand: ParsableCommand {
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.backend.open())
     if let output { return try FileOutput.write(filled, to: output, replacing: true) }
-    if Output.standard.isTerminal && !force && !filled.isPlainText {
-      throw Failure.usage(
-        "The result contains control characters or binary data. Use --output or a pipe, or add --force."
-      )
-    }
-    try Output.standard.write(filled)
+    try Output.standard.reveal(
+      filled, force: force,
+      refusal: """
+        The result contains control characters, invisible characters or binary data. Use --output or a pipe, or add \
+        --force.
+        """)
   }
 }

@@ -7,7 +7,7 @@ struct GetCommand: ParsableCommand {
     abstract: "Print a secret's value.",
     discussion: """
       Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
-      to a terminal.
+      and invisible characters to a terminal.
       """
   )
 
@@ -38,12 +38,12 @@ struct GetCommand: ParsableCommand {
     let value =
       try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
     let output = Output.standard
-    if output.isTerminal && !force && !value.isPlainText {
-      throw Failure.usage(
-        "The value contains control characters or binary data. Write it to a file or a pipe, or add --force."
-      )
-    }
-    try output.write(value)
+    try output.reveal(
+      value, force: force,
+      refusal: """
+        The value contains control characters, invisible characters or binary data. Write it to a file or a pipe, or \
+        add --force.
+        """)
     let addsLineFeed: Bool =
       switch newline {
       case _ where noNewline: false

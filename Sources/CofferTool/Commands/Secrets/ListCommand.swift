@@ -33,12 +33,15 @@ struct ListCommand: ParsableCommand {
   var long = false
 
   func run() throws {
+    let output = Output.standard
+    if null && output.isTerminal {
+      throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
+    }
     if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
     if removed && expired {
       throw Failure.usage("--removed and --expired exclude each other. Use one of them.")
     }
     let now = Date()
-    let output = Output.standard
     let items = try found(now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
     if format.json {
       try output.json(items)

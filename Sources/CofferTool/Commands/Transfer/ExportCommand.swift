@@ -62,7 +62,13 @@ struct ExportCommand: ParsableCommand {
     if let output {
       try FileOutput.write(text, to: output, replacing: force)
     } else {
-      try Output.standard.write(text)
+      // JSON has escapes for what a terminal would obey or hide. dotenv has none.
+      try Output.standard.reveal(
+        text,
+        refusal: """
+          A value contains control characters, invisible characters or binary data, which a dotenv file cannot escape \
+          for a terminal. Use --output PATH, a pipe, or --format json.
+          """)
     }
   }
 

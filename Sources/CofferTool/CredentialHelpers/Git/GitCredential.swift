@@ -51,8 +51,12 @@ struct GitCredential {
     }
   }
 
-  /// Whether the pattern has no fields, so that it would match every credential.
-  var isEmpty: Bool { protocolName == nil && host == nil && path == nil && username == nil }
+  /// Whether the pattern names one server: a protocol and a host. The protocol `cert` has an empty host, and
+  /// the path is the file of the certificate.
+  var namesServer: Bool {
+    guard let protocolName, !protocolName.isEmpty, let host else { return false }
+    return !host.isEmpty || path?.isEmpty == false
+  }
 
   /// The service of the stored secret, or `nil` without a protocol and a host. A certificate has a path and
   /// no host. Also `nil` if the service would be parsed as another server's: no URL has such a protocol or

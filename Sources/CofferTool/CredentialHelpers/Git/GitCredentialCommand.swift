@@ -37,7 +37,7 @@ struct GitCredentialCommand: ParsableCommand {
 
   private func get(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
-    guard !wanted.isEmpty, wanted.protocolName != nil else { return }
+    try Self.checkServer(of: wanted, "nothing was sent")
     let supportsTypes = request.all("capability[]").contains("authtype")
     let backend = try backendOptions.open()
     for item in try Self.matches(wanted, in: backend, all: false) {
@@ -45,25 +45,22 @@ struct GitCredentialCommand: ParsableCommand {
       guard type == nil || supportsTypes, let value = try backend.lookUp(item.identifier),
         let credential = GitCredential(item.identifier)
       else { continue }
-      let refresh = try backend.lookUp(GitCredential.refreshIdentifier(of: item.identifier))
-      try Self.checkOneLine(value, of: item.identifier)
-      let output = Output.standard
+      var answer = AnswerLines(about: item.identifier)
       if let type {
-        try output.write("capability[]=authtype\nauthtype=\(type)\ncredential=")
+        try answer.add("capability", prefix: "capability[]=", "authtype")
+        try answer.add("type", prefix: "authtype=", type)
+        try answer.add("value", prefix: "credential=", value)
       } else {
-        try output.write("username=\(credential.username ?? "")\npassword=")
+        try answer.add("username", prefix: "username=", credential.username ?? "")
+        try answer.add("value", prefix: "password=", value)
       }
-      try output.write(value)
-      try output.write("\n")
       if let expires = item.metadata.expires {
-        try output.write("password_expiry_utc=\(Int(expires.timeIntervalSince1970))\n")
+        try answer.add("expiry", prefix: "password_expiry_utc=", "\(Int(expires.timeIntervalSince1970))")
       }
-      if let refresh {
-        try Self.checkOneLine(refresh, of: item.identifier)
-        try output.write("oauth_refresh_token=")
-        try output.write(refresh)
-        try output.write("\n")
+      if let refresh = try backend.lookUp(GitCredential.refreshIdentifier(of: item.identifier)) {
+        try answer.add("refresh token", prefix: "oauth_refresh_token=", refresh)
       }
+      try answer.send()
       return
     }
   }
@@ -91,20 +88,12 @@ struct GitCredentialCommand: ParsableCommand {
     return found.sorted { rank($0) > rank($1) }
   }
 
-  /// Throws if the value would end its line, so that git would read the rest as other fields.
-  private static func checkOneLine(_ value: borrowing SecretBytes, of identifier: SecretIdentifier) throws {
-    let fits = value.withBytes { bytes in
-      bytes.indices.allSatisfy { bytes[$0] != 0 && bytes[$0] != UInt8(ascii: "\n") }
-    }
-    if !fits {
-      throw Failure(
-        .damaged,
-        """
-        The secret “\(identifier.account)” in the service “\(identifier.service)” contains a line feed or a NUL, which \
-        git's protocol does not allow. Store it again without it.
-        """
-      )
-    }
+  /// Throws unless the request names one server. Otherwise a request with a protocol alone would be about the
+  /// passwords of all servers. git itself sends no such request.
+  private static func checkServer(of wanted: GitCredential, _ outcome: String) throws(Failure) {
+    if wanted.namesServer { return }
+    throw .usage(
+      "The request does not name a server, and \(outcome). Send the lines protocol=PROTOCOL and host=HOST.")
   }
 
   private func store(_ request: GitCredentialLines) throws {
@@ -155,9 +144,7 @@ struct GitCredentialCommand: ParsableCommand {
 
   private func erase(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
-    guard !wanted.isEmpty else {
-      throw Failure.usage("The request has no fields to match, and nothing was erased. Send at least a host.")
-    }
+    try Self.checkServer(of: wanted, "nothing was erased")
     let backend = try backendOptions.open()
     for item in try Self.matches(wanted, in: backend, all: true) {
       // Keeps a password that was stored after the rejected one.

@@ -68,8 +68,15 @@ struct KeyringCommand: ParsableCommand {
       let username = mode == .creds ? identifier.account : nil
       try ProgramJSON.line(Login(username: username, password: try value.string()))
     case .plain:
-      if mode == .creds { try Output.standard.write(identifier.account + "\n") }
-      try Output.standard.write(value)
+      if mode == .creds {
+        var answer = AnswerLines(about: identifier)
+        try answer.add("username", identifier.account)
+        try answer.add("value", value)
+        return try answer.send()
+      }
+      // The password is the whole output, and may have several lines.
+      let refusal = "The value contains control characters, invisible characters or binary data. Use a pipe."
+      try Output.standard.reveal(value, refusal: refusal)
       try Output.standard.write("\n")
     }
   }

@@ -1,0 +1,49 @@
+internal import Coffer
+internal import CofferSystem
+
+/// An answer in a protocol of lines. A field with a line end would add lines of its own to the answer, so it is
+/// refused, and nothing of the answer is printed.
+struct AnswerLines {
+  private let identifier: SecretIdentifier
+  private var parts: [SharedSecret] = []
+
+  /// `identifier` is the secret that the answer is about, for messages.
+  init(about identifier: SecretIdentifier) { self.identifier = identifier }
+
+  /// Adds the line `prefix` and then `value`. `field` is the name of the value for the message. Throws if the
+  /// value contains a line feed, a carriage return or a NUL.
+  mutating func add(
+    _ field: String, prefix: String = "", _ value: borrowing SecretBytes
+  ) throws(Failure) {
+    let fits = value.withBytes { bytes in
+      bytes.indices.allSatisfy { ![0x00, 0x0A, 0x0D].contains(bytes[$0]) }
+    }
+    guard fits else {
+      throw Failure(
+        .damaged,
+        """
+        The \(field) of the secret “\(identifier.account)” in the service “\(identifier.service)” contains a line feed, \
+        a carriage return or a NUL, which the protocol cannot carry, and nothing was sent. Store it again without it.
+        """
+      )
+    }
+    parts.append(SharedSecret(SecretBytes(copying: prefix)))
+    parts.append(SharedSecret(value.prefix(value.count)))
+    parts.append(SharedSecret(SecretBytes(copying: "\n")))
+  }
+
+  mutating func add(_ field: String, prefix: String = "", _ text: String) throws(Failure) {
+    try add(field, prefix: prefix, SecretBytes(copying: text))
+  }
+
+  /// Prints the answer. Throws a usage failure if a terminal would obey or hide some of it.
+  func send() throws {
+    let count = parts.reduce(0) { $0 + $1.bytes.count }
+    let answer = SecretWriter.bytes(capacity: count) { writer in
+      for part in parts { writer.append(part.bytes) }
+    }
+    try Output.standard.reveal(
+      answer,
+      refusal: "The answer contains control characters, invisible characters or binary data. Use a pipe.")
+  }
+}
