@@ -35,8 +35,8 @@ struct EditingFile {
     }
   }
 
-  /// Overwrites and removes every file in the directory, because an editor may have left copies. Prints a
-  /// message if the directory cannot be removed. May be called again.
+  /// Overwrites and removes every file in the directory and below it, because an editor may have left copies.
+  /// Prints a message if the directory cannot be removed. May be called again.
   func wipe() {
     for name in Self.names(in: directory) { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
@@ -46,7 +46,14 @@ struct EditingFile {
     }
   }
 
+  /// Follows no link: a link is removed, and what it names is not.
   private static func wipe(_ path: String) {
+    var kind = stat()
+    if lstat(path, &kind) == 0, kind.st_mode & S_IFMT == S_IFDIR {
+      for name in names(in: path) { wipe(path + "/" + name) }
+      rmdir(path)
+      return
+    }
     let descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     if descriptor >= 0 {
       var status = stat()

@@ -11,9 +11,10 @@ final class Pseudoterminal {
   private(set) var seen = ""
 
   /// Runs a shell command with the terminal as its controlling terminal and standard streams.
-  init(_ command: String, in sandbox: Sandbox) throws {
+  init(_ command: String, in sandbox: Sandbox, rows: UInt16 = 0, columns: UInt16 = 0) throws {
     var (controller, terminal): (Int32, Int32) = (-1, -1)
-    try #require(openpty(&controller, &terminal, nil, nil, nil) == 0)
+    var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+    try #require(openpty(&controller, &terminal, nil, nil, &size) == 0)
     self.controller = controller
     defer { close(terminal) }
     for end in [controller, terminal] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

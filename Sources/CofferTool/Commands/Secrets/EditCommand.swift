@@ -9,10 +9,13 @@ struct EditCommand: ParsableCommand {
     abstract: "Change a secret's value in an editor.",
     discussion: """
       Runs the editor that VISUAL or EDITOR names, or else vi, through a shell. During editing, the value is in a file \
-      in memory, not on a disk; the file is then overwritten and removed. If the value did not end in a line feed, the \
-      line feed that editors append is dropped. Nothing is stored if the value is unchanged or the editor fails. If \
-      another process changes the secret during editing, nothing is stored either, and the message names the file with \
-      the edited text.
+      in memory, not on a disk; the file is then overwritten and removed. vim, nvim, nano, micro, emacs and code --wait \
+      are started without your configuration and with options that prevent copies of the text elsewhere: no backup, swap \
+      or undo files, and no history. Before any other editor starts, a note says that it may keep copies.
+
+      If the value did not end in a line feed, the line feed that editors append is dropped. Nothing is stored if the \
+      value is unchanged or the editor fails. If another process changes the secret during editing, nothing is stored \
+      either, and the message names the file with the edited text.
       """
   )
 
@@ -73,7 +76,7 @@ struct EditCommand: ParsableCommand {
     original: borrowing SecretBytes,
     _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {
-    switch try runEditor(on: file.path, mask: signals.previous) {
+    switch try runEditor(on: file, mask: signals.previous) {
     case .status(0): break
     case .status(let status):
       throw Failure(.refused, "The editor exited with status \(status), and nothing was stored.")
@@ -93,12 +96,17 @@ struct EditCommand: ParsableCommand {
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
   }
 
-  /// Runs the editor without the variables that open the vault, as `run` does.
-  private static func runEditor(on path: String, mask: sigset_t) throws -> ProcessEnd {
-    let editor = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
+  /// Runs the editor without the variables that open the vault, as `run` does, and with its temporary files in
+  /// the file's private directory.
+  private static func runEditor(on file: EditingFile, mask: sigset_t) throws -> ProcessEnd {
+    let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
+    let editor = EditorCommand(text, directory: file.directory)
+    if let text = editor.note { note(text) }
     for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
+    setenv("TMPDIR", file.directory, 1)
     return try ForegroundChild(named: "sh", mask: mask) { spawn throws(SystemCallError) in
-      try spawn.start(["/bin/sh", "-c", "\(editor) \"$@\"", "sh", path])
+      let arguments = ["sh"] + (editor.options ?? []) + [file.path]
+      return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
     }.wait()
   }
 }

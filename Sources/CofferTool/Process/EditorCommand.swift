@@ -1,0 +1,132 @@
+internal import CofferSystem
+internal import Glibc
+
+/// The command that `VISUAL` or `EDITOR` contains, with the options that keep a known editor from leaving copies
+/// of the text.
+///
+/// A known editor is started without its user's configuration, because settings and plug-ins there could write
+/// undo files, backups, swap files, histories and registers anywhere. Its temporary files, and its own
+/// directories where an option selects them, are in the private directory of ``EditingFile``.
+struct EditorCommand {
+  /// The command as the user wrote it. A shell runs it.
+  let text: String
+  /// The arguments that precede the file's path, or `nil` if the editor is not known to leave nothing.
+  let options: [String]?
+
+  /// `directory` is the private directory of the file.
+  init(_ text: String, directory: String) {
+    self.text = text
+    options = Self.program(of: text).flatMap { Self.options(for: $0, words: Self.words(text), directory) }
+  }
+
+  /// The editor's name for messages: the first word.
+  var name: String { Self.words(text).first ?? text }
+
+  /// What a person should know before the editor starts, or `nil` for a known editor.
+  var note: String? {
+    guard options == nil else { return nil }
+    return """
+      secret: The editor “\(name)” may keep copies of the value in backups, swap files, undo files or a history. \
+      secret prevents that only for vim, nvim, nano, micro, emacs and code.
+      """
+  }
+
+  /// The words of a command, which only separate blanks.
+  private static func words(_ text: String) -> [String] {
+    text.split { " \t\n".contains($0) }.map(String.init)
+  }
+
+  /// The options that make an editor leave nothing. `nil` if it is not known, or if a word of the command
+  /// undoes them.
+  private static func options(for program: Program, words: [String], _ directory: String) -> [String]? {
+    let arguments = words.dropFirst()
+    // After `--`, an option would be the name of a file.
+    if arguments.contains("--") { return nil }
+    let name = program.name
+    switch name {
+    case "nano":
+      // It reads its options from the first to the last, and has none that turn these off again.
+      if program.isScript || arguments.contains(where: keepsCopiesInNano) { return nil }
+      return ["--ignorercfiles"]
+    case "micro":
+      let off = ["backup", "permbackup", "savehistory", "saveundo", "savecursor"].flatMap {
+        ["-\($0)", "false"]
+      }
+      return program.isScript ? nil : ["-config-dir", directory] + off
+    case "nvim": return program.isScript ? nil : vim
+    // The command of Visual Studio Code is a script, and so is that of its free builds.
+    case "code", "code-insiders", "code-oss", "codium", "codium-insiders":
+      // In a terminal of a remote window, it passes the file to a running editor and ignores the options.
+      if getenv("VSCODE_IPC_HOOK_CLI") != nil { return nil }
+      return ["--wait", "--new-window", "--disable-extensions", "--user-data-dir", directory + "/code"]
+    case _ where name == "vim" || name.hasPrefix("vim."):
+      // -f: a graphical vim does not return before the text is saved.
+      return program.isScript ? nil : ["-f"] + vim
+    case _ where name == "emacs" || name.hasPrefix("emacs-"): return program.isScript ? nil : emacs
+    default: return nil
+    }
+  }
+
+  private static let vim = [
+    "--clean", "-n", "-i", "NONE", "-c",
+    "silent! set noundofile nobackup nowritebackup noswapfile patchmode= viminfo= verbosefile=",
+  ]
+
+  private static let emacs = [
+    "-Q", "--eval",
+    """
+    (setq make-backup-files nil auto-save-default nil auto-save-list-file-prefix nil create-lockfiles nil \
+    delete-by-moving-to-trash nil)
+    """,
+  ]
+
+  /// Whether an argument of nano asks for backups, lock files or histories.
+  private static func keepsCopiesInNano(_ argument: String) -> Bool {
+    if argument.hasPrefix("--") {
+      return ["--b", "--hi", "--l", "--p", "--r"].contains { argument.hasPrefix($0) }
+    }
+    return argument.hasPrefix("-") && argument.contains { "BCGHPf".contains($0) }
+  }
+}
+
+extension EditorCommand {
+  private struct Program {
+    /// The last component of the path without links.
+    let name: String
+    let isScript: Bool
+  }
+
+  /// The program that the command starts, without the links that lead to it. `nil` if the command is more than
+  /// a program with arguments, or if there is no such program.
+  private static func program(of text: String) -> Program? {
+    let special = Set("`$|&;<>()\n\\")
+    guard !text.contains(where: special.contains), let first = words(text).first,
+      !first.contains(where: { "'\"*?[]{}~=#!".contains($0) })
+    else { return nil }
+    guard let path = first.contains("/") ? first : path(of: first), let resolved = realpath(path, nil) else {
+      return nil
+    }
+    defer { free(resolved) }
+    let real = String(cString: resolved)
+    return Program(name: real.split(separator: "/").last.map(String.init) ?? "", isScript: isScript(real))
+  }
+
+  /// The file that a shell would start.
+  private static func path(of name: String) -> String? {
+    let directories = (Environment.value("PATH") ?? "").split(
+      separator: ":", omittingEmptySubsequences: false)
+    return directories.lazy.map { $0.isEmpty ? name : "\($0)/\(name)" }.first { path in
+      var status = stat()
+      return access(path, X_OK) == 0 && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+  }
+
+  /// Whether the file begins as a script, which could start any editor with any options, or cannot be read.
+  private static func isScript(_ path: String) -> Bool {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
+    guard descriptor >= 0 else { return true }
+    defer { close(descriptor) }
+    var start: [UInt8] = [0, 0]
+    return read(descriptor, &start, 2) != 2 || start == Array("#!".utf8)
+  }
+}
