@@ -4,6 +4,7 @@ extension SecretBytes {
   /// The bytes as base64 with padding (RFC 4648, section 4), in guarded memory.
   package borrowing func base64() -> SecretBytes {
     _ = GuardedMemory.isReady
+    defer { Residue.clear() }
     // libsodium terminates the text with a NUL.
     let count = (self.count + 2) / 3 * 4
     let text = SecretBytes(count: count + 1) { block in
@@ -21,6 +22,7 @@ extension SecretBytes {
   /// Decodes base64 with padding, or returns `nil` if `text` is not the base64 of any bytes.
   package static func decodingBase64(_ text: Span<UInt8>) -> SecretBytes? {
     _ = GuardedMemory.isReady
+    defer { Residue.clear() }
     var count = 0
     var isValid = false
     let bytes = SecretBytes(count: text.count / 4 * 3) { block in

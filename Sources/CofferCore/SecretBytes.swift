@@ -37,6 +37,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     (block, origin) = GuardedMemory.allocate(count)
     let bytes = UnsafeMutableRawBufferPointer(start: block, count: count)
     sodium_memzero(block, count)
+    defer { Residue.clearRegisters() }
     try body(bytes)
   }
 
@@ -61,6 +62,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     _ body: (Span<UInt8>) throws(E) -> R
   ) throws(E) -> R {
     let bytes = UnsafeRawBufferPointer(start: block, count: count)
+    defer { Residue.clearRegisters() }
     return try body(Span(_unsafeBytes: bytes))
   }
 
@@ -71,7 +73,8 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
 
   /// Whether both values have the same bytes. The time depends only on the lengths.
   public borrowing func isEqual(to other: borrowing SecretBytes) -> Bool {
-    count == other.count && sodium_memcmp(block, other.block, count) == 0
+    defer { Residue.clearRegisters() }
+    return count == other.count && sodium_memcmp(block, other.block, count) == 0
   }
 
   /// Returns the bytes as text. A `String` is outside guarded memory: it is neither locked nor wiped. Throws

@@ -19,6 +19,7 @@ extension SecretBytes {
   /// Returns the fingerprint under `key`, which has 16 to 64 bytes. Equal secrets have equal fingerprints under one
   /// key.
   package borrowing func fingerprint(under key: borrowing SecretBytes) -> SecretFingerprint {
+    defer { Residue.clear() }
     var hash = [UInt8](repeating: 0, count: 32)
     withBytes { bytes in
       bytes.withUnsafeBufferPointer { bytes in

@@ -1,5 +1,5 @@
 // Functions that Swift cannot import: variadic ones, and those that glibc declares only for _GNU_SOURCE, which the
-// header of a module cannot define. Each function is one call.
+// header of a module cannot define, each as one call; and one that needs machine instructions.
 #ifndef COFFER_CLINUX_H
 #define COFFER_CLINUX_H
 
@@ -48,6 +48,10 @@ static inline int coffer_add_key(
 static inline long coffer_keyctl(int operation, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
   return syscall(SYS_keyctl, operation, a, b, c, d);
 }
+
+/// Clears the vector registers, through which memory is copied. On other processors than x86-64 and 64-bit ARM it does
+/// nothing.
+void coffer_clear_vector_registers(void);
 
 /// The current environment of the process.
 extern char **environ;

@@ -3,7 +3,7 @@ package import CofferVaultFormat
 package import CofferCore
 
 /// libsodium's functions with Swift types. No other file of this module derives, seals, opens or hashes.
-/// Thread-safe.
+/// Each function that works on a secret ends with ``Residue/clear()``. Thread-safe.
 package enum Sodium {
   private static let isReady: Bool = {
     guard sodium_init() >= 0 else { fatalError("libsodium could not be initialised: no randomness?") }
@@ -13,10 +13,6 @@ package enum Sodium {
   /// Initialises libsodium once. Every function below that a program can reach first calls it.
   static func prepare() { _ = isReady }
 
-  /// Wipes the stack below the caller. libsodium wipes the keys of ciphers from its frames, but not the keys
-  /// and the input of its hash, nor the input of its base64 functions. 16 KiB are several times the stack that those use.
-  static func wipeStack() { sodium_stackzero(16_384) }
-
   // MARK: XChaCha20-Poly1305-IETF
 
   /// Seals `plaintext` with a fresh nonce. Returns nonce, ciphertext and tag.
@@ -25,6 +21,7 @@ package enum Sodium {
     randomness: any Randomness
   ) -> [UInt8] {
     prepare()
+    defer { Residue.clear() }
     let count = plaintext.count + Layout.sealOverhead
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       let output = UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: count)
@@ -48,6 +45,7 @@ package enum Sodium {
     into output: UnsafeMutableRawBufferPointer
   ) -> Bool {
     guard sealed.count == output.count + Layout.sealOverhead else { return false }
+    defer { Residue.clear() }
     return sealed.withUnsafeBytes { sealed in
       key.withUnsafeBytes { key in
         crypto_aead_xchacha20poly1305_ietf_decrypt(
@@ -80,6 +78,7 @@ package enum Sodium {
   /// Returns the BLAKE2b hash of `message` with `count` bytes, 16…64.
   package static func hash(_ message: Span<UInt8>, count: Int) -> [UInt8] {
     prepare()
+    defer { Residue.clear() }
     var output = [UInt8](repeating: 0, count: count)
     message.withUnsafeBytes { message in
       _ = crypto_generichash(&output, count, message.start, UInt64(message.count), nil, 0)
@@ -91,7 +90,7 @@ package enum Sodium {
   package static func keyedHash(
     _ message: [UInt8], key: borrowing SecretBytes, into output: UnsafeMutableRawBufferPointer
   ) {
-    defer { wipeStack() }
+    defer { Residue.clear() }
     key.withUnsafeBytes { key in
       _ = crypto_generichash(
         output.start, output.count, message, UInt64(message.count), key.start, key.count)
@@ -116,6 +115,7 @@ package enum Sodium {
   /// Derives a subkey of a 32-byte master key.
   package static func subkey(_ subkey: Subkey, of master: borrowing SecretBytes) -> SecretBytes {
     prepare()
+    defer { Residue.clear() }
     return SecretBytes(count: 32) { output in
       master.withUnsafeBytes { master in
         _ = crypto_kdf_derive_from_key(output.start, 32, subkey.rawValue, context, master.start)
@@ -129,6 +129,7 @@ package enum Sodium {
     _ passphrase: borrowing SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
     prepare()
+    defer { Residue.clear() }
     var succeeded = false
     let stretched = SecretBytes(count: 32) { output in
       passphrase.withUnsafeBytes { passphrase in

@@ -22,7 +22,7 @@ public enum VaultKey {
 
   /// Returns the text form of `key`: 62 bytes without a line feed.
   public static func text(of key: borrowing SecretBytes) -> SecretBytes {
-    defer { Sodium.wipeStack() }
+    defer { Residue.clear() }
     let checksum = checksum(of: key)
     let both = SecretBytes(count: length + checksumLength) { both in
       key.withUnsafeBytes { both.copyMemory(from: $0) }
@@ -42,7 +42,7 @@ public enum VaultKey {
   /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any
   /// other text.
   public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
-    defer { Sodium.wipeStack() }
+    defer { Residue.clear() }
     let count = text.withBytes { text in
       text.count > 0 && text[text.count - 1] == 0x0A ? text.count - 1 : text.count
     }

@@ -1,0 +1,21 @@
+internal import CLinux
+internal import CSodium
+
+/// What a computation leaves of a secret outside guarded memory: in the processor's registers, and below the stack
+/// pointer. From there it could get into swap space, into a core dump, and into the stack frames of signal handlers and
+/// the dynamic linker. This is the only place that clears it. Thread-safe.
+package enum Residue {
+  /// The most stack that libsodium's functions use is below half of this. `Tests/System/stops` finds what is deeper.
+  private static let stackSize = 16_384
+
+  /// Clears the registers through which memory is copied. ``SecretBytes`` does so after each access to its bytes.
+  static func clearRegisters() { coffer_clear_vector_registers() }
+
+  /// Clears the registers and wipes the stack below the caller. To be called after each call of libsodium that works on
+  /// a secret: libsodium wipes the state of its functions but not what the compiler saved of it.
+  @inline(never)
+  package static func clear() {
+    sodium_stackzero(stackSize)
+    coffer_clear_vector_registers()
+  }
+}
