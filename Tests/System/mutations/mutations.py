@@ -5,6 +5,7 @@ fail; or it is a command as typed at the root of the repository, which must fail
 tool built from the broken sources, and STATIC for the static one. `reason` is the harm that the broken code would do.
 """
 
+STOPS = "Tests/System/stops/every_stop.py SECRET "
 FORMAT = "Sources/CofferVaultFormat/"
 VAULT = "Sources/CofferVault/"
 CHAIN = VAULT + "Keys/CredentialChain.swift"
@@ -267,6 +268,10 @@ MUTATIONS = [
     # Memory
     mutation("no wipe on release", "Sources/CofferCore/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
              "    switch", "MemoryTests", "secrets stay in memory after their use"),
+    mutation("registers not cleared", "Sources/CofferCore/Residue.swift", "{ coffer_clear_vector_registers() }", "{}",
+             STOPS + "key-file", "a handler of a signal copies a value to the stack"),
+    mutation("stack not wiped", "Sources/CofferCore/Residue.swift", "    sodium_stackzero(stackSize)\n", "    _ = stackSize\n",
+             STOPS + "rekey", "a key stays below the stack pointer and may be written to swap space"),
     # With the built tool
     mutation("lock not taken by processes", LOCK, "try acquireLock(of: file.storage, exclusive: exclusive)", "",
              "Tests/System/stress/many_processes.py SECRET 300", "two writers overwrite each other's frames"),

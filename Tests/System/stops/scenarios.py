@@ -218,6 +218,9 @@ def generation(setting):
     """generate"""
     made(setting)
     setting.search("generate", "random")
+    setting.search("generate", "words", "--words", "12")
+    setting.search("generate", "set", "--alphabet", "hex", "--length", "40")
+    setting.search("generate", "random", "--force", "--print")
 
 
 def templates_and_programs(setting):
@@ -233,10 +236,33 @@ def templates_and_programs(setting):
     setting.search("import", "--overwrite", "-", given=exported, allowed=[written])
 
 
+def editing_and_redaction(setting):
+    """edit, run --redact"""
+    made(setting)
+    script = setting.directory / "editor"
+    script.write_bytes(b"#!/bin/sh\nprintf %s " + setting.value() + b' > "$1"\n')
+    script.chmod(0o700)
+    setting.search("edit", "name0", EDITOR=str(script))
+    shown = Allowed("the output of a command under run --redact", ("value",), OUTSIDE)
+    setting.search("run", "--redact", "--set", "A=name0", "--", "/bin/sh", "-c", "echo $A", allowed=[shown],
+                   ends_empty=False)
+
+
+def credential_helpers(setting):
+    """git-credential and docker-credential"""
+    made(setting)
+    setting.search("git-credential", "store", given=b"protocol=https\nhost=h\nusername=u\npassword=" + setting.value() + b"\n\n")
+    setting.search("git-credential", "get", given=b"protocol=https\nhost=h\n\n")
+    login = json.dumps({"ServerURL": "https://h", "Username": "u", "Secret": setting.value().decode()})
+    written = Allowed("JSON, while values are encoded or decoded", ("value",), OUTSIDE)
+    setting.search("docker-credential", "store", given=login.encode(), allowed=[written])
+    setting.search("docker-credential", "get", given=b"https://h", allowed=[written])
+
+
 # The library
 
 
-def library(scenario):
+def library(scenario, has_leak=False):
     def search(setting):
         made(setting)
         canary = setting.value()
@@ -246,12 +272,12 @@ def library(scenario):
         os.dup2(reading, 3)
         probe = str(Path(setting.tool).parent / "CofferProbe")
         setting.prepare("set", "-s", "probe", "name", given=setting.value())
-        setting.search("memory", scenario, setting.vault, program=probe, descriptors=(3,))
+        setting.search("memory", scenario, setting.vault, program=probe, descriptors=(3,), has_leak=has_leak)
         os.close(3)
         if reading != 3:
             os.close(reading)
 
-    search.__doc__ = f"the scenario {scenario} of CofferProbe"
+    search.__doc__ = f"the scenario {scenario} of CofferProbe" + (", which must be found" if has_leak else "")
     return search
 
 
@@ -259,6 +285,7 @@ TOOL = (
     key_file, recorded_key_file, systemd_credential, key_variable, passphrase_file, passphrase_descriptor,
     passphrase_command, passphrase_prompt, wrong_credentials, kernel_keyring, recovery_key, create_with_key,
     create_with_passphrase, store_and_read, value_sizes, compaction, rekey, key_slots, generation, templates_and_programs,
+    editing_and_redaction, credential_helpers,
 )
 
 
@@ -266,4 +293,5 @@ def named(tool):
     found = {one.__name__.replace("_", "-"): one for one in TOOL}
     if (Path(tool).parent / "CofferProbe").exists():
         found |= {f"library-{name}": library(name) for name in ("values", "unlocking", "slots")}
+        found["library-leak"] = library("leak-array", has_leak=True)
     return found

@@ -10,7 +10,7 @@ import string
 import subprocess
 import termios
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import secrets_of_vault as s
@@ -86,7 +86,7 @@ class Recording:
     after: bytes
     allowed: tuple = ()
     ends_empty: bool = True
-    values: list = field(default_factory=list)
+    has_leak: bool = False
 
     def search(self, spellings, tracer):
         file = self.path + ".secrets"
@@ -195,8 +195,12 @@ class Setting:
                               capture_output=True, timeout=TIMEOUT).returncode
 
     def search(self, *arguments, given=b"", typed=(), allowed=(), program=None, status=0, descriptors=(),
-               ends_empty=True, **environment):
-        """Runs a command under the tracer. `typed` are lines for prompts on a terminal, in which case it has one."""
+               ends_empty=True, has_leak=False, **environment):
+        """Runs a command under the tracer.
+
+        `typed` are lines for prompts on a terminal, which the command has only then. Unless `ends_empty` is false, guarded
+        memory must be empty at the last stop. With `has_leak`, something must be found.
+        """
         before = self.vault.read_bytes() if self.vault.exists() else b""
         path = str(self.directory / f"recording{len(self.recordings)}")
         reading, writing = os.pipe()
@@ -223,7 +227,7 @@ class Setting:
             raise ScenarioFailed(f"{name}: status {int(summary[2])}, {errors.decode()}")
         after = self.vault.read_bytes() if self.vault.exists() else b""
         self.recordings.append(Recording(name, path, int(summary[0]), int(summary[1]), before, after, tuple(allowed),
-                                         ends_empty and self.mode == "record"))
+                                         ends_empty and self.mode == "record", has_leak))
         return output
 
 

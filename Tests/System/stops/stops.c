@@ -42,7 +42,8 @@ static void *allocated(size_t size) {
   return memory;
 }
 
-// The recording: entries, each followed by `size` bytes.
+// The recording: entries, each followed by `size` bytes. `detail` is the system call of a STOP, with bit 31 at its end, or
+// the negative number of a signal; 1 for BYTES of registers; and 1 for GONE if the process became another program.
 enum Kind { STOP = 1, PLACE, BYTES, GONE, ENVIRONMENT };
 struct Entry {
   uint32_t kind, stop, process, place, size, detail;
@@ -284,7 +285,6 @@ static void search_registers(struct Process *p, pid_t thread) {
 
 static uint64_t byte_count;
 
-// `detail` is the number of the system call, with bit 31 at its end, or -signal.
 static void search_stop(struct Process *p, pid_t thread, uint32_t detail) {
   stop_number++;
   p->round++;
@@ -361,7 +361,9 @@ static int handle(pid_t thread, int status, pid_t first, bool *has_started, int 
       record_environment(p->id);
       return PTRACE_SYSCALL;
     }
-    return PTRACE_DETACH;  // another program
+    // Another program.
+    record((struct Entry){.kind = GONE, .stop = stop_number + 1, .process = (uint32_t)thread, .detail = 1}, NULL);
+    return PTRACE_DETACH;
   }
   if (!*has_started) return PTRACE_CONT;
   struct Process *p = process_of(thread);
@@ -544,7 +546,7 @@ static int run_search(const char *secrets_path) {
     } else if (e.kind == ENVIRONMENT) {
       environment = e;
     } else if (e.kind == GONE) {
-      close_hits(e, e.address, e.address + PAGE);
+      close_hits(e, e.address, e.detail ? UINT64_MAX : e.address + PAGE);
     } else {
       uint64_t inner = e.detail ? e.address : e.address + EDGE;
       close_hits(e, inner - (e.detail ? 0 : EDGE), inner + (e.detail ? e.size : PAGE));
