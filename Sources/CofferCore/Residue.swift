@@ -5,7 +5,8 @@ internal import CSodium
 /// pointer. From there it could get into swap space, into a core dump, and into the stack frames of signal handlers and
 /// the dynamic linker. This is the only place that clears it. Thread-safe.
 package enum Residue {
-  /// The most stack that libsodium's functions use is below half of this. `Tests/System/stops` finds what is deeper.
+  /// Argon2 uses the most stack of libsodium's functions: 6,900 bytes, measured with 1.0.18. `Tests/System/stops` finds what
+  /// is deeper than this.
   private static let stackSize = 16_384
 
   /// Clears the registers through which memory is copied. ``SecretBytes`` does so after each access to its bytes.
