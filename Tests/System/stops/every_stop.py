@@ -7,10 +7,10 @@ SECRET is the built tool; optimised builds, static and with `-z now`, are the on
 it, the library's own scenarios are searched too. Each scenario runs in a private home under `stops.c`, which stops the
 process at the entry and the exit of every system call, and records every written page and all registers. The secrets
 are then derived from the vault files with the second implementation in Tests/Vectors: master keys, subkeys, former
-subkeys, the key of each slot, what Argon2 returns, keys in binary and as text, passphrases, and values. Any 8
-consecutive bytes of one, raw or as 16 hexadecimal digits or 11 characters of base64, count as found. They may be in
-guarded memory, and at the end of the process not even there. What is documented to be elsewhere is allowed where the
-scenario says so, and printed at the end with its reason and the number of stops.
+subkeys, the key of each slot, what Argon2 returns, the keys of single messages, keys in binary and as text, passphrases,
+and values. Any 8 consecutive bytes of one, raw or as 16 hexadecimal digits or 11 characters of base64, count as found.
+They may be in guarded memory, and at the end of the process not even there. What is documented to be elsewhere is
+allowed where the scenario says so, and printed at the end with its reason and the number of hits.
 
 --keep         leaves the recordings, and prints where
 --hits         prints every hit, allowed ones included

@@ -1,6 +1,7 @@
 """The secrets that a vault file and its credentials imply, and the spellings in which they are searched for."""
 
 import base64
+import struct
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def of_vault(data, keys, passphrases, stretched):
             wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
             if commitment == slot.commitment:
                 master = f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the master key")
-                found.add(("slot key", wrapping))
+                found |= {("slot key", wrapping), ("message key", message_key(wrapping, slot.wrapped))}
                 if slot.type == f.PASSPHRASE_SLOT:
                     found.add(("Argon2 output", secret))
     if master is None:
@@ -41,7 +42,27 @@ def of_vault(data, keys, passphrases, stretched):
     found |= {(f"subkey {number}", f.subkey(master, number)) for number in SUBKEYS}
     found |= {("former subkey", key) for key in vault.root.lineage}
     entries = [entry for entries in vault.entries.values() for entry in entries]
+    values = f.subkey(master, f.VALUES)
+    found |= {("message key", message_key(values, entry.sealed_value)) for entry in entries if entry.sealed_value}
     return found | {("value", entry.value) for entry in entries if len(entry.value) >= 8}
+
+
+def message_key(key, sealed):
+    """HChaCha20 of the key and the first 16 bytes of the nonce: with it, one message opens."""
+    state = list(struct.unpack("<16I", b"expand 32-byte k" + key + sealed[:16]))
+
+    def quarter(a, b, c, d):
+        for x, y, z, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            state[x] = state[x] + state[y] & 0xFFFFFFFF
+            state[z] ^= state[x]
+            state[z] = (state[z] << bits | state[z] >> 32 - bits) & 0xFFFFFFFF
+
+    for _ in range(10):
+        for column in range(4):
+            quarter(column, column + 4, column + 8, column + 12)
+        for row in range(4):
+            quarter(row, 4 + (row + 1) % 4, 8 + (row + 2) % 4, 12 + (row + 3) % 4)
+    return struct.pack("<8I", *state[:4], *state[12:])
 
 
 def candidates(slot, keys, passphrases, stretched):
