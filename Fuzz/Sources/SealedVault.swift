@@ -38,7 +38,16 @@ struct SealedVault {
     case paddedMetadata
     /// The keys of former master keys.
     case lineage
+    /// The operations to run: a code in each byte.
+    case operations
+    /// A key slot without its length: type `u8`, version `u8`, number of further zeros `u16`, and the rest.
+    case keySlot
+    /// A field of the root: type `u16`, and the number of zeros in it `u16`.
+    case rootField
+    /// The root's sequence, `u64`.
+    case baseSequence
   }
+  private static let partCount: UInt8 = 19
 
   private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
   private static let keys = DerivedKeys(master: master.copy(), randomness: randomness)
@@ -58,10 +67,17 @@ struct SealedVault {
   private var header = Header(vaultID: vaultID, slots: [slot])
   private var tail: [UInt8] = []
   private let bytes: [UInt8]
+  private let operations: [UInt8]
+  private let names: Set<SecretIdentifier>
 
   init(_ input: [UInt8]) {
     let parts = Self.parts(input)
+    let codes = parts.filter { $0.0 == .operations }.flatMap(\.1)
+    operations = Array((codes.isEmpty ? Array(input.suffix(1)) : codes).prefix(3))
     header.fileID = Self.fileID
+    for (part, body) in parts where part == .keySlot && header.slots.count < Layout.maximumKeySlots {
+      if let slot = Self.keySlot(body) { header.slots.append(slot) }
+    }
     for (part, body) in parts where part == .headerFields && body.count >= 10 {
       header.minorVersion = UInt16(body[0]) | UInt16(body[1]) << 8
       header.readOnlyCompatible = Self.u32(body, 2)
@@ -74,6 +90,10 @@ struct SealedVault {
     var base = Base(start: start.count + 2 * Layout.pageSize)
     for (part, body) in parts { base.add(part, body) }
     base.close()
+    for (part, body) in parts where part == .baseSequence && body.count >= 8 {
+      let number = (UInt64(Self.u32(body, 4)) << 32 | UInt64(Self.u32(body, 0))) % UInt64(Layout.numberLimit)
+      base.sequence = max(base.sequence, Int(number))
+    }
     var settings = BaseIndex.Settings(history: .standard)
     for (part, body) in parts where part == .lineage {
       settings.lineage = Self.keys.seal(Array(body), .lineage(vault: Self.vaultID))
@@ -81,6 +101,7 @@ struct SealedVault {
     var baseIndex = BaseIndex(sequence: base.sequence, settings: settings)
     (baseIndex.itemCount, baseIndex.blocks) = (base.itemCount, base.blocks)
     var index = baseIndex.bytes
+    for (part, body) in parts where part == .rootField { Self.addField(&index, body) }
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
     let rootOffset = base.offset
     let root = Self.keys.seal(index, .root(file: Self.fileID, offset: rootOffset))
@@ -89,6 +110,7 @@ struct SealedVault {
 
     var tail = Tail(offset: baseEnd, previousTag: rootTag, sequence: base.sequence, names: base.names)
     for (part, body) in parts { tail.add(part, body) }
+    names = base.identifiers.union(tail.identifiers)
     var state = CommitState(
       sequence: tail.sequence, rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag,
       secretCount: tail.names.values.count { $0 })
@@ -106,8 +128,8 @@ struct SealedVault {
 
   // MARK: Checking
 
-  /// Requires that the vault is refused as tampered, or that it can be read as a whole and that every rewrite
-  /// keeps its content.
+  /// Requires that the vault is refused or can be read, and that each operation keeps the rules of
+  /// ``VaultOperations``.
   func check() {
     let disk = SimulatedDisk()
     do { _ = try disk.locate("vault", followingLink: true).directory.create("vault") } catch {
@@ -117,72 +139,8 @@ struct SealedVault {
     let environment = VaultEnvironment(
       fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,
       uptime: { .zero }, sleep: { _ in })
-    let vault = VaultBackend(
-      path: "vault", credentials: [Given(key: Self.credential)], options: VaultOptions(),
-      environment: environment)
-    do throws(SecretError) {
-      let count: Int
-      let refusals: [SecretError.Code] = [.tampered, .unsupportedVersion]
-      do throws(SecretError) { count = try vault.verify().secretCount } catch {
-        require(refusals.contains(error.code), "verifying fails with \(error)")
-        // A vault that does not verify may be readable in part. No other error is allowed.
-        do throws(SecretError) {
-          for item in try vault.items(inService: nil) { _ = try vault.lookUp(item.identifier) }
-        } catch { require(refusals.contains(error.code), "reading fails with \(error)") }
-        return
-      }
-      let before = try Self.contents(vault)
-      require(before.items.count == count, "the number of secrets is the verified one")
-      if header.readOnlyCompatible != 0 { return }
-      try vault.compact()
-      require(try Self.contents(vault) == before, "compaction keeps everything")
-      try vault.rekey()
-      require(try Self.contents(vault) == before, "a new master key keeps everything")
-      require(try vault.verify().secretCount == count, "a rewritten vault verifies")
-      let name = try SecretIdentifier(service: "fuzz", account: "one more")
-      try vault.store(SecretBytes(copying: [1]), for: name, metadata: nil)
-      require(try vault.lookUp(name)?.count == 1, "a secret can be stored")
-    } catch {
-      // A sequence may be at its limit.
-      if error.code != .tooLarge { fatalError("a vault that verifies fails with \(error)") }
-    }
-  }
-
-  private struct Content: Equatable {
-    let item: SecretItem
-    let value: [UInt8]?
-  }
-
-  private struct Contents: Equatable {
-    var items: [Content] = []
-    var removed: [RemovedSecret] = []
-    var versions: [[SecretVersion]] = []
-    var earlierValues: [[UInt8]] = []
-  }
-
-  private static func contents(_ vault: VaultBackend) throws(SecretError) -> Contents {
-    func bytes(_ secret: consuming SecretBytes?) -> [UInt8]? {
-      secret?.withBytes { $0.withUnsafeBytes { Array($0) } }
-    }
-    var contents = Contents()
-    for item in try vault.items(inService: nil) {
-      let value = bytes(try vault.lookUp(item.identifier))
-      require(value != nil, "a listed secret has a value")
-      contents.items.append(Content(item: item, value: value))
-    }
-    contents.removed = try vault.removedItems(inService: nil)
-    for name in contents.items.map(\.item.identifier) + contents.removed.map(\.identifier) {
-      let versions = try vault.versions(of: name)
-      require(!versions.isEmpty, "a listed secret has versions")
-      contents.versions.append(versions)
-      for version in versions where version.kind == .earlier {
-        guard let value = bytes(try vault.lookUp(name, version: version.number)) else {
-          fatalError("broken rule: a listed version has a value")
-        }
-        contents.earlierValues.append(value)
-      }
-    }
-    return contents
+    VaultOperations(disk: disk, environment: environment, credential: Self.credential)
+      .run(operations, names: names)
   }
 
   // MARK: Making the file
@@ -195,13 +153,33 @@ struct SealedVault {
       rest = rest.dropFirst(3)
       let body = rest.prefix(Int(low) | Int(high) << 8)
       rest = rest.dropFirst(body.count)
-      if let part = Part(rawValue: kind % 15) { parts.append((part, Array(body))) }
+      if let part = Part(rawValue: kind % partCount) { parts.append((part, Array(body))) }
     }
     return parts.map { ($0.0, $0.1[...]) }
   }
 
   private static func u32(_ bytes: ArraySlice<UInt8>, _ offset: Int) -> UInt32 {
     (0..<4).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
+  }
+
+  private static func keySlot(_ body: ArraySlice<UInt8>) -> KeySlot? {
+    guard body.count >= 4 else { return nil }
+    let zeros = Int(u32(body, 0) >> 16)
+    let rest = body.dropFirst(4)
+    let bytes = encode(
+      body[body.startIndex], body[body.startIndex + 1], UInt16(clamping: 4 + zeros + rest.count), Array(rest),
+      Zeros(zeros))
+    do throws(SecretError) { return try KeySlot(parsing: bytes, from: 0, to: nil) } catch { return nil }
+  }
+
+  /// Adds a field at the end of the root's fields.
+  private static func addField(_ index: inout [UInt8], _ body: ArraySlice<UInt8>) {
+    guard body.count >= 4 else { return }
+    let (type, count) = (UInt16(truncatingIfNeeded: u32(body, 0)), Int(u32(body, 0) >> 16))
+    let length = Int(index[24]) | Int(index[25]) << 8
+    guard length + 4 + count <= 65_535 else { return }
+    index.insert(contentsOf: encode(type, UInt16(count), Zeros(count)), at: 26 + length)
+    index.replaceSubrange(24..<26, with: encode(UInt16(length + 4 + count)))
   }
 
   private static func edit(_ bytes: inout [UInt8], _ body: ArraySlice<UInt8>) {
@@ -222,6 +200,7 @@ struct SealedVault {
     var record: [UInt8]
     let sealedValue: [UInt8]
     let position: VersionPosition
+    let identifier: SecretIdentifier?
 
     /// `value` is `nil` for a remove.
     init?(_ body: [UInt8], value: [UInt8]?, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
@@ -231,6 +210,7 @@ struct SealedVault {
       var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 17, as: UInt64.self) }
       if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
       let names = Self.names(in: record)
+      identifier = names?.identifier
       if !isRaw, let names { id = keys.lookupID(names.identifier) }
       position = VersionPosition(id: id, sequence: Int(own))
       sealedValue =
@@ -266,6 +246,7 @@ struct SealedVault {
     var blocks: [BaseIndex.Block] = []
     /// The lookup ids, and whether the newest record of each is a put.
     var names: [Bytes16: Bool] = [:]
+    var identifiers: Set<SecretIdentifier> = []
     var sequence = 1
     var itemCount = 0
     private let start: Int
@@ -307,6 +288,7 @@ struct SealedVault {
         if isPut { items += encode(offset, UInt32(item.sealedValue.count)) }
         bytes += item.sealedValue
         names[item.position.id] = isPut
+        if let name = item.identifier { identifiers.insert(name) }
       }
       for body in edits { SealedVault.edit(&items, body) }
       let sealed = keys.seal(items, .block(blocks.count, file: fileID, offset: offset))
@@ -326,6 +308,7 @@ struct SealedVault {
     var previousTag: Bytes16
     var sequence: Int
     var names: [Bytes16: Bool]
+    var identifiers: Set<SecretIdentifier> = []
     private var paddedValue: [UInt8]?
     private var paddedMetadata: [UInt8]?
     private var edits: [ArraySlice<UInt8>] = []
@@ -358,6 +341,7 @@ struct SealedVault {
     }
 
     private mutating func append(_ stored: Stored) {
+      if let name = stored.identifier { identifiers.insert(name) }
       sequence += 1
       var metadata = encode(UInt32(stored.sealedValue.count), stored.record)
       for body in edits { SealedVault.edit(&metadata, body) }
@@ -372,14 +356,6 @@ struct SealedVault {
       previousTag = Bytes16(tagOf: sealed)
       (paddedValue, paddedMetadata, edits) = (nil, nil, [])
     }
-  }
-}
-
-private struct Given: VaultCredentialSource {
-  let name = "the fuzzer"
-  let key: [UInt8]
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    .key(SecretBytes(copying: key))
   }
 }
 

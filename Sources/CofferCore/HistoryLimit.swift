@@ -11,9 +11,12 @@ public struct HistoryLimit: Hashable, Sendable {
   /// No earlier versions.
   public static let none = HistoryLimit(uncheckedVersions: 0, days: 0)
 
+  /// The largest number of earlier versions that a limit can keep.
+  package static let maximumVersions = 1000
+
   /// Returns `nil` if a number is out of bounds.
   public init?(versions: Int, days: Int) {
-    guard (0...1000).contains(versions), (0...36_500).contains(days) else { return nil }
+    guard (0...Self.maximumVersions).contains(versions), (0...36_500).contains(days) else { return nil }
     self.init(uncheckedVersions: versions, days: days)
   }
 

@@ -1,11 +1,55 @@
 package import FoundationEssentials
 
-/// One version of a secret, or its removal, as ``HistoryRule`` sees it.
+/// One version of a secret, or its removal, as a backend keeps it.
 package protocol HistoryRecord {
+  /// The number of the version, by which a ``SecretVersion`` names it.
+  var number: Int { get }
+  /// The metadata that was stored with the value; empty for a removal.
+  func metadata() throws(SecretError) -> SecretMetadata
   /// Whether the record says that the secret was removed. Otherwise it has a value.
   var isRemoval: Bool { get }
-  /// When the version was stored, or the secret removed: milliseconds since 1970.
+  /// When the version was stored, or the secret removed.
+  var date: Date { get }
+  /// The same in milliseconds since 1970.
   var time: Int64 { get }
+}
+
+extension SecretVersion {
+  /// The versions of a secret, newest first, from its records, which ascend.
+  package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
+    var versions: [SecretVersion] = []
+    for record in records.reversed() {
+      let kind: Kind =
+        record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
+      versions.append(
+        SecretVersion(
+          number: record.number, kind: kind, date: record.date, metadata: try record.metadata()))
+    }
+    return versions
+  }
+
+  /// Restores the versions that `choose` names, for ``VersionedSecretBackend/restore(_:choosing:)``.
+  ///
+  /// `history` returns the records of a secret within the limit, and `store` stores one of them again.
+  package static func restore<Record: HistoryRecord>(
+    _ identifiers: [SecretIdentifier],
+    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?,
+    history: (SecretIdentifier) throws(SecretError) -> [Record],
+    store: (SecretIdentifier, Record) throws(SecretError) -> Void
+  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
+    var restored: [SecretIdentifier: SecretVersion] = [:]
+    for identifier in identifiers {
+      let records = try history(identifier)
+      let versions = try list(records)
+      guard let number = try choose(identifier, versions),
+        let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
+        let record = records.first(where: { $0.number == number })
+      else { continue }
+      try store(identifier, record)
+      restored[identifier] = version
+    }
+    return restored
+  }
 }
 
 /// Decides which records of a secret a backend shows and keeps. `VaultFormat` specifies the rule under “History”.

@@ -88,16 +88,8 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   /// Returns the versions of a secret within the history limit, newest first, without values.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try read { state in Self.versions(state.history(identifier, now: now())) }
-  }
-
-  /// Returns the versions of a secret, newest first, from its records, which ascend.
-  private static func versions(_ records: [MemoryState.Record]) -> [SecretVersion] {
-    records.reversed().map { record in
-      SecretVersion(
-        number: record.number,
-        kind: record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier,
-        date: record.date, metadata: record.content?.metadata ?? SecretMetadata())
+    try read { state throws(SecretError) in
+      try SecretVersion.list(state.history(identifier, now: now()))
     }
   }
 
@@ -137,18 +129,12 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
   ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
     try change { transaction throws(SecretError) in
-      var restored: [SecretIdentifier: SecretVersion] = [:]
-      for identifier in identifiers {
-        let records = transaction.state.history(identifier, now: transaction.now)
-        let versions = Self.versions(records)
-        guard let number = try choose(identifier, versions),
-          let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
-          let content = records.first(where: { $0.number == number })?.content
-        else { continue }
-        try transaction.store(content.secret.bytes, for: identifier, metadata: version.metadata)
-        restored[identifier] = version
+      try SecretVersion.restore(identifiers, choosing: choose) { identifier in
+        transaction.state.history(identifier, now: transaction.now)
+      } store: { identifier, record throws(SecretError) in
+        guard let content = record.content else { return }
+        try transaction.store(content.secret.bytes, for: identifier, metadata: content.metadata)
       }
-      return restored
     }
   }
 

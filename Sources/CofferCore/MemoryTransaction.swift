@@ -9,6 +9,7 @@ struct MemoryState {
     /// `nil` for a removal.
     let content: Content?
 
+    func metadata() -> SecretMetadata { content?.metadata ?? SecretMetadata() }
     var isRemoval: Bool { content == nil }
     var time: Int64 { Timestamp.milliseconds(date) }
   }
@@ -98,10 +99,7 @@ final class MemoryTransaction: SecretTransaction {
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
     try requireOpen(isOpen)
-    try metadata?.validate()
-    if secret.count > MemoryBackend.maximumSecretSize {
-      throw .tooLarge(secret.count, maximum: MemoryBackend.maximumSecretSize, identifier)
-    }
+    try requireStorable(secret, for: identifier, metadata, maximum: MemoryBackend.maximumSecretSize)
     let merged = SecretMetadata.merged(metadata, over: state.current(identifier)?.metadata, now: now)
     state.append(.init(secret: SharedSecret(secret.copy()), metadata: merged), for: identifier, now: now)
     changed.append(identifier)
@@ -127,14 +125,16 @@ package func requireOpen(_ isOpen: Bool) throws(SecretError) {
   }
 }
 
-extension SecretError {
-  /// The error for a secret of `size` bytes that is larger than the backend's maximum.
-  package static func tooLarge(_ size: Int, maximum: Int, _ identifier: SecretIdentifier) -> SecretError {
-    SecretError(
-      .tooLarge,
-      "The secret is \(size) bytes long, but this backend accepts at most \(maximum).",
-      advice: "Encrypt large data in a file, and store the file's key here.",
-      identifier: identifier
-    )
-  }
+/// Throws `.invalidMetadata` for metadata out of bounds, and `.tooLarge` for a secret of more than `maximum` bytes.
+package func requireStorable(
+  _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, _ metadata: SecretMetadata?, maximum: Int
+) throws(SecretError) {
+  try metadata?.validate()
+  guard secret.count > maximum else { return }
+  throw SecretError(
+    .tooLarge,
+    "The secret is \(secret.count) bytes long, but this backend accepts at most \(maximum).",
+    advice: "Encrypt large data in a file, and store the file's key here.",
+    identifier: identifier
+  )
 }

@@ -70,9 +70,7 @@ public final class KeyringBackend: ObservableSecretBackend {
     metadata: SecretMetadata?
   ) throws(SecretError) {
     try ItemAttributes.validate(metadata)
-    if secret.count > Self.maximumSecretSize {
-      throw .tooLarge(secret.count, maximum: Self.maximumSecretSize, identifier)
-    }
+    try requireStorable(secret, for: identifier, metadata, maximum: Self.maximumSecretSize)
     let value = ValueEncoding.encoded(secret) ?? secret.copy()
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) in

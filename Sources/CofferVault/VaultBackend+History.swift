@@ -5,24 +5,8 @@ internal import FoundationEssentials
 extension VaultBackend: VersionedSecretBackend {
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try read { vault throws(SecretError) in
-      try Self.versions(vault.history(of: identifier, now: environment.now()))
+      try SecretVersion.list(vault.history(of: identifier, now: environment.now()))
     }
-  }
-
-  /// Returns the versions of a secret, newest first, from its records, which ascend.
-  private static func versions(_ records: [BlockEntry]) throws(SecretError) -> [SecretVersion] {
-    var versions: [SecretVersion] = []
-    for entry in records.reversed() {
-      let record = entry.record
-      let kind: SecretVersion.Kind =
-        record.kind == .remove
-        ? .removal : record.sequence == records.last?.record.sequence ? .current : .earlier
-      versions.append(
-        SecretVersion(
-          number: record.sequence, kind: kind, date: Timestamp.date(record.time),
-          metadata: record.kind == .remove ? SecretMetadata() : try record.item().metadata))
-    }
-    return versions
   }
 
   public func lookUp(
@@ -71,22 +55,15 @@ extension VaultBackend: VersionedSecretBackend {
   ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
     try withSession { session throws(SecretError) in
       try session.vaultTransaction { transaction, vault throws(SecretError) in
-        var restored: [SecretIdentifier: SecretVersion] = [:]
-        for identifier in identifiers {
-          let records = try vault.history(of: identifier, now: environment.now())
-          let versions = try Self.versions(records)
-          guard let number = try choose(identifier, versions),
-            let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
-            let entry = records.first(where: { $0.record.sequence == number })
-          else { continue }
+        try SecretVersion.restore(identifiers, choosing: choose) { identifier throws(SecretError) in
+          try vault.history(of: identifier, now: environment.now())
+        } store: { identifier, entry throws(SecretError) in
           let value: SecretBytes
           do throws(SecretError) { value = try vault.value(of: entry) } catch {
             throw error.about(identifier)
           }
-          try transaction.store(value, for: identifier, metadata: version.metadata)
-          restored[identifier] = version
+          try transaction.store(value, for: identifier, metadata: entry.metadata())
         }
-        return restored
       }
     }
   }
@@ -98,7 +75,7 @@ extension VaultBackend: VersionedSecretBackend {
     try withSession { session throws(SecretError) in
       try session.vaultTransaction { transaction, vault throws(SecretError) in
         for identifier in identifiers {
-          if try vault.records(vault.keys.lookupID(identifier)).isEmpty { return false }
+          if try vault.records(identifier).isEmpty { return false }
         }
         for identifier in identifiers {
           _ = try transaction.remove(identifier)
@@ -123,10 +100,6 @@ extension VaultBackend: VersionedSecretBackend {
 extension UnlockedVault {
   /// Returns the records of a secret within the history limit, in ascending order. Throws `.tampered`.
   func history(of identifier: SecretIdentifier, now: Date) throws(SecretError) -> [BlockEntry] {
-    let records = try records(keys.lookupID(identifier))
-    guard records.allSatisfy({ $0.record.isAbout(identifier) }) else {
-      throw .tampered("a record has another name's lookup id")
-    }
-    return Array(HistoryRule(base.settings.history, now: now).kept(records))
+    HistoryRule(base.settings.history, now: now).kept(try records(identifier))
   }
 }

@@ -81,10 +81,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
     // Invalid input is refused before the vault is locked.
-    try metadata?.validate()
-    if secret.count > Self.maximumSecretSize {
-      throw .tooLarge(secret.count, maximum: Self.maximumSecretSize, identifier)
-    }
+    try requireStorable(secret, for: identifier, metadata, maximum: Self.maximumSecretSize)
     try transaction { transaction throws(SecretError) in
       try transaction.store(secret, for: identifier, metadata: metadata)
     }

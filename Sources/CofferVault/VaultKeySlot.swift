@@ -10,6 +10,12 @@ public struct VaultKeySlot: Hashable, Sendable {
     public let memory: Int
     /// Passes of Argon2id over the memory.
     public let passes: Int
+
+    /// The work of one derivation, which its time follows: the memory times the passes, in bytes.
+    var work: Int {
+      let (work, overflow) = memory.multipliedReportingOverflow(by: passes)
+      return overflow ? .max : work
+    }
   }
 
   /// 32 lower-case hexadecimal digits. All zeros if ``kind`` is `nil`.

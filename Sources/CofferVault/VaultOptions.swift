@@ -5,8 +5,10 @@ public struct VaultOptions: Sendable {
   /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault
   /// that was made with more.
   public var maximumPassphraseMemory: Int = 1 << 30
-  /// The largest number of Argon2id passes that the derivation of a passphrase may use.
-  public var maximumPassphrasePasses: Int = 16
+  /// The largest work that a passphrase may cause: the memory in bytes times the passes, in sum over the key slots
+  /// that it is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
+  /// `crypto_pwhash_MEMLIMIT_SENSITIVE` and 4 passes, or more than 16 slots of the default cost.
+  public var maximumPassphraseWork: Int = 4 << 30
   /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is
   /// libsodium's `crypto_pwhash_MEMLIMIT_INTERACTIVE`.
   public var passphraseMemory: Int = 64 << 20
@@ -22,11 +24,6 @@ public struct VaultOptions: Sendable {
   /// How a vault is held to what was seen of it, from its first use at a path on. Later only
   /// ``VaultBackend/trust(_:)`` changes it. `nil`: strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
-
-  /// Whether a derivation of this cost is within the limits.
-  func permits(_ cost: VaultKeySlot.Cost) -> Bool {
-    cost.memory <= maximumPassphraseMemory && cost.passes <= maximumPassphrasePasses
-  }
 
   /// The default limits and costs.
   public init() {}

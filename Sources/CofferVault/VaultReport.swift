@@ -43,9 +43,6 @@ public struct VaultReport: Hashable, Sendable {
 
     func check(_ entry: BlockEntry) throws(SecretError) {
       let identifier = try entry.record.item().identifier
-      guard keys.lookupID(identifier) == entry.record.id else {
-        throw .tampered("a record has another name's lookup id")
-      }
       guard entry.record.kind == .put else { return }
       do throws(SecretError) { _ = try open.value(of: entry) } catch { throw error.about(identifier) }
     }
@@ -58,7 +55,7 @@ public struct VaultReport: Hashable, Sendable {
       if records.last?.record.kind == .put { secrets += 1 }
       versions += records.count { $0.record.kind == .put }
     }
-    guard secrets == open.state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    guard secrets == open.state.secretCount else { throw .wrongSecretCount }
     secretCount = secrets
     earlierVersionCount = versions - secrets
     keySlotCount = file.header.slots.count

@@ -1,4 +1,5 @@
 package import CofferCore
+package import FoundationEssentials
 
 /// A record, and the place of its sealed value in the file. A remove has no value.
 package struct BlockEntry: Sendable {
@@ -56,6 +57,11 @@ package struct BlockEntry: Sendable {
 }
 
 extension BlockEntry: HistoryRecord {
+  package var number: Int { record.sequence }
+  package var date: Date { Timestamp.date(record.time) }
+  package func metadata() throws(SecretError) -> SecretMetadata {
+    isRemoval ? SecretMetadata() : try record.item().metadata
+  }
   package var isRemoval: Bool { record.kind == .remove }
   package var time: Int64 { record.time }
 }

@@ -53,7 +53,7 @@ package struct CommitState: Hashable, Sendable {
     guard rootOffset >= headerLength + 2 * Layout.pageSize, !overflow, rootEnd == baseEnd,
       baseEnd <= end, rootLength >= Layout.rootPrefixLength + 2 + Layout.sealOverhead,
       rootLength <= Layout.maximumRootLength,
-      baseEnd < end || tailTag == rootTag
+      baseEnd < end || tailTag == rootTag, secretCount <= end
     else { throw reader.failure("contradicts itself") }
   }
 

@@ -66,10 +66,14 @@ package struct TaggedField: Field, Sendable {
 
   package init(_ type: UInt16, _ content: [UInt8]) { (self.type, self.content) = (type, content) }
 
-  package func append(to bytes: inout [UInt8]) { bytes += encode(type, UInt16(content.count), content) }
+  package func append(to bytes: inout [UInt8]) {
+    bytes += encode(type, UInt16(clamping: content.count), content)
+  }
 }
 
 /// A list of tagged fields with its `u16` length. The types must ascend.
+///
+/// A list that is too long is encoded with a length that is not its own, so that the writer's own reader refuses it.
 package struct TaggedFields: Field {
   private let fields: [TaggedField]
 
@@ -77,6 +81,6 @@ package struct TaggedFields: Field {
 
   package func append(to bytes: inout [UInt8]) {
     let content = fields.reduce(into: []) { $1.append(to: &$0) }
-    bytes += encode(UInt16(content.count), content)
+    bytes += encode(UInt16(clamping: content.count), content)
   }
 }

@@ -1,3 +1,5 @@
+internal import CofferCore
+
 /// Sizes and offsets that the format fixes, in bytes unless a name says otherwise. `VaultFormat.md` is the
 /// source of each.
 package enum Layout {
@@ -34,8 +36,13 @@ package enum Layout {
   package static let rootPrefixLength = 24
   /// The entry that the root has for each block.
   package static let rootEntryLength = 56
-  /// The longest sealed root that a reader accepts: 64 MiB.
-  package static let maximumRootLength = 1 << 26
+  /// The longest sealed root that a reader accepts: 16 MiB, which list about 300,000 blocks.
+  package static let maximumRootLength = 1 << 24
+  /// The largest number of records that a base has of one secret: the newest put, and the most versions that a
+  /// history limit keeps, each with its removal.
+  package static let maximumBaseRecords = 2 * HistoryLimit.maximumVersions + 1
+  /// The longest tail that a reader accepts, without values, because each reader holds its records: 32 MiB.
+  package static let maximumReplayLength = 1 << 25
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64
 

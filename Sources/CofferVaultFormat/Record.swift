@@ -151,6 +151,11 @@ package struct Record: Sendable {
       && bytes[account].elementsEqual(identifier.account.utf8)
   }
 
+  /// Whether both records are about one secret.
+  package func hasName(of other: Record) -> Bool {
+    bytes[service] == other.bytes[other.service] && bytes[account] == other.bytes[other.account]
+  }
+
   /// Whether the secret belongs to `service`, compared as bytes. Every secret does if `service` is `nil`.
   package func isInService(_ service: String?) -> Bool {
     guard let service else { return true }

@@ -133,7 +133,7 @@ def layout(vault):
 
 
 def dump(arguments):
-    limits = r.Limits(memory_kib=arguments.memory_limit_kib, passes=arguments.passes_limit)
+    limits = r.Limits(memory_kib=arguments.memory_limit_kib, work_kib=arguments.work_limit_kib)
     vault = r.read_vault(read_file(arguments.vault), credential_of(arguments), limits)
     now = int(time.time() * 1000) if arguments.now is None else arguments.now
     printed = contents(vault, now) | {"layout": layout(vault)}
@@ -233,7 +233,7 @@ def parsed(arguments):
     one.add_argument("--now", type=int, metavar="MS", help="the time against which versions age")
     one.add_argument("--keys", action="store_true", help="print the master key, the subkeys and the lineage too")
     one.add_argument("--memory-limit-kib", type=int, default=1 << 20, metavar="N", help="for passphrase slots")
-    one.add_argument("--passes-limit", type=int, default=16, metavar="N", help="for passphrase slots")
+    one.add_argument("--work-limit-kib", type=int, default=1 << 22, metavar="N", help="for passphrase slots")
     command("write", write, "make a vault from a description", "description", "vault", opens=False)
     command("append", append, "commit changes to a vault, in one transaction", "vault", "changes")
     command("rewrite", rewrite, "write a vault anew under its master key", "vault", "changes", is_rekey=False)

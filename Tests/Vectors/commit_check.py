@@ -2,6 +2,7 @@
 
 import copy
 import os
+import struct
 import tempfile
 
 import known_vaults as k
@@ -10,7 +11,7 @@ import vault_described as d
 import vault_format as f
 import vault_reader as r
 from vector_outcome import shortened
-from vector_bases import BASES, CI_KEY, NOW, OTHER_KEY, PASSPHRASE, key_slot, put, remove
+from vector_bases import BASES, CI_KEY, NOW, OTHER_KEY, PASSPHRASE, item, key_slot, noise, put, remove, unknown_slot
 from vector_expect import expected
 
 KEY = r.Key(CI_KEY)
@@ -53,6 +54,7 @@ def failures():
             yield from commits(place(name), name)
         yield from after_crash(place("crash"))
         yield from limits(place)
+        yield from sizes(place)
         yield from rewrites(place("rewrite"))
         yield from purges(place("purge"))
         yield from lineages(place("lineage"), place("records/lineage"))
@@ -125,6 +127,49 @@ def limits(place):
     slots = {"slots": [key_slot(label="l" * 64, key=bytes([n]) * 32) for n in range(17)]}
     if not refused(f.TAMPERED, lambda: c.rewrite(header, KEY, slots), header):
         yield "seventeen key slots are put in place"
+    # Nothing is derived for a slot whose bytes are given.
+    costly = [passphrase_bytes(524_288), passphrase_bytes(1)]
+    for count, outcome in ((1, None), (2, f.LIMIT_REACHED)):
+        slots = {"slots": [key_slot()] + costly[:count]}
+        if outcome and not refused(outcome, lambda: c.rewrite(header, KEY, slots), header):
+            yield "passphrase slots above the limit of work are put in place"
+        elif not outcome:
+            c.rewrite(header, KEY, slots)
+
+
+def passphrase_bytes(passes):
+    """A passphrase slot of 8 KiB that no passphrase opens."""
+    body = noise(16, f"slot of {passes}") + bytes(8) + b"\0" + struct.pack("<II", passes, 8) + bytes(16 + 32 + 72)
+    return unknown_slot(f.PASSPHRASE_SLOT, 1, body)
+
+
+def sizes(place):
+    """The largest numbers of records that are read, and one more."""
+    for count, good in ((1000, True), (1001, False)):
+        records = [one for n in range(count) for one in (item("a", str(n)), remove("a"))]
+        description = {"items": records + ([item("a", "last")] if good else []), "items_per_block": 500}
+        path = place(f"records of one name: {count}")
+        try:
+            created(path, base=description, history={"versions": 1000, "days": 0}, unchecked=True)
+            if len(read(path).entries.popitem()[1]) != 2 * count + 1 or not good:
+                yield "too many records of one name are read"
+        except f.Refused as refusal:
+            if good or refusal.outcome != f.TAMPERED:
+                yield f"the most records of one name: {refusal.reason}"
+    for longer in (False, True):
+        long = {f"{n:02}".ljust(128, "n"): "v" * 1024 for n in range(32)}
+        one = put("a", "1", attributes=long)
+        path = place(f"tail {longer}")
+        made = d.NewFile(copy.deepcopy(BASES["created"][0]) | {"tail": [[one]]})
+        frame = made.parts["frame 0"][1] - 72
+        count = f.MAXIMUM_TAIL // frame + longer
+        try:
+            created(path, tail=[[one] * count], unchecked=True)
+            if len(read(path).frames) != count or longer:
+                yield "a tail that is too long is read"
+        except f.Refused as refusal:
+            if not longer or refusal.outcome != f.TAMPERED:
+                yield f"the longest tail: {refusal.reason}"
 
 
 def rewrites(path):

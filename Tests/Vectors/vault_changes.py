@@ -33,7 +33,7 @@ def replace_file(path, data):
 
 def write_temporary(path, data, lock):
     directory = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}.new")
+    temporary = os.path.join(directory, f".{os.path.basename(path)}.{os.urandom(16).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         if lock:
@@ -163,8 +163,16 @@ def encoded_changes(vault, changes, random):
         dead += 0 if record.is_put and not newest.get(record.lookup_id) else len(frame)
         newest[record.lookup_id] = record.is_put
     end, secrets = state.end + len(frames), sum(newest.values())
+    dead = min(dead, f.U64_LIMIT - 1)
     after = replace(state, sequence=sequence, end=end, tail_tag=previous, secrets=secrets, dead_bytes=dead)
     return frames, after
+
+
+def check_cost(slots, limits=r.Limits()):
+    """A passphrase must be tried on every slot."""
+    within = all(slot.memory_kib <= limits.memory_kib for slot in slots)
+    work = sum(slot.memory_kib * slot.passes for slot in slots)
+    require(within and work <= limits.work_kib, "the passphrase slots would cost too much", f.LIMIT_REACHED)
 
 
 def rewrite(path, credential, description, random=w.system_random):
@@ -210,6 +218,8 @@ def rewritten(vault, description, random):
     items.sort(key=lambda pair: (pair[0].lookup_id, pair[0].sequence))
     new_header = sealer.header(slots, header.minor, header.read_only_compatible, header.compatible)
     require(len(new_header) <= f.MAXIMUM_HEADER, "the header would be too long", f.LIMIT_REACHED)
+    if is_rekey:
+        check_cost(f.parse_header(new_header).slots)
     writer = w.FileWriter(sealer, new_header, slots)
     state = writer.write_base(items, sequence, fields)
     require(state.root_length <= f.MAXIMUM_ROOT, "the root would be too long", f.LIMIT_REACHED)

@@ -26,7 +26,9 @@ MAXIMUM_BLOCK = 1 << 20
 
 KEY_TEXT_PREFIX = b"coffer-key-v1:"
 
-MAXIMUM_ROOT = 67_108_864
+MAXIMUM_ROOT = 16_777_216
+MAXIMUM_TAIL = 33_554_432  # without values
+MAXIMUM_BASE_RECORDS = 2001  # of one lookup id
 
 # The numbers of the subkeys.
 HEADER, COMMITS, METADATA, VALUES, BASE, LOOKUP_IDS, KNOWN_VAULTS, LINEAGE, FRAME_LENGTHS = range(1, 10)
@@ -356,6 +358,7 @@ class State:
         require(base_end <= end <= file_size, "the end is before the base's or after the file's")
         require(SEAL_OVERHEAD + 26 <= length <= MAXIMUM_ROOT, "the root is too short or too long")
         require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's")
+        require(secrets <= end, "there are more secrets than bytes")
         return cls(sequence, end, tail, base_end, offset, length, root, secrets, dead)
 
 

@@ -24,11 +24,10 @@ class Passphrase:
 
 @dataclass(frozen=True)
 class Limits:
-    """The highest cost of a passphrase slot, and the number of passphrase slots that are tried."""
+    """The highest memory of a passphrase slot, and the highest work: the sum of memory times passes over what is tried."""
 
     memory_kib: int = 1 << 20
-    passes: int = 16
-    slots: int = 4
+    work_kib: int = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,7 @@ class Entry:
 class Frame:
     offset: int
     length: int
+    metadata_length: int  # of the frame without its value
     sequence: int
     tag: bytes
 
@@ -111,18 +111,17 @@ def read_with_master(file, header, master):
 def unlock(header, credential, limits):
     """Returns the master key that the credential opens."""
     wanted = f.PASSPHRASE_SLOT if isinstance(credential, Passphrase) else f.KEY_SLOT
-    too_costly, tried = None, 0
+    too_costly, work = None, 0
     for slot in header.slots:
         if not slot.known or slot.type != wanted:
             continue
         secret = credential.secret
         if wanted == f.PASSPHRASE_SLOT:
-            if tried == limits.slots:
-                break
-            if slot.memory_kib > limits.memory_kib or slot.passes > limits.passes:
+            more = slot.memory_kib * slot.passes
+            if slot.memory_kib > limits.memory_kib or work + more > limits.work_kib:
                 too_costly = f"a key slot asks for {slot.memory_kib} KiB of memory and {slot.passes} passes"
                 continue
-            tried += 1
+            work += more
             secret = f.argon2id(secret, slot.salt, slot.passes, slot.memory_kib)
         wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
         if f.equal(commitment, slot.commitment):
@@ -189,7 +188,9 @@ class PartsReader:
                 order = one.record.lookup_id, one.record.sequence
                 require(last < order, "the items of the base do not ascend")
                 last, count = order, count + 1
-                self.entries.setdefault(one.record.lookup_id, []).append(one)
+                same = self.entries.setdefault(one.record.lookup_id, [])
+                same.append(one)
+                require(len(same) <= f.MAXIMUM_BASE_RECORDS, "the base has too many records of one secret")
             position = entry.offset + entry.length
         require(position == state.root_offset, "something lies between the last block and the root")
         require(count == self.root.items, "the base does not have as many items as the root says")
@@ -228,9 +229,11 @@ class PartsReader:
 
     def tail(self):
         state = self.state
-        position, sequence, previous = state.base_end, self.root.sequence, state.root_tag
+        position, sequence, previous, size = state.base_end, self.root.sequence, state.root_tag, 0
         while position < state.end:
             frame = self.frame(position, sequence, previous)
+            size += frame.metadata_length
+            require(size <= f.MAXIMUM_TAIL, "the tail is too long")
             self.frames.append(frame)
             position, sequence, previous = position + frame.length, frame.sequence, frame.tag
         require(sequence == state.sequence, "the last sequence is not the commit slot's")
@@ -253,7 +256,7 @@ class PartsReader:
         require(end <= len(data), "a value reaches beyond the end")
         entry = self.opened(record, data[metadata_end:end])
         self.entries.setdefault(record.lookup_id, []).append(entry)
-        return Frame(offset, end, record.sequence, f.tag(sealed))
+        return Frame(offset, end, metadata_end, record.sequence, f.tag(sealed))
 
     def opened(self, record, sealed):
         if not record.is_put:

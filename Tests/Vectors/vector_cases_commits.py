@@ -201,7 +201,7 @@ def states(suite):
             "a root of 66 bytes whose tag is right and whose seal is wrong",
             each(number(ROOT_LENGTH, "I", 66), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 66)),
         ),
-        "root-length-above-64-mib": ("a root of 64 MiB and a byte", number(ROOT_LENGTH, "I", 67_108_865)),
+        "root-length-above-16-mib": ("a root of 16 MiB and a byte", number(ROOT_LENGTH, "I", 16_777_217)),
         "root-length-most": ("the highest root length", number(ROOT_LENGTH, "I", 0xFFFFFFFF)),
         "reserved": ("the reserved field", number(RESERVED, "I", 1)),
         "root-tag": ("a root tag that is not the root's", flip(ROOT_TAG)),

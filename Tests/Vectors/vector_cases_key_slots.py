@@ -229,7 +229,7 @@ def costs(suite):
     passes, memory = at, at + 4
     faults = {
         "passes-0": ("0 passes", passes, 0, TAMPERED),
-        "passes-17": ("17 passes", passes, 17, f.COST_LIMIT_EXCEEDED),
+        "work-above-4-gib": ("4 GiB and 8 KiB of work", passes, 524_289, f.COST_LIMIT_EXCEEDED),
         "passes-most": ("2^32 − 1 passes", passes, 0xFFFFFFFF, f.COST_LIMIT_EXCEEDED),
         "memory-0": ("no memory", memory, 0, TAMPERED),
         "memory-7-kib": ("7 KiB of memory", memory, 7, TAMPERED),
@@ -279,26 +279,16 @@ def costs(suite):
     def with_cost(**cost):
         return lambda d: d["slots"][1].update(cost)
 
-    suite.resealed(
-        "ok-cost-16-passes", "the highest allowed number of passes", "small", f.OK, change=with_cost(passes=16), credential=BY_PASSPHRASE
-    )
-    suite.resealed(
-        "cost-17-passes",
-        "one pass more than the limit",
-        "small",
-        f.COST_LIMIT_EXCEEDED,
-        change=with_cost(passes=17),
-        credential=BY_PASSPHRASE,
-    )
-    suite.resealed(
-        "ok-cost-17-passes-allowed",
-        "one pass more than the default limit, with a higher limit",
-        "small",
-        f.OK,
-        change=with_cost(passes=17),
-        credential=BY_PASSPHRASE,
-        limits={"passes": 17},
-    )
+    for name, work, outcome in (("ok-cost-work-at-limit", 136, f.OK), ("cost-work-above-limit", 135, f.COST_LIMIT_EXCEEDED)):
+        suite.resealed(
+            name,
+            f"8 KiB of memory and 17 passes with a limit of {work} KiB of work",
+            "small",
+            outcome,
+            change=with_cost(passes=17),
+            credential=BY_PASSPHRASE,
+            limits={"work_kib": work},
+        )
     suite.resealed(
         "cost-memory-above-lower-limit",
         "more memory than a lowered limit allows",
@@ -318,7 +308,7 @@ def costs(suite):
         limits={"memory_kib": 64},
     )
     for name, low, high in (
-        ("memory-below-passes-above", (memory, 7), (passes, 17)),
+        ("memory-below-passes-above", (memory, 7), (passes, 0xFFFFFFFF)),
         ("passes-below-memory-above", (passes, 0), (memory, 0xFFFFFFFF)),
     ):
         suite.overwritten(
@@ -343,19 +333,18 @@ def tries(suite):
         return lambda d: [d["slots"][index].update(cost) for index in indices]
 
     limit = {"memory_kib": 2048}
+    names = {3: "a\0b", 4: NFC}
     for name, over, passphrase, outcome in (
         ("ok-fifth-after-one-passed-over", (1,), 5, f.OK),
         ("ok-fifth-after-fourth-passed-over", (4,), 5, f.OK),
         ("ok-sixth-after-two-passed-over", (2, 3), 6, f.OK),
-        ("sixth-after-one-passed-over", (1,), 6, f.COST_LIMIT_EXCEEDED),
+        ("ok-sixth-after-one-passed-over", (1,), 6, f.OK),
         ("passed-over-is-the-one", (3,), 3, f.COST_LIMIT_EXCEEDED),
         ("none-after-one-passed-over", (4,), 7, f.COST_LIMIT_EXCEEDED),
         ("all-passed-over", (1, 2, 3, 4, 5, 6), 1, f.COST_LIMIT_EXCEEDED),
-        ("fifth-above-is-not-reached", (5,), 5, f.WRONG_KEY),
-        ("sixth-above-is-not-reached", (6,), 7, f.WRONG_KEY),
+        ("none-and-sixth-passed-over", (6,), 7, f.COST_LIMIT_EXCEEDED),
         ("ok-second-before-passed-over", (3, 4, 5, 6), 2, f.OK),
     ):
-        names = {3: "a\0b", 4: NFC}
         suite.resealed(
             f"{name if name.startswith('ok-') else 'cost-' + name}",
             f"passphrase {passphrase} of six; above the limit are {', '.join(map(str, over))}",
@@ -373,6 +362,41 @@ def tries(suite):
         change=costly(1),
         credential={"key_text": OTHER_KEY},
         limits=limit,
+    )
+    # Each slot is 8 KiB of work, unless it is costly.
+    for name, over, work, passphrase, outcome in (
+        ("ok-sixth-at-limit", {}, 48, 6, f.OK),
+        ("sixth-above", {}, 40, 6, f.COST_LIMIT_EXCEEDED),
+        ("sixth-a-kib-above", {}, 47, 6, f.COST_LIMIT_EXCEEDED),
+        ("ok-fifth-at-limit", {}, 40, 5, f.OK),
+        ("none-within-limit", {}, 48, 7, f.WRONG_KEY),
+        ("ok-passed-over-costs-nothing", {3: 16}, 40, 6, f.OK),
+        ("ok-passes-count", {1: 2}, 48, 5, f.OK),
+        ("passes-count", {1: 2}, 48, 6, f.COST_LIMIT_EXCEEDED),
+        ("ok-cheap-after-passed-over", {5: 4}, 56, 6, f.OK),
+        ("first-above", {}, 7, 1, f.COST_LIMIT_EXCEEDED),
+    ):
+        suite.resealed(
+            f"ok-work-{name[3:]}" if name.startswith("ok-") else f"work-{name}",
+            f"passphrase {passphrase} of six with a limit of {work} KiB of work"
+            + "".join(f"; slot {number} has {passes} passes" for number, passes in over.items()),
+            "passphrases",
+            outcome,
+            change=lambda d, over=over: [
+                d["slots"][number - 1 if number == 1 else number].update(passes=passes) for number, passes in over.items()
+            ]
+            + [d["slots"][0].update(created=d["slots"][0].get("created", 0) + 1)],
+            credential={"passphrase": names.get(passphrase, f"passphrase {passphrase}")},
+            limits={"work_kib": work},
+        )
+    suite.resealed(
+        "ok-work-no-limit-for-keys",
+        "a key, with a limit of no work at all",
+        "passphrases",
+        f.OK,
+        change=costly(1),
+        credential={"key_text": CI_KEY},
+        limits={"work_kib": 0},
     )
     for index, name in ((4, "fourth-of-six"), (5, "fifth-of-six"), (6, "sixth-of-six")):
         which = name.split("-")[0]

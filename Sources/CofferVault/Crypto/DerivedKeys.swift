@@ -5,7 +5,7 @@ package import CofferVaultFormat
 package final class DerivedKeys: Sendable {
   package let master: SecretBytes
   private let subkeys: [SharedSecret]
-  let randomness: any Randomness
+  package let randomness: any Randomness
 
   /// `randomness` gives the nonces of seals.
   package init(master: consuming SecretBytes, randomness: any Randomness) {

@@ -28,11 +28,31 @@ package struct CredentialChain: Sendable {
     var refusals: [(slot: Bytes16, error: SecretError)] = []
   }
 
+  /// A slot's key as a credential gave it, and the master key that it opened.
+  private struct Opened: ~Copyable {
+    let key: SlotKey
+    let master: SecretBytes
+  }
+
+  /// Tries a credential on a slot. Returns `nil` if it does not fit or does not open the slot, and throws
+  /// `.costLimitExceeded` before a derivation that exceeds what is left of `budget`.
+  private func tryOpening(
+    _ slot: KeySlot, of file: VaultFile, with credential: borrowing VaultCredential,
+    _ budget: inout DerivationBudget
+  ) throws(SecretError) -> Opened? {
+    guard let scheme = slot.scheme, type(of: scheme).kind == credential.kind else { return nil }
+    if let cost = scheme.cost, !budget.spend(cost) { throw .overBudget(cost) }
+    guard let key = try scheme.key(for: credential, environment: environment),
+      let master = try key.unwrap(slot, vault: file.header.vaultID)
+    else { return nil }
+    return Opened(key: key, master: master)
+  }
+
   /// Asks each source in order and tries its credential on each of `slots` that no credential has opened yet.
   ///
   /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for
   /// each credential that is a master key. Either ends the search by returning `false`. A slot whose cost
-  /// exceeds the limits is passed over. Any other error ends the search.
+  /// exceeds the credential's budget is passed over. Any other error ends the search.
   @discardableResult
   func open(
     _ slots: [KeySlot], of file: VaultFile,
@@ -49,14 +69,12 @@ package struct CredentialChain: Sendable {
         continue
       }
       misses.tried.append(source.name)
+      var budget = DerivationBudget(options)
       for slot in slots where !opened.contains(slot.id) {
         do throws(SecretError) {
-          guard
-            let key = try slot.scheme?.key(for: credential, options: options, environment: environment),
-            let master = try key.unwrap(slot, vault: file.header.vaultID)
-          else { continue }
+          guard let found = try tryOpening(slot, of: file, with: credential, &budget) else { continue }
           opened.insert(slot.id)
-          guard try use(slot, key, master) else { return misses }
+          guard try use(slot, found.key, found.master) else { return misses }
         } catch {
           guard error.code == .costLimitExceeded else { throw error }
           misses.refusals.append((slot.id, error))
@@ -66,17 +84,14 @@ package struct CredentialChain: Sendable {
     return misses
   }
 
-  /// Returns the slot that `credential` opens, or `nil` if it opens none whose cost is within the limits.
+  /// Returns the slot that `credential` opens, or `nil` if it opens none within its budget.
   func slot(
     openedBy credential: borrowing VaultCredential, of file: VaultFile
   ) throws(SecretError) -> KeySlot? {
+    var budget = DerivationBudget(options)
     for slot in file.header.slots {
       do throws(SecretError) {
-        guard let key = try slot.scheme?.key(for: credential, options: options, environment: environment),
-          let master = try key.unwrap(slot, vault: file.header.vaultID)
-        else { continue }
-        _ = consume master
-        return slot
+        if try tryOpening(slot, of: file, with: credential, &budget) != nil { return slot }
       } catch {
         guard error.code == .costLimitExceeded else { throw error }
       }
@@ -86,25 +101,14 @@ package struct CredentialChain: Sendable {
 
   // MARK: Unlocking
 
-  /// The number of slots with a cost within the limits that are tried to unlock a vault. Later ones are
-  /// ignored.
-  private static let maximumCostlySlots = 4
-
   /// Returns the keys of the vault from the first source whose credential opens a slot.
   ///
   /// Throws `.locked` if no source returns a credential, `.wrongKey` if no credential opens the vault,
   /// `.costLimitExceeded` if a slot was passed over as well, and what a source throws.
   package func unlock(_ file: VaultFile) throws(SecretError) -> DerivedKeys {
-    var costlySlots = 0
-    let slots = file.header.slots.filter { slot in
-      guard let cost = slot.scheme?.cost else { return true }
-      guard costlySlots < Self.maximumCostlySlots else { return false }
-      if options.permits(cost) { costlySlots += 1 }
-      return true
-    }
     var keys: DerivedKeys?
     let misses = try open(
-      slots, of: file,
+      file.header.slots, of: file,
       useMasterKey: { master throws(SecretError) in
         let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
         // A master key that was kept is obsolete once the vault has another.

@@ -17,7 +17,8 @@ extension KeyParameters: KeySlotScheme {
   var cost: VaultKeySlot.Cost? { nil }
 
   static func newSlot(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
+    environment: VaultEnvironment
   ) throws(SecretError) -> NewSlot? {
     guard credential.kind == .key else { return nil }
     guard credential.secret.count == VaultKey.length else {
@@ -32,7 +33,7 @@ extension KeyParameters: KeySlotScheme {
   }
 
   func key(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey? {
     guard credential.kind == .key else { return nil }
     return SlotKey(credential.secret.copy())

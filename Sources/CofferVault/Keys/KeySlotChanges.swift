@@ -28,12 +28,16 @@ extension VaultSession {
         .alreadyExists, "The credential opens the key slot \(opened.id.hex) already.",
         advice: "Nothing was changed.")
     }
+    func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
     // Made before the vault is locked, because stretching a passphrase takes long.
     let slot = try KeySlot.make(
       credential, for: keys, vault: file.header.vaultID, label: label ?? replaced?.label ?? "",
-      options: chain.options, environment: environment)
+      beside: others(file.header.slots), options: chain.options, environment: environment)
     try rewrite { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
+      if let cost = slot.scheme?.cost {
+        try DerivationBudget.requireRoom(for: cost, beside: others(changes.slots), chain.options)
+      }
       if let replacedID {
         changes.slots[try Self.index(of: replacedID, in: changes.slots)] = slot
       } else if changes.slots.count < Layout.maximumKeySlots {

@@ -10,21 +10,23 @@ protocol KeySlotScheme: KeySlotParameters {
   /// The kind of credential that opens the slot.
   static var kind: VaultCredential.Kind { get }
 
-  /// The cost of ``key(for:options:environment:)``, or `nil` if it is negligible.
+  /// The cost of ``key(for:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? { get }
 
   /// Returns what a new slot for `credential` needs, or `nil` if no slot of this kind fits the credential.
-  /// Throws `.invalidKey` if the credential is malformed.
+  /// Throws `.invalidKey` if the credential is malformed, and `.tooLarge` if the slot and `others` would cost more
+  /// than the limits of `options`.
   static func newSlot(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
+    environment: VaultEnvironment
   ) throws(SecretError) -> NewSlot?
 
   /// Returns the slot's key as `credential` gives it, or `nil` if the credential does not fit this kind. The
   /// key is the right one only if it unwraps the slot.
   ///
-  /// Throws `.costLimitExceeded` before a derivation that exceeds the limits of `options`.
+  /// The caller has taken the cost out of a ``DerivationBudget``.
   func key(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey?
 }
 
@@ -38,13 +40,13 @@ extension KeySlot {
   /// `nil` if the slot is of an unknown kind.
   var scheme: (any KeySlotScheme)? { parameters as? any KeySlotScheme }
 
-  /// Makes a slot in which `credential` wraps the master key of `keys`.
+  /// Makes a slot in which `credential` wraps the master key of `keys`, for a vault that has the slots `others`.
   ///
-  /// Throws `.invalidKey` if the credential fits no kind of slot, and `.invalidMetadata` for a label that is
-  /// too long or contains a NUL.
+  /// Throws `.invalidKey` if the credential fits no kind of slot, `.invalidMetadata` for a label that is too long
+  /// or contains a NUL, and `.tooLarge` if the slots together would cost more than the limits of `options`.
   static func make(
     _ credential: borrowing VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
-    options: VaultOptions, environment: VaultEnvironment
+    beside others: [KeySlot] = [], options: VaultOptions, environment: VaultEnvironment
   ) throws(SecretError) -> KeySlot {
     guard label.utf8.count <= Layout.maximumSlotLabelLength, !label.utf8.contains(0) else {
       throw SecretError(
@@ -54,7 +56,8 @@ extension KeySlot {
     }
     for kind in kinds {
       guard let scheme = kind as? any KeySlotScheme.Type,
-        let slot = try scheme.newSlot(for: credential, options: options, environment: environment)
+        let slot = try scheme.newSlot(
+          for: credential, beside: others, options: options, environment: environment)
       else { continue }
       let header = KeySlot.header(
         id: environment.randomness.bytes16(), parameters: slot.parameters,

@@ -24,7 +24,8 @@ extension PassphraseParameters: KeySlotScheme {
   private static let minimumMemory = 8192
 
   static func newSlot(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
+    environment: VaultEnvironment
   ) throws(SecretError) -> NewSlot? {
     guard credential.kind == .passphrase else { return nil }
     guard (1...maximumLength).contains(credential.secret.count) else {
@@ -35,31 +36,28 @@ extension PassphraseParameters: KeySlotScheme {
     let parameters = PassphraseParameters(
       passes: UInt32(clamping: options.passphrasePasses),
       memory: UInt32(clamping: options.passphraseMemory / 1024), salt: environment.randomness.array(16))
-    let key = try parameters.stretch(credential.secret, options, environment)
+    if let cost = parameters.cost {
+      try DerivationBudget.requireRoom(for: cost, beside: others, options)
+    }
+    let key = try parameters.stretch(credential.secret, environment)
     return NewSlot(parameters: parameters, key: key)
   }
 
   func key(
-    for credential: borrowing VaultCredential, options: VaultOptions, environment: VaultEnvironment
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey? {
     guard credential.kind == .passphrase else { return nil }
-    return try stretch(credential.secret, options, environment)
+    return try stretch(credential.secret, environment)
   }
 
-  /// Throws `.costLimitExceeded` before a derivation that exceeds the limits, `.tampered` for a cost that no
-  /// writer sets, and `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
+  /// Throws `.tampered` for a cost that no writer sets, and `.io` if the memory cannot be allocated or if the
+  /// kernel would kill the process for it.
   private func stretch(
-    _ passphrase: borrowing SecretBytes, _ options: VaultOptions, _ environment: VaultEnvironment
+    _ passphrase: borrowing SecretBytes, _ environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey {
     let bytes = Int(memory) * 1024
     guard passes >= 1, bytes >= Self.minimumMemory else {
       throw .tampered("the cost of a key slot is below the minimum")
-    }
-    guard options.permits(VaultKeySlot.Cost(memory: bytes, passes: Int(passes))) else {
-      throw SecretError(
-        .costLimitExceeded,
-        "A passphrase of this vault requires \(bytes >> 20) MiB of memory and \(passes) passes.",
-        advice: "If you chose that cost, raise the limits; otherwise do not trust the file.")
     }
     let left = environment.memoryLeft()
     guard bytes <= left ?? .max,

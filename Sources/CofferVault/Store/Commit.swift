@@ -31,7 +31,9 @@ extension UnlockedVault {
       next.end += replayLength + change.sealedValue.count
     }
     next.secretCount += transaction.addedSecrets
-    next.deadBytes += transaction.addedDeadBytes
+    guard next.secretCount >= 0 else { throw .wrongSecretCount }
+    // An estimate, which must not keep a vault from being changed.
+    next.deadBytes = min(next.deadBytes + transaction.addedDeadBytes, Layout.numberLimit - 1)
     let stateBytes = next.bytes
     _ = try acceptable { () throws(SecretError) in
       try CommitState(parsing: stateBytes, headerLength: file.headerLength)
@@ -65,6 +67,17 @@ extension UnlockedVault {
     }
     adopt(next, pages: pages, frames: frames)
   }
+}
+
+extension SecretError {
+  /// The error for a commit slot whose number of secrets is not that of the file.
+  static var wrongSecretCount: SecretError { .tampered("the number of secrets is wrong") }
+
+  /// The error for a base with more records of one secret than a writer keeps.
+  static var tooManyRecords: SecretError { .tampered("the base has too many records of one secret") }
+
+  /// The error for a record whose lookup id is not that of its names.
+  static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
 }
 
 /// Returns the result of `parse`, by which a reader would accept what is about to be written. Throws

@@ -118,10 +118,11 @@ struct KnownVaultFile {
   private func slots(of file: StorageFile) throws(SecretError) -> Slots {
     let length = KnownVaultRecord.slotLength
     let bytes: [UInt8]
-    do throws(SecretError) { bytes = try file.read(try file.size(), at: 0) } catch {
+    let size = 2 * length + trailer.count
+    do throws(SecretError) { bytes = try file.size() == size ? file.read(size, at: 0) : [] } catch {
       throw .unverifiable(path: path, "its record cannot be read")
     }
-    guard bytes.count == 2 * length + trailer.count, bytes[(2 * length)...].elementsEqual(trailer) else {
+    guard bytes.count == size, bytes[(2 * length)...].elementsEqual(trailer) else {
       throw .unverifiable(path: path, "its record is damaged")
     }
     guard

@@ -48,10 +48,12 @@ struct KnownVaults {
     }
   }
 
-  /// Admits a file that was just opened. Throws `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or
-  /// `.unverifiable`.
+  /// Admits a file that was just opened, after ``identify(_:)``. Throws `.rolledBack`, `.unexpectedVault`,
+  /// `.unexpectedKey` or `.unverifiable`.
+  ///
+  /// The records are read again: a prompt may have lasted since the first look, and what another process has recorded
+  /// in the meantime was seen.
   mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
-    try locate(opened.file)
     try checkSeen(opened)
     var known: [KnownVaultFile.Seen?] = []
     for place in places {
@@ -142,12 +144,13 @@ struct KnownVaults {
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
-  /// The strictest policy in the records, or the strict one if none can be read.
-  func policy() -> KnownVaultRecord.Policy {
-    let policies = places.compactMap { place in
-      do throws(SecretError) { return try place.load()?.content.record.policy } catch { return nil }
+  /// The strictest policy in the records, or that of a first use if there are none. A record that cannot be read may
+  /// have been strict.
+  private func policy() -> KnownVaultRecord.Policy {
+    let policies = places.compactMap { place -> KnownVaultRecord.Policy? in
+      do throws(SecretError) { return try place.load()?.content.record.policy } catch { return .strict }
     }
-    return policies.min() ?? seen?.record.policy ?? .strict
+    return policies.min() ?? seen?.record.policy ?? firstUsePolicy
   }
 
   private mutating func remember(

@@ -58,7 +58,9 @@ extension UnlockedVault {
     header.slots = changes.slots
     var settings = base.settings
     settings.history = changes.history
-    if newKeys !== keys {
+    if newKeys === keys {
+      if let lineage = settings.lineage { try keys.authenticate(lineage: lineage, vault: header.vaultID) }
+    } else {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }
     // A version that the old limit has dropped does not come back under a new one.
@@ -102,8 +104,10 @@ extension UnlockedVault {
       let kept = (isPurged ? [HistoryRule(.none, now: .distantPast)] : rules).reduce(all) { $1.kept($0) }
       let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
       for entry in kept {
-        let change = pending.first { $0.record.sequence == entry.record.sequence }
-        let value: Source.Value = change.map { .pending($0.sealedValue) } ?? .stored(entry)
+        let index = pending.partitioningIndex { $0.record.sequence >= entry.record.sequence }
+        let value: Source.Value =
+          index < pending.count && pending[index].record.sequence == entry.record.sequence
+          ? .pending(pending[index].sealedValue) : .stored(entry)
         sources.append(
           Source(
             position: VersionPosition(id: id, sequence: entry.record.sequence), record: entry.record,
@@ -117,27 +121,25 @@ extension UnlockedVault {
       if newest.kind == .put { secrets += 1 }
       try add(records, changed.remove(newest.id) == nil ? [] : transaction?.pending(newest.id) ?? [])
     }
-    guard secrets == state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    guard secrets == state.secretCount else { throw .wrongSecretCount }
     for id in changed { try add([], transaction?.pending(id) ?? []) }
     return sources.sorted { $0.position < $1.position }
   }
 
   /// Copies an item to the new file, and seals its value again if the keys differ.
+  ///
+  /// A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
+  /// the new one must verify.
   private func copy(
     _ source: Source, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
   ) throws(SecretError) {
-    let record = source.record
-    if newKeys === keys {
-      guard record.kind == .remove || Bytes16(tagOf: sealed) == record.valueTag else {
-        throw .tampered("a value is not the one that its record names")
-      }
-      return try writer.append(record, sealedValue: sealed)
-    }
-    let (vault, id) = (file.header.vaultID, source.position.id)
+    let (record, vault, id) = (source.record, file.header.vaultID, source.position.id)
+    _ = try record.item()
     guard record.kind == .put else {
       return try writer.append(record.with(id: id, valueTag: .zero), sealedValue: [])
     }
     let value = try keys.openValue(sealed, vault: vault, record: record)
+    if newKeys === keys { return try writer.append(record, sealedValue: sealed) }
     let resealed = newKeys.sealValue(
       value, .value(vault: vault, lookupID: id, sequence: record.sequence))
     try writer.append(

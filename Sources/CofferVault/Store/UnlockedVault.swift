@@ -64,8 +64,11 @@ package final class UnlockedVault {
       file, keys: keys, from: offset, to: state.end, previousTag: previousTag, sequence: sequence)
     var changed: [SecretIdentifier] = []
     while let frame = try frames.next() {
+      let identifier = try frame.entry.record.identifier()
+      guard keys.lookupID(identifier) == frame.entry.record.id else { throw .foreignLookupID }
       add(frame)
-      changed.append(try frame.entry.record.identifier())
+      guard replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
+      changed.append(identifier)
     }
     guard frames.previousTag == state.tailTag, frames.sequence == state.sequence else {
       throw .tampered("the tail is not the one that the commit slot names")
@@ -97,10 +100,9 @@ package final class UnlockedVault {
 
   /// Returns the current version of a secret, or `nil` if there is none. Throws `.tampered`.
   package func find(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
-    let newest = try newest(keys.lookupID(identifier))
-    guard let newest, newest.record.kind == .put else { return nil }
-    guard newest.record.isAbout(identifier) else { throw .tampered("a record has another name's lookup id") }
-    return newest
+    guard let newest = try newest(keys.lookupID(identifier)) else { return nil }
+    guard newest.record.isAbout(identifier) else { throw .foreignLookupID }
+    return newest.record.kind == .put ? newest : nil
   }
 
   /// Returns the newest record with a lookup id.
@@ -112,17 +114,21 @@ package final class UnlockedVault {
     return next > 0 && items[next - 1].record.id == id ? items[next - 1] : nil
   }
 
-  /// Returns every record with a lookup id, in ascending order.
-  package func records(_ id: Bytes16) throws(SecretError) -> [BlockEntry] {
+  /// Returns every record of a secret, in ascending order. Throws `.tampered`.
+  package func records(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
+    let id = keys.lookupID(identifier)
+    // From the newest on: the versions of one secret may begin in an earlier block.
     var records: [BlockEntry] = []
-    // The versions of one secret may begin in an earlier block than the one that holds the newest.
     var block = base.block(for: id)
     while let index = block {
       let items = try cachedBlock(index)
-      records = items.filter { $0.record.id == id } + records
+      records += items.reversed().filter { $0.record.id == id }
+      guard records.count <= Layout.maximumBaseRecords else { throw .tooManyRecords }
       block = items.first?.record.id == id && index > 0 ? index - 1 : nil
     }
-    return records + (tail[id] ?? [])
+    records = records.reversed() + (tail[id] ?? [])
+    guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
+    return records
   }
 
   private func cachedBlock(_ index: Int) throws(SecretError) -> [BlockEntry] {
@@ -151,17 +157,21 @@ package final class UnlockedVault {
   }
 
   /// Calls `body` with the records of each secret in ascending order, in the order of the base and then of
-  /// the tail.
+  /// the tail. Throws `.tampered` if a lookup id is not that of its names.
   func forEachSecret(
     _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
     var named: Set<Bytes16> = []
     var records: [BlockEntry] = []
     func finish() throws(SecretError) {
-      guard let id = records.first?.record.id else { return }
-      if let newer = tail[id] {
+      guard let first = records.first?.record else { return }
+      // One hash for all versions of a secret.
+      guard keys.lookupID(try first.identifier()) == first.id,
+        records.allSatisfy({ $0.record.hasName(of: first) })
+      else { throw .foreignLookupID }
+      if let newer = tail[first.id] {
         records += newer
-        named.insert(id)
+        named.insert(first.id)
       }
       try body(records)
       records = []
@@ -170,6 +180,7 @@ package final class UnlockedVault {
       for entry in try block(index) {
         if entry.record.id != records.first?.record.id { try finish() }
         records.append(entry)
+        guard records.count <= Layout.maximumBaseRecords else { throw .tooManyRecords }
       }
     }
     try finish()
@@ -183,7 +194,7 @@ package final class UnlockedVault {
     try forEachSecret { records in
       if let newest = records.last, newest.record.kind == .put { items.append(newest) }
     }
-    guard items.count == state.secretCount else { throw .tampered("the number of secrets is wrong") }
+    guard items.count == state.secretCount else { throw .wrongSecretCount }
     return items
   }
 

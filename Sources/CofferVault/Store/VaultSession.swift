@@ -203,7 +203,8 @@ final class VaultSession {
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.nextRewrite
-    let isRequired = condition.didFailSync || !transaction.purged.isEmpty
+    let isRequired =
+      condition.didFailSync || !transaction.purged.isEmpty || replayLength > Layout.maximumReplayLength
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(

@@ -33,9 +33,11 @@ struct PendingChange {
 final class VaultTransaction: SecretTransaction {
   private let vault: UnlockedVault
   private let now: @Sendable () -> Date
-  /// The indices of the changes of each secret.
+  /// The indices in ``changes`` of the changes of each secret.
   private var indices: [Bytes16: [Int]] = [:]
   private(set) var changes: [PendingChange] = []
+  /// The records of each changed secret in ascending order: those of the vault, and those of the changes.
+  private var records: [Bytes16: [BlockEntry]] = [:]
   /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
   private(set) var purged: Set<Bytes16> = []
   private(set) var addedSecrets = 0
@@ -67,11 +69,12 @@ final class VaultTransaction: SecretTransaction {
 
   private func append(_ change: PendingChange) throws(SecretError) {
     let id = change.record.id
+    if records[id] == nil { records[id] = try vault.records(change.identifier) }
     let rule = HistoryRule(vault.base.settings.history, now: now())
-    let before = try vault.records(id) + pending(id).map(\.entry)
-    let kept = rule.kept(before).reduce(0) { $0 + $1.size }
-    addedDeadBytes += kept + change.entry.size
-    addedDeadBytes -= rule.kept(before + [change.entry]).reduce(0) { $0 + $1.size }
+    func keptBytes() -> Int { rule.kept(records[id] ?? []).reduce(0) { $0 + $1.size } }
+    addedDeadBytes += keptBytes() + change.entry.size
+    records[id, default: []].append(change.entry)
+    addedDeadBytes -= keptBytes()
     addedReplayLength += change.replayLength
     indices[id, default: []].append(changes.count)
     changes.append(change)
@@ -103,10 +106,7 @@ final class VaultTransaction: SecretTransaction {
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
     try requireOpen(isOpen)
-    try metadata?.validate()
-    if secret.count > Layout.maximumValueLength {
-      throw .tooLarge(secret.count, maximum: Layout.maximumValueLength, identifier)
-    }
+    try requireStorable(secret, for: identifier, metadata, maximum: Layout.maximumValueLength)
     let id = vault.keys.lookupID(identifier)
     let existing = try current(identifier, id)
     let merged = SecretMetadata.merged(metadata, over: try existing?.item().metadata, now: now())

@@ -1,5 +1,6 @@
 import CofferSystem
 import Glibc
+import Synchronization
 
 /// The real disk behind a read-only mount.
 struct ReadOnlyFileSystem: FileSystem {
@@ -37,25 +38,41 @@ struct RefusingFileSystem: FileSystem {
   }
 }
 
+/// The real disk, with the length of the longest read.
+final class MeasuredFileSystem: FileSystem {
+  private let longest = Mutex(0)
+  var longestRead: Int { longest.withLock { $0 } }
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let altered = AlteredFileSystem(change: { _ in }) { [weak self] count in
+      self?.longest.withLock { $0 = max($0, count) }
+    }
+    return try altered.locate(path, followingLink: followingLink)
+  }
+}
+
 /// The real disk with other owners and modes.
 struct AlteredFileSystem: FileSystem {
   let change: @Sendable (inout FileStatus) -> Void
+  /// Receives the length of each read.
+  var didRead: @Sendable (Int) -> Void = { _ in }
 
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
     let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
     return Location(
-      directory: AlteredDirectory(directory: location.directory, change: change), name: location.name,
-      path: location.path)
+      directory: AlteredDirectory(directory: location.directory, change: change, didRead: didRead),
+      name: location.name, path: location.path)
   }
 
   struct AlteredDirectory: Directory {
     let directory: any Directory
     let change: @Sendable (inout FileStatus) -> Void
+    let didRead: @Sendable (Int) -> Void
     func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
-      AlteredFile(try directory.open(name, writable: writable), change)
+      AlteredFile(try directory.open(name, writable: writable), change, didRead)
     }
     func create(_ name: String) throws(FileSystemError) -> any File {
-      AlteredFile(try directory.create(name), change)
+      AlteredFile(try directory.create(name), change, didRead)
     }
     func status(of name: String) throws(FileSystemError) -> FileStatus {
       var status = try directory.status(of: name)
@@ -74,8 +91,12 @@ struct AlteredFileSystem: FileSystem {
   final class AlteredFile: File {
     let file: any File
     let change: @Sendable (inout FileStatus) -> Void
-    init(_ file: any File, _ change: @escaping @Sendable (inout FileStatus) -> Void) {
-      (self.file, self.change) = (file, change)
+    let didRead: @Sendable (Int) -> Void
+    init(
+      _ file: any File, _ change: @escaping @Sendable (inout FileStatus) -> Void,
+      _ didRead: @escaping @Sendable (Int) -> Void
+    ) {
+      (self.file, self.change, self.didRead) = (file, change, didRead)
     }
     func status() throws(FileSystemError) -> FileStatus {
       var status = try file.status()
@@ -83,7 +104,8 @@ struct AlteredFileSystem: FileSystem {
       return status
     }
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
-      try file.read(into: buffer, at: offset)
+      didRead(buffer.count)
+      return try file.read(into: buffer, at: offset)
     }
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
       try file.write(bytes, at: offset)

@@ -169,7 +169,7 @@ import Testing
     let open = try UnlockedVault(file, keys: keys)
     let bytes = try vault.bytes
     return Set(
-      try open.records(keys.lookupID(identifier(name))).filter { $0.valueLength > 0 }.map {
+      try open.records(identifier(name)).filter { $0.valueLength > 0 }.map {
         Array(bytes[$0.valueOffset..<$0.valueOffset + 32])
       })
   }

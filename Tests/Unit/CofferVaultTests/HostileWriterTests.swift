@@ -1,120 +1,353 @@
-import CofferVaultFormat
 import CofferCore
-import CofferTestSupport
 import CofferSimulation
+import CofferSystem
+import CofferTestSupport
 import CofferVault
+import CofferVaultFormat
+import Foundation
 import Testing
 
 /// Files that a holder of the key can write: every seal is authentic, and the sealed content is wrong.
 @Suite struct HostileWriterTests {
-  private let disk = SimulatedDisk()
-  private let environment: VaultEnvironment
+  typealias Operation = @Sendable (VaultBackend) throws -> Void
 
-  init() throws {
-    environment = VaultEnvironment(fileSystem: disk, user: 0)
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: environment)
-    try open().set("base", [1])
-    try open().compact()
-  }
+  private static let ordinary = ForgedVault(
+    base: [.init("base", [1]), .init("base", [2]), .init("gone", [3]), .init("gone", nil)],
+    tail: [.init("tail", [4]), .init("tail", [5]), .init("removed", [6]), .init("removed", nil)])
 
-  private func open() -> VaultBackend {
+  private func open(_ disk: SimulatedDisk) -> VaultBackend {
     VaultBackend(
-      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+      path: "vault", credentials: [FixedCredential.key], options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
   }
 
-  /// Seals the root again with a changed index, and both commit slots with changed states.
-  private func forge(
-    state change: (inout CommitState) -> Void = { _ in },
-    root changeRoot: (inout BaseIndex) -> Void = { _ in }
+  /// Every operation that writes. Each succeeds on ``ordinary``.
+  private static let operations: [(name: String, body: Operation)] = [
+    ("store a new secret", { try $0.set("new", [7]) }),
+    ("store", { try $0.set("base", [7]) }),
+    ("remove", { try Self.expectChange($0.remove(identifier("base"))) }),
+    ("remove from the tail", { try Self.expectChange($0.remove(identifier("tail"))) }),
+    (
+      "a transaction",
+      { vault in
+        try vault.transaction { transaction throws(SecretError) in
+          let value = SecretBytes(copying: [8] as [UInt8])
+          try transaction.store(value, for: SecretIdentifier(service: "tests", account: "a"), metadata: nil)
+          try transaction.store(
+            value, for: SecretIdentifier(service: "tests", account: "base"), metadata: nil)
+          _ = try transaction.remove(SecretIdentifier(service: "tests", account: "tail"))
+        }
+      }
+    ),
+    ("restore", { try Self.expectChange($0.restore(identifier("base"))) }),
+    ("restore what was removed", { try Self.expectChange($0.restore(identifier("gone"))) }),
+    (
+      "store without history",
+      { vault in
+        try vault.storeWithoutHistory(
+          SecretBytes(copying: [9] as [UInt8]), for: identifier("base"), metadata: nil)
+      }
+    ),
+    ("purge", { try Self.expectChange($0.removeWithHistory(identifier("tail"))) }),
+    ("compact", { try $0.compact() }),
+    ("rekey", { try $0.rekey() }),
+    ("change the history limit", { try $0.setHistoryLimit(.none) }),
+    ("add a key", { try $0.addKeySlot(FixedCredential.otherKey.credential) }),
+    (
+      "remove a key",
+      { vault in
+        let slot = try vault.addKeySlot(FixedCredential.otherKey.credential)
+        try vault.removeKeySlots(ids: [slot.id])
+      }
+    ),
+  ]
+
+  private static func expectChange(_ changed: Bool) { #expect(changed) }
+
+  /// Every operation that reads more than it is asked for one secret.
+  private static let wholeReads = fullReads + [{ _ = try $0.removedItems(inService: nil) }]
+  /// Those that need the number of secrets as well.
+  private static let fullReads: [Operation] = [
+    { _ = try $0.verify() }, { _ = try $0.items(inService: nil) },
+    { try $0.compact() }, { try $0.rekey() }, { try $0.setHistoryLimit(.none) },
+    { try $0.addKeySlot(FixedCredential.otherKey.credential) },
+  ]
+
+  private func expect(
+    _ code: SecretError.Code, from vault: ForgedVault, in bodies: [Operation],
+    _ comment: Comment? = nil
   ) throws {
-    let vault = try VaultFile(path: "vault", environment: environment)
-    let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment).unlock(
-      vault)
-    var state = try CommitSlots(reading: vault, keys: keys).state
-    var bytes = try #require(disk.content(of: "vault"))
-    var index = try BaseIndex(
-      parsing: keys.open(
-        Array(bytes[state.rootOffset..<state.baseEnd]), tag: state.rootTag,
-        .root(file: vault.header.fileID, offset: state.rootOffset)),
-      start: vault.baseStart, rootOffset: state.rootOffset)
-    changeRoot(&index)
-    let root = keys.seal(index.bytes, .root(file: vault.header.fileID, offset: state.rootOffset))
-    bytes.replaceSubrange(state.rootOffset..<state.baseEnd, with: root)
-    (state.rootTag, state.tailTag) = (Bytes16(tagOf: root), Bytes16(tagOf: root))
-    change(&state)
-    for slot in 0...1 {
-      let start = vault.headerLength + slot * Layout.pageSize
-      let page = keys.seal(state.bytes, .commitSlot(slot, headerHash: vault.headerHash))
-      bytes.replaceSubrange(start..<start + Layout.pageSize, with: page)
+    let disk = try vault.disk()
+    let before = disk.content(of: "vault")
+    for body in bodies {
+      let error = #expect(throws: SecretError.self, comment) { try body(open(disk)) }
+      #expect(error?.code == code, comment)
+      #expect(disk.content(of: "vault") == before && disk.names == ["vault"], comment)
     }
-    disk.overwrite("vault", with: bytes)
   }
 
-  private func expectTampered(_ body: () throws -> Void) {
-    let error = #expect(throws: SecretError.self) { try body() }
-    #expect(error?.code == .tampered)
+  @Test func everyOperationWorksOnAForgeryWithoutAFault() throws {
+    for operation in Self.operations {
+      let disk = try Self.ordinary.disk()
+      #expect(try open(disk).verify().secretCount == 2)
+      try operation.body(open(disk))
+      _ = try open(disk).verify()
+    }
   }
+
+  // MARK: Numbers
 
   /// A change beyond the last number would make a file that no reader accepts.
   @Test func theLastNumberCanBeReadAndNotChanged() throws {
-    let last = (1 << 62) - 1
-    try forge(state: { $0.sequence = last - 1 }, root: { $0.sequence = last - 1 })
-    func expectLimit(_ body: (VaultBackend) throws -> Void) {
-      let before = disk.content(of: "vault")
-      let error = #expect(throws: SecretError.self) { try body(open()) }
-      #expect(error?.code == .tooLarge)
-      #expect(disk.content(of: "vault") == before && disk.names == ["vault"])
+    let last = Layout.numberLimit - 1
+    var vault = Self.ordinary
+    (vault.tail, vault.sequence) = ([], last)
+    #expect(try open(vault.disk()).verify().checkpoint.hasPrefix("\(last)-"))
+    #expect(try open(vault.disk()).get("base") == [2])
+    let writing = Self.operations.filter { !$0.name.contains("tail") && $0.name != "purge" }
+    try expect(.tooLarge, from: vault, in: writing.map(\.body))
+    vault.sequence = last - 1
+    try expect(.tooLarge, from: vault, in: writing.filter { $0.name == "a transaction" }.map(\.body))
+    for body in [{ try $0.set("new", [2]) }, { try $0.compact() }] as [Operation] {
+      let disk = try vault.disk()
+      try body(open(disk))
+      #expect(try open(disk).verify().checkpoint.hasPrefix("\(last)-"))
     }
-    expectLimit { vault in
-      try vault.transaction { transaction throws(SecretError) in
-        for name in ["a", "b"] {
-          try transaction.store(
-            SecretBytes(copying: [1] as [UInt8]), for: SecretIdentifier(service: "tests", account: name),
-            metadata: nil)
+  }
+
+  @Test func aNumberOfSecretsBelowTheRealOneIsRefusedWhenItWouldFallBelowZero() throws {
+    var vault = Self.ordinary
+    vault.state = { $0.secretCount = 0 }
+    try expect(.tampered, from: vault, in: [{ try $0.remove(identifier("base")) }])
+    try expect(
+      .tampered, from: vault,
+      in: [
+        { vault in
+          try vault.transaction { transaction throws(SecretError) in
+            let value = SecretBytes(copying: [8] as [UInt8])
+            try transaction.store(value, for: SecretIdentifier(service: "tests", account: "a"), metadata: nil)
+            for name in ["base", "tail"] {
+              _ = try transaction.remove(SecretIdentifier(service: "tests", account: name))
+            }
+          }
         }
+      ])
+  }
+
+  @Test(arguments: [0, 1, 3, 12_288])
+  func aWrongNumberOfSecretsIsRefusedByEveryFullRead(_ count: Int) throws {
+    var vault = Self.ordinary
+    vault.state = { $0.secretCount = count }
+    try expect(.tampered, from: vault, in: Self.fullReads)
+  }
+
+  @Test func moreSecretsThanBytesAreRefusedOnOpening() throws {
+    var vault = Self.ordinary
+    for change in [{ $0.secretCount = $0.end + 1 }, { $0.secretCount = Layout.numberLimit - 1 }]
+      as [@Sendable (inout CommitState) -> Void]
+    {
+      vault.state = change
+      try expect(.tampered, from: vault, in: Self.operations.map(\.body))
+    }
+  }
+
+  /// The number of dead bytes is an estimate, which must not keep a vault from being changed.
+  @Test func anyNumberOfDeadBytesIsChangedAndReadAgain() throws {
+    var vault = Self.ordinary
+    vault.state = { $0.deadBytes = Layout.numberLimit - 1 }
+    for operation in Self.operations {
+      for isRewriteRefused in [false, true] {
+        let disk = try vault.disk()
+        if isRewriteRefused { disk.refuse(.rename, EBUSY) }
+        do { try operation.body(open(disk)) } catch let error as SecretError {
+          #expect(isRewriteRefused && error.code == .denied, "\(operation.name): \(error)")
+        }
+        _ = try open(disk).verify()
       }
     }
-    let beforeTheLast = try #require(disk.content(of: "vault"))
-    for isRewrite in [false, true] {
-      disk.overwrite("vault", with: beforeTheLast)
-      if isRewrite { try open().compact() } else { try open().set("new", [2]) }
-      #expect(try open().verify().checkpoint.hasPrefix("\(last)-"))
-      #expect(try open().get("base") == [1])
-      expectLimit { try $0.set("base", [3]) }
-      expectLimit { try $0.remove(identifier("base")) }
-      expectLimit { try $0.removeWithHistory(identifier("base")) }
-      expectLimit { try $0.compact() }
-      expectLimit { try $0.rekey() }
-      expectLimit { try $0.setHistoryLimit(.none) }
+  }
+
+  // MARK: Sizes
+
+  /// The file is sparse: it costs its maker nothing, so its size is no bound.
+  @Test(arguments: [Layout.maximumRootLength + 1, 1 << 26, Int(UInt32.max)])
+  func aRootAboveTheLimitIsRefusedBeforeItIsRead(_ length: Int) throws {
+    var vault = Self.ordinary
+    vault.tail = []
+    vault.state = { state in
+      state.rootLength = length
+      state.baseEnd = state.rootOffset + length
+      state.end = state.baseEnd
+    }
+    let directory = try TemporaryDirectory()
+    let path = directory.file("vault")
+    try Data(vault.bytes()).write(to: URL(filePath: path))
+    #expect(chmod(path, 0o600) == 0 && truncate(path, 1 << 33) == 0)
+    let disk = MeasuredFileSystem()
+    let backend = VaultBackend(
+      path: path, credentials: [FixedCredential.key], options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk))
+    #expect(thrown { () throws(SecretError) in try backend.unlock() }?.code == .tampered)
+    #expect(disk.longestRead <= 2 * Layout.pageSize)
+  }
+
+  @Test(arguments: [5, 1 << 20, Int(UInt32.max)])
+  func aBlockThatClaimsMoreItemsThanFitIsRefused(_ count: Int) throws {
+    var vault = Self.ordinary
+    vault.root = { root in
+      root.replaceSubrange(8..<16, with: encode(count))
+      // The number of items of the only block: before its tag, which ends the root.
+      root.replaceSubrange(root.count - 20..<root.count - 16, with: encode(UInt32(count)))
+    }
+    try expect(.tampered, from: vault, in: [{ _ = try $0.get("base") }, { try $0.set("base", [1]) }])
+    try expect(.tampered, from: vault, in: Self.wholeReads)
+  }
+
+  /// A rewrite keeps 1,000 versions and their removals, and no more.
+  @Test func moreRecordsOfOneSecretThanAWriterKeepsAreRefused() throws {
+    let versions =
+      (0..<1000).flatMap { [.init("a", [UInt8($0 & 255)]), .init("a", nil)] } as [ForgedVault.Change]
+    let history = try #require(HistoryLimit(versions: 1000, days: 0))
+    var vault = ForgedVault(base: versions + [.init("a", [1])], history: history)
+    #expect(try open(vault.disk()).versions(of: identifier("a")).count == 2001)
+    let disk = try vault.disk()
+    try open(disk).compact()
+    #expect(try open(disk).versions(of: identifier("a")).count == 2001)
+    vault.base.append(.init("a", nil))
+    try expect(
+      .tampered, from: vault,
+      in: [{ _ = try $0.versions(of: identifier("a")) }, { try $0.set("a", [1]) }] + Self.wholeReads)
+  }
+
+  /// Each reader holds the records of the tail in memory.
+  @Test func aTailAboveTheLimitIsRefusedAndNeverWritten() throws {
+    // The longest metadata makes frames of about 37 KiB.
+    let attributes = (0..<32).map {
+      (String(repeating: "n", count: 126) + "\($0 + 10)", String(repeating: "v", count: 1024))
+    }
+    let metadata = SecretMetadata(attributes: Dictionary(uniqueKeysWithValues: attributes))
+    let change = ForgedVault.Change("a", [1], metadata: metadata)
+    let sealedValue = 72
+    let frame = try ForgedVault(tail: [change]).bytes().count - ForgedVault().bytes().count - sealedValue
+    let count = Layout.maximumReplayLength / frame
+    var vault = ForgedVault(tail: Array(repeating: change, count: count - 2), history: .none)
+    let disk = try vault.disk()
+    let backend = open(disk)
+    #expect(try backend.get("a") == [1])
+    func store() throws {
+      try backend.store(SecretBytes(copying: [2] as [UInt8]), for: identifier("a"), metadata: metadata)
+    }
+    // While the file cannot be replaced, changes are appended up to the limit.
+    disk.refuse(.rename, EBUSY)
+    var stored = 0
+    var refusal: SecretError?
+    while refusal == nil, stored < 10 {
+      do {
+        try store()
+        stored += 1
+      } catch let error as SecretError { refusal = error }
+    }
+    #expect(refusal?.code == .denied && stored == 2)
+    #expect(try open(disk).get("a") == [2])
+    disk.refuse(.rename, nil)
+    try store()
+    #expect(try open(disk).verify().secretCount == 1)
+    vault.tail += [change, change]
+    #expect(try open(vault.disk()).get("a") == [1])
+    vault.tail.append(change)
+    try expect(.tampered, from: vault, in: [{ _ = try $0.get("a") }])
+  }
+
+  /// Slots of unknown kinds are kept, so a new slot may not fit beside them.
+  @Test func aKeySlotThatDoesNotFitIntoTheHeaderIsRefused() throws {
+    var vault = Self.ordinary
+    let used = 64 + 64 + 149
+    vault.slots = [try ForgedVault.unknownSlot(Layout.maximumHeaderLength - used - 100)]
+    #expect(try open(vault.disk()).verify().secretCount == 2)
+    for credential in [FixedCredential.otherKey, FixedCredential(kind: .passphrase("other"))] {
+      try expect(.tooLarge, from: vault, in: [{ try $0.addKeySlot(credential.credential) }])
+    }
+    let disk = try vault.disk()
+    try open(disk).set("new", [1])
+    try open(disk).compact()
+    #expect(try open(disk).get("new") == [1])
+  }
+
+  /// Fields of unknown types are kept, so the fields that a rewrite adds may not fit beside them.
+  @Test func rootFieldsThatDoNotFitAreRefused() throws {
+    for unknown in [65_535 - 4, 65_535 - 4 - 8, 65_535 - 4 - 8 - 4 - 72] {
+      var vault = Self.ordinary
+      vault.root = { root in
+        // The fields follow the first 24 bytes: the history limit, in 2 + 4 + 4 bytes.
+        let fields = encode(UInt16(4 + unknown), 0x1000 as UInt16, UInt16(unknown), Zeros(unknown))
+        root.replaceSubrange(24..<34, with: fields)
+      }
+      #expect(try open(vault.disk()).verify().secretCount == 2)
+      let fitsRekey = unknown == 65_535 - 4 - 8 - 4 - 72
+      // Without a history limit there is nothing to restore.
+      for operation in Self.operations where !operation.name.hasPrefix("restore") {
+        let disk = try vault.disk()
+        do { try operation.body(open(disk)) } catch let error as SecretError {
+          #expect(error.code == .tooLarge && !fitsRekey, "\(operation.name): \(error)")
+        }
+        _ = try open(disk).verify()
+      }
     }
   }
 
-  @Test func aForgeryWithoutChangesIsAValidVault() throws {
-    try forge()
-    #expect(try open().get("base") == [1])
-    #expect(try open().verify().secretCount == 1)
+  // MARK: Names
+
+  @Test func aRecordUnderAnotherNamesLookupIDIsRefusedByEveryRead() throws {
+    let wrong: [ForgedVault.Change] = [.init("a", [1], claims: "zz"), .init("a", nil, claims: "zz")]
+    for records in [
+      [wrong[0]], [wrong[0], wrong[1]], [.init("zz", [2]), wrong[0]], [wrong[0], .init("zz", [2])],
+    ] {
+      let vault = ForgedVault(base: [.init("other", [3])] + records)
+      try expect(.tampered, from: vault, in: Self.wholeReads, "\(records)")
+      var reads: [Operation] = [
+        { _ = try $0.versions(of: identifier("zz")) }, { try $0.set("zz", [1]) },
+        { _ = try $0.removeWithHistory(identifier("zz")) }, { _ = try $0.restore(identifier("zz")) },
+      ]
+      if records.last?.account == "a" {
+        reads += [
+          { _ = try $0.get("zz") }, { _ = try $0.item(identifier("zz")) },
+          { _ = try $0.remove(identifier("zz")) },
+        ]
+      }
+      try expect(.tampered, from: vault, in: reads, "\(records)")
+      // The true owner of the name is not found, and other secrets can be read.
+      #expect(try open(vault.disk()).get("a") == nil)
+      #expect(try open(vault.disk()).get("other") == [3])
+    }
   }
 
-  @Test(arguments: [0, 2, 1 << 42, (1 << 62) - 1])
-  func aWrongNumberOfSecretsIsRefusedByEveryFullRead(_ count: Int) throws {
-    try forge(state: { $0.secretCount = count })
-    expectTampered { _ = try open().verify() }
-    expectTampered { _ = try open().items(inService: nil) }
-    // A rewrite does not correct it silently.
-    expectTampered { try open().compact() }
-    expectTampered { try open().rekey() }
+  @Test func aFrameUnderAnotherNamesLookupIDIsRefusedOnOpening() throws {
+    for change in [ForgedVault.Change("a", [1], claims: "zz"), .init("a", nil, claims: "zz")] {
+      let vault = ForgedVault(base: [.init("other", [3])], tail: [.init("b", [1]), change])
+      try expect(.tampered, from: vault, in: [{ _ = try $0.get("other") }, { _ = try $0.get("zz") }])
+      try expect(.tampered, from: vault, in: Self.wholeReads)
+    }
   }
 
-  @Test(arguments: [2, 1 << 20, Int(UInt32.max)])
-  func aBlockThatClaimsMoreItemsThanFitIsRefused(_ count: Int) throws {
-    try forge(root: { index in
-      index.itemCount = count
-      index.blocks[0].itemCount = count
-    })
-    expectTampered { _ = try open().get("base") }
-    expectTampered { _ = try open().items(inService: nil) }
-    expectTampered { _ = try open().verify() }
+  /// A rekey computes new lookup ids, under which the two would be one.
+  @Test func oneNameUnderTwoLookupIDsIsRefused() throws {
+    let vault = ForgedVault(base: [.init("a", [1]), .init("a", [2], claims: "b")])
+    try expect(.tampered, from: vault, in: Self.wholeReads)
+  }
+
+  /// The old file is gone after a rewrite, so what it copies must be whole.
+  @Test func aRewriteAuthenticatesTheValuesThatItCopies() throws {
+    let disk = try Self.ordinary.disk()
+    var bytes = try #require(disk.content(of: "vault"))
+    let anatomy = try VaultAnatomy(bytes)
+    for value in anatomy.values.prefix(1) { bytes[value.lowerBound + 30] ^= 1 }
+    disk.overwrite("vault", with: bytes)
+    for body in [{ try $0.compact() }, { try $0.rekey() }, { try $0.setHistoryLimit(.standard) }]
+      as [Operation]
+    {
+      let error = #expect(throws: SecretError.self) { try body(open(disk)) }
+      #expect(error?.code == .tampered)
+      #expect(disk.content(of: "vault") == bytes && disk.names == ["vault"])
+    }
   }
 }

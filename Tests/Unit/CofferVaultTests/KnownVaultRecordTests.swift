@@ -40,6 +40,27 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .unverifiable)
   }
 
+  /// `secret trust` without a policy at the first use in a work tree.
+  @Test func aDecisionWithoutAPolicyTakesThatOfTheFirstUseUnlessThereIsARecord() throws {
+    func fresh() -> VaultBackend {
+      var options = VaultOptions.cheap
+      (options.knownVaultsDirectory, options.firstUsePolicy) = (states.path, .versioned)
+      return vault.open(options: options)
+    }
+    try fresh().trust()
+    #expect(try fresh().condition().trustPolicy == .versioned)
+    try fresh().trust(.strict)
+    try fresh().trust()
+    #expect(try fresh().condition().trustPolicy == .strict)
+    try fresh().trust(.versioned)
+    try fresh().trust()
+    #expect(try fresh().condition().trustPolicy == .versioned)
+    // It may have been strict.
+    try damage([70, 512 + 70])
+    try fresh().trust()
+    #expect(try fresh().condition().trustPolicy == .strict)
+  }
+
   /// A power loss may tear the slot that was being written.
   @Test(arguments: [70, 512 + 70]) func aHalfDamagedRecordIsReportedAndMended(_ offset: Int) throws {
     try fresh().set("a", [1])

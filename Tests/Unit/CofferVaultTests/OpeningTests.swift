@@ -164,9 +164,9 @@ import Testing
     var bytes = try vault.bytes
     // The first slot begins at 64. Its passes follow type, version, length, id, time and an empty label.
     let passes = 64 + 1 + 1 + 2 + 16 + 8 + 1
-    for (offset, value) in [(passes, UInt32.max), (passes + 4, UInt32.max)] {
+    for offsets in [[passes], [passes + 4], [passes, passes + 4]] {
       var changed = bytes
-      withUnsafeBytes(of: value) { changed.replaceSubrange(offset..<offset + 4, with: $0) }
+      for offset in offsets { changed.replaceSubrange(offset..<offset + 4, with: [255, 255, 255, 255]) }
       try Data(changed).write(to: URL(filePath: vault.path))
       #expect(chmod(vault.path, 0o600) == 0)
       #expect(

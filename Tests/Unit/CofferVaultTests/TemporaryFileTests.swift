@@ -1,3 +1,4 @@
+import CofferCore
 import CofferSystem
 import CofferTestSupport
 import CofferVault
@@ -50,6 +51,69 @@ import Testing
     try vault.open().compact()
     #expect(try Set(Path.names(inDirectory: directory.path)) == Set(others + ["test.vault"]))
     #expect(try vault.open().get("a") == [1])
+  }
+
+  /// In a directory where others may make files, such as `/tmp`, they can take every name that they can foresee.
+  enum Planted: CaseIterable { case file, directory, link, linkToNothing }
+
+  @Test(arguments: Planted.allCases) func plantedNamesStopNoWriterAndAreNotTouched(_ kind: Planted) throws {
+    let (directory, records) = (try TemporaryDirectory(), try TemporaryDirectory())
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = records.path
+    let path = directory.file("v")
+    func open() -> VaultBackend {
+      VaultBackend(path: path, credentials: [FixedCredential.key], options: options)
+    }
+    let victim = directory.file("victim")
+    touch(victim)
+    var planted: [String] = []
+    func plant(besides name: String, in place: TemporaryDirectory) throws {
+      let number = getpid()
+      for other in [
+        ".\(name).new", "\(name).new", ".\(name).tmp", "\(name).tmp", "\(name)~", ".\(name).swp",
+        ".\(name).\(number)",
+        ".\(name).\(number).new", "\(name).unfinished", ".\(name).unfinished", "\(name).0.unfinished",
+        ".\(name).lock",
+        ".\(name).", ".\(name).\(String(repeating: "0", count: 32))", ".\(name).\(Self.digits)",
+        "\(name).bak",
+      ] {
+        let taken = place.file(other)
+        switch kind {
+        case .file: touch(taken)
+        case .directory: #expect(mkdir(taken, 0o700) == 0)
+        case .link: #expect(symlink(victim, taken) == 0)
+        case .linkToNothing: #expect(symlink(directory.file("nothing"), taken) == 0)
+        }
+        // A file of another user. Only root can make one here.
+        if geteuid() == 0 { #expect(lchown(taken, 1234, 1234) == 0) }
+        // This user's own abandoned files are removed.
+        if kind != .file || geteuid() == 0 { planted.append(taken) }
+      }
+    }
+    try plant(besides: "v", in: directory)
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential, options: options)
+    for record in try Path.names(inDirectory: records.path) { try plant(besides: record, in: records) }
+    try open().set("a", [1])
+    try open().compact()
+    try open().rekey()
+    try open().setHistoryLimit(.none)
+    try open().addKeySlot(FixedCredential.otherKey.credential)
+    try open().trust(.versioned)
+    try open().trust(.strict)
+    #expect(try open().get("a") == [1] && !open().condition().isUnrecorded)
+    try plant(besides: "key", in: directory)
+    for isThere in [false, true] {
+      try PrivateFile.write([1].span, to: directory.file("key"), replacing: isThere)
+    }
+    var status = stat()
+    for taken in planted {
+      #expect(lstat(taken, &status) == 0, "\(taken)")
+      let type = kind == .file ? S_IFREG : kind == .directory ? S_IFDIR : S_IFLNK
+      #expect(status.st_mode & S_IFMT == type)
+      if kind == .file { #expect(status.st_size == 0) }
+    }
+    #expect(stat(victim, &status) == 0 && status.st_size == 0)
+    #expect(stat(directory.file("nothing"), &status) != 0)
   }
 
   /// Where renaming is linking, an interrupted rename leaves a record with two names.

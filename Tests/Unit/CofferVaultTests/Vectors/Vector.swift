@@ -19,7 +19,7 @@ struct Vector: Decodable {
   }
   struct Limits: Decodable {
     let memoryKib: Int?
-    let passes: Int?
+    let workKib: Int?
   }
   struct Item: Decodable, Equatable {
     let service: String
@@ -76,7 +76,7 @@ struct Vector: Decodable {
   var options: VaultOptions {
     var options = VaultOptions()
     if let memory = limits?.memoryKib { options.maximumPassphraseMemory = memory * 1024 }
-    if let passes = limits?.passes { options.maximumPassphrasePasses = passes }
+    if let work = limits?.workKib { options.maximumPassphraseWork = work * 1024 }
     return options
   }
 

@@ -1,0 +1,46 @@
+internal import CofferCore
+internal import CofferVaultFormat
+
+/// What the derivations of one passphrase may still cost.
+///
+/// The header says what each derivation costs, and anyone can write a header. Without a bound on their sum, a file of
+/// 16 slots keeps a process busy for minutes before any of it is authenticated.
+struct DerivationBudget {
+  private let maximumMemory: Int
+  /// Bytes times passes.
+  private var work: Int
+
+  init(_ options: VaultOptions) {
+    (maximumMemory, work) = (options.maximumPassphraseMemory, options.maximumPassphraseWork)
+  }
+
+  /// Takes the cost of a derivation out of the budget. Returns `false` and takes nothing if it exceeds what is left.
+  mutating func spend(_ cost: VaultKeySlot.Cost) -> Bool {
+    guard cost.memory <= maximumMemory, cost.work <= work else { return false }
+    work -= cost.work
+    return true
+  }
+
+  /// Throws `.tooLarge` if a slot of the cost `cost` is added to `others` and one passphrase cannot be tried on all.
+  static func requireRoom(
+    for cost: VaultKeySlot.Cost, beside others: [KeySlot], _ options: VaultOptions
+  ) throws(SecretError) {
+    var budget = DerivationBudget(options)
+    guard ([cost] + others.compactMap { $0.scheme?.cost }).allSatisfy({ budget.spend($0) }) else {
+      throw SecretError(
+        .tooLarge, "With this passphrase, the vault would cost more to unlock than the limit permits.",
+        advice: "Choose a lower cost, remove another passphrase first, or add a key file instead.")
+    }
+  }
+}
+
+extension SecretError {
+  /// The error for a passphrase slot that was passed over because of its cost.
+  static func overBudget(_ cost: VaultKeySlot.Cost) -> SecretError {
+    SecretError(
+      .costLimitExceeded,
+      "The passphrases of this vault cost more than the limit permits, one of them "
+        + "\(cost.memory >> 20) MiB of memory and \(cost.passes) passes.",
+      advice: "Open the vault with a key file. If you did not choose that cost, do not trust the file.")
+  }
+}
