@@ -266,14 +266,14 @@ import Testing
     // A key costs nothing, and a replaced slot makes room.
     try vault.open(options: options).addKeySlot(FixedCredential.otherKey.credential)
     let slot = try #require(VaultBackend.describe(path: vault.path).keySlots.first { $0.kind == .passphrase })
-    try vault.open(options: options).replaceKeySlot(id: slot.id, with: passphrase(4).credential)
+    let new = try vault.open(options: options).replaceKeySlot(id: slot.id, with: passphrase(4).credential)
     for index in [1, 2, 4] {
       #expect(try vault.open(passphrase(index), options: options).get("name") == [1, 2, 3])
     }
     var small = options
     small.maximumPassphraseMemory = options.passphraseMemory - 1024
     let large = #expect(throws: SecretError.self) {
-      try vault.open(options: small).replaceKeySlot(id: slot.id, with: passphrase(5).credential)
+      try vault.open(options: small).replaceKeySlot(id: new.id, with: passphrase(5).credential)
     }
     #expect(large?.code == .tooLarge)
     let created = #expect(throws: SecretError.self) {
