@@ -3,10 +3,11 @@
 usage() {
   cat <<END
 usage: Fuzz/fuzz.sh [SECONDS] [TARGET]...
+       Fuzz/fuzz.sh --inputs COUNT [TARGET]...
        Fuzz/fuzz.sh --minimize [TARGET]...
 
 Fuzzes each TARGET (default: every target) for an equal share of SECONDS (default: 60). With 0, runs each input of
-the corpus once. --minimize rewrites Fuzz/Corpus with the smallest set of inputs that reaches the same code.
+the corpus once. --inputs fuzzes each TARGET with COUNT inputs. --minimize rewrites Fuzz/Corpus with the smallest set of inputs that reaches the same code.
 
 New inputs go to .build/fuzz/corpus, and inputs that break a rule go to .build/fuzz/findings.
 Needs Swift's clang, libsodium, and python3 with PyNaCl.
@@ -18,6 +19,7 @@ cd "$(dirname "$0")/.."
 build=.build/fuzz
 minimize=false
 seconds=60
+inputs=
 case "${1:-}" in
   -h | --help)
     usage
@@ -26,6 +28,10 @@ case "${1:-}" in
   --minimize)
     minimize=true
     shift
+    ;;
+  --inputs)
+    inputs=${2:?COUNT is missing}
+    shift 2
     ;;
   [0-9]*)
     seconds=$1
@@ -69,7 +75,7 @@ rm -rf "$build/seeds" "$build/unpacked"
 
 # shellcheck disable=SC2086
 share=$((seconds / $(echo $targets | wc -w)))
-if [ "$share" -eq 0 ]; then budget="-runs=0"; else budget="-max_total_time=$share"; fi
+if [ -n "$inputs" ]; then budget="-runs=$inputs"; elif [ "$share" -eq 0 ]; then budget="-runs=0"; else budget="-max_total_time=$share"; fi
 status=0
 for target in $targets; do
   found=$build/corpus/$target
@@ -91,6 +97,6 @@ for target in $targets; do
     grep -E "broken rule|ERROR|Fatal" "$build/$target.log" | head -n 5
     status=1
   fi
-  grep -E "^stat::number_of_executed_units|^#.*DONE" "$build/$target.log" | tail -n 2 || true
+  grep -E "^stat::number_of_executed_units|^#.*DONE|^count: " "$build/$target.log" || true
 done
 exit $status

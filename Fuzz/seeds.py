@@ -24,7 +24,9 @@ LARGEST = 4096
 MOST_SEEDS = 60
 
 (PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, FRAME_EDIT,
- HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA, LINEAGE) = range(15)
+ HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA, LINEAGE, OPERATIONS, KEY_SLOT, ROOT_FIELD, BASE_SEQUENCE) = range(19)
+# The operations of VaultOperations.
+OPERATION_COUNT = 12
 
 
 def part(kind, body=b""):
@@ -69,6 +71,17 @@ def written_by_hand():
     versions = part(ITEM, b"\x01a" + names[0]) + part(ITEM, b"\x01b" + names[0]) + part(ITEM, b"\x00" + remove)
     yield "sealed-vault", versions + part(END_OF_BLOCK) + part(PUT, b"\x01c" + names[0])
     yield "sealed-vault", part(LINEAGE, bytes(64)) + versions
+    whole = base + part(END_OF_BLOCK) + second + part(PUT, b"\x02xy" + names[1]) + part(REMOVE, remove)
+    for code in range(OPERATION_COUNT):
+        yield "sealed-vault", part(OPERATIONS, bytes([code])) + whole
+        yield "sealed-vault", part(OPERATIONS, bytes([code, (code * 7 + 16 * code) % 256])) + versions
+    last = struct.pack("<Q", (1 << 62) - 2)
+    for more in (
+        part(KEY_SLOT, b"\xc8\x01\x00\x40"), part(ROOT_FIELD, b"\x00\x10\x00\x20"), part(BASE_SEQUENCE, last),
+        part(COMMIT_EDIT, b"\x48\x00"), part(COMMIT_EDIT, b"\x50" + b"\xff" * 7 + b"\x3f"), part(LINEAGE, bytes(32)),
+    ):
+        yield "sealed-vault", more + part(OPERATIONS, b"\x00\x05") + versions
+    yield "sealed-vault", part(RAW_ITEM, b"\x01a" + b"\x01" + b"i" * 16 + b"\x01" + bytes(15) + names[0][33:])
     yield "sealed-vault", part(PUT, b"\x01a" + record[:-2] + b"\x05\x00\x07\x00\x01\x00x")
     for kind, body in [
         (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x48\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x1a\x00\x07\x80"), (BLOCK_EDIT, b"\x10\x00\x05"),
