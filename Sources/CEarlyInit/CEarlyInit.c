@@ -1,7 +1,10 @@
 #include "CEarlyInit.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+extern char **environ;
 
 static int was_set;
 static int count;
@@ -24,6 +27,19 @@ __attribute__((constructor(101))) static void prepare(int argc, char **argv) {
 
 void coffer_started(void) {
   if (was_set) unsetenv("SWIFT_ROOT");
+}
+
+void coffer_conceal(const char *name) {
+  size_t length = strlen(name);
+  char **kept = environ;
+  for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+    if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') {
+      explicit_bzero(*entry, strlen(*entry));
+    } else {
+      *kept++ = *entry;
+    }
+  }
+  if (kept != NULL) *kept = NULL;
 }
 
 char **coffer_arguments(void) { return arguments; }

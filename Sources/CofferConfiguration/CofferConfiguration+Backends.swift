@@ -138,7 +138,7 @@ extension CofferConfiguration {
       var directory = try disk.locate(path, followingLink: true).path
       repeat {
         directory = Path.parent(of: directory)
-        if Self.isRepository("\(directory)/.git") { return true }
+        if Self.isWorkTree(directory) { return true }
       } while directory != "/"
     } catch {
       // Without an answer the policy is the strict one.
@@ -153,10 +153,16 @@ extension CofferConfiguration {
     } catch { return nil }
   }
 
-  /// Whether `path` is the repository of a work tree: a directory with an entry `HEAD`, or a file that names one,
-  /// as in a submodule. One of another user does not decide.
-  private static func isRepository(_ path: String) -> Bool {
-    guard isOwn(path) else { return false }
+  /// Whether `directory` is the work tree of a repository: it has a directory `.git` with an entry `HEAD`, or a
+  /// file of that name, as in a submodule.
+  ///
+  /// Nobody else decides that older states of the vault are accepted. So the entry `.git` itself, which may be a link,
+  /// belongs to this user or to root, and it does not count in a directory to which everybody can write, such as /tmp.
+  private static func isWorkTree(_ directory: String) -> Bool {
+    let path = "\(directory)/.git"
+    guard isOwn(path, followingLink: false), isOwn(path), let around = FileStatus(of: directory),
+      around.mode & 0o002 == 0
+    else { return false }
     return FileStatus(of: path)?.isRegular == true || FileStatus(of: "\(path)/HEAD") != nil
   }
 }

@@ -72,6 +72,17 @@ public struct CofferConfiguration: Sendable {
     "COFFER_PASSPHRASE_COMMAND",
   ]
 
+  /// The value of one of ``keyVariables``, except for `COFFER_KEY`, or `nil` if it is unset or empty. The process's
+  /// environment may not have it any more.
+  package func given(_ variable: String) -> String? { environment.nonEmpty(variable) }
+
+  /// This configuration for a process that may neither wait for a person nor stretch a passphrase.
+  package var unattended: CofferConfiguration {
+    var variables = environment.without(Self.keyVariables.filter { $0.hasPrefix("COFFER_PASSPHRASE") })
+    variables["COFFER_NO_PROMPT"] = "1"
+    return CofferConfiguration(key: key, environment: variables, providers: providers)
+  }
+
   /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
   public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
 
@@ -109,7 +120,9 @@ public struct CofferConfiguration: Sendable {
   /// of a vault says so, or why the directory cannot be used.
   func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
-    guard directories.named(.state) != nil || directories.home.map(Self.isOwn) == true else { return path }
+    guard directories.named(.state) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
+      return path
+    }
     // Root must not create directories in the home of another user, who could not write to them.
     var existing = path
     while FileStatus(of: existing) == nil, existing != "/" { existing = Path.parent(of: existing) }
@@ -122,8 +135,8 @@ public struct CofferConfiguration: Sendable {
   }
 
   /// Whether `path` exists and belongs to the effective user or to root.
-  static func isOwn(_ path: String) -> Bool {
-    guard let status = FileStatus(of: path) else { return false }
+  static func isOwn(_ path: String, followingLink: Bool = true) -> Bool {
+    guard let status = FileStatus(of: path, followingLink: followingLink) else { return false }
     return status.owner == geteuid() || status.owner == 0
   }
 }

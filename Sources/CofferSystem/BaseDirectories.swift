@@ -20,9 +20,11 @@ package struct BaseDirectories: Sendable {
   }
 
   private let environment: @Sendable (String) -> String?
+  private let user: uid_t
 
-  /// `environment` returns the value of a variable.
-  package init(environment: @escaping @Sendable (String) -> String?) {
+  /// `environment` returns the value of a variable. `user` is the effective user.
+  package init(user: UInt32 = geteuid(), environment: @escaping @Sendable (String) -> String?) {
+    self.user = user
     self.environment = environment
   }
 
@@ -38,8 +40,11 @@ package struct BaseDirectories: Sendable {
   package func named(_ kind: Kind) -> String? { absolute(environment(kind.rawValue)) }
 
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
+  ///
+  /// Root does not use a `HOME` that belongs to another user, which some configurations of sudo keep: that user could
+  /// put links in it, and could not write to what root creates there.
   package var home: String? {
-    if let path = absolute(environment("HOME")) { return path }
+    if let path = absolute(environment("HOME")), !isForeignToRoot(path) { return path }
     // Not getpwuid_r: in a static executable it loads the machine's own name services and crashes in them.
     guard let file = fopen("/etc/passwd", "re") else { return nil }
     defer { fclose(file) }
@@ -48,8 +53,13 @@ package struct BaseDirectories: Sendable {
     var buffer = [CChar](repeating: 0, count: 16_384)
     repeat {
       guard fgetpwent_r(file, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-    } while entry.pw_uid != geteuid()
+    } while entry.pw_uid != user
     return absolute(entry.pw_dir.map { String(cString: $0) })
+  }
+
+  private func isForeignToRoot(_ path: String) -> Bool {
+    guard user == 0, let status = FileStatus(of: path) else { return false }
+    return status.owner != 0
   }
 
   /// Throws `.configuration` if neither `variable` nor the home directory gives a path.
@@ -57,7 +67,9 @@ package struct BaseDirectories: Sendable {
     if named(kind) != nil || home != nil { return }
     throw SecretError(
       .configuration,
-      "HOME is not set, and the user with the id \(geteuid()) has no home directory.",
+      absolute(environment("HOME")) == nil
+        ? "HOME is not set, and the user with the id \(user) has no home directory."
+        : "HOME belongs to another user, and root has no home directory.",
       advice: "Set HOME or \(kind.rawValue) to an absolute path."
     )
   }

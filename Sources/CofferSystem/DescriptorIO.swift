@@ -67,7 +67,8 @@ package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemC
     var rest = bytes
     while !rest.isEmpty {
       let count = write(descriptor, rest.baseAddress, rest.count)
-      if count >= 0 {
+      if count == 0 { throw SystemCallError(EIO) }
+      if count > 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
       } else if errno == EAGAIN {
         _ = try wait(for: POLLOUT, on: descriptor, until: nil)

@@ -1,35 +1,38 @@
 internal import Glibc
 
-/// Why a file is no place for a key or a passphrase: another user can read or replace what is in it.
+/// Why a file is no place for a key, a passphrase or a configuration: another user can read or change what is in it.
 ///
 /// The one rule, for the libraries, for `init --key-file` and for `doctor`:
 ///
 /// - The file belongs to the current user or to root.
-/// - If the current user owns it, root included, group and others have no permission at all.
-/// - If root owns it and the current user is not root, group and others may read it, because container
-///   runtimes mount secrets that way, but may not write it.
+/// - Group and others may not write it.
+/// - A file with a secret may not be read or executed by group and others either, if the current user owns it, root
+///   included. If root owns it and the current user is not root, they may read it, because container runtimes mount
+///   secrets that way.
 ///
 /// The kernel checks the permissions of the directories above the file; this rule does not.
 package enum FileExposure: Hashable, Sendable {
   /// The file belongs to a user who is neither the current user nor root.
   case foreignOwner
-  /// Group or others have a permission that the rule does not allow.
+  /// Group or others have a permission that the rule does not allow for a secret.
   case openToOthers
+  /// Group or others may write a file that is not secret.
+  case writableByOthers
 
-  /// Returns `nil` if the file of that mode and owner is private for `user`, by the rule above.
-  package init?(mode: UInt32, owner: UInt32, user: UInt32) {
+  /// Returns `nil` if the file of that mode and owner is safe for `user`, by the rule above.
+  package init?(mode: UInt32, owner: UInt32, user: UInt32, isSecret: Bool = true) {
     guard owner == user || owner == 0 else {
       self = .foreignOwner
       return
     }
-    let forbidden: UInt32 = owner == user ? 0o077 : 0o022
+    let forbidden: UInt32 = owner == user && isSecret ? 0o077 : 0o022
     if mode & forbidden == 0 { return nil }
-    self = .openToOthers
+    self = isSecret ? .openToOthers : .writableByOthers
   }
 
-  /// Returns `nil` if a file with that status is private for the current user.
-  package init?(of status: FileStatus) {
-    self.init(mode: status.mode, owner: status.owner, user: geteuid())
+  /// Returns `nil` if a file with that status is safe for the current user.
+  package init?(of status: FileStatus, isSecret: Bool = true) {
+    self.init(mode: status.mode, owner: status.owner, user: geteuid(), isSecret: isSecret)
   }
 
   /// What a sentence says about the file.
@@ -37,6 +40,7 @@ package enum FileExposure: Hashable, Sendable {
     switch self {
     case .foreignOwner: "belongs to another user"
     case .openToOthers: "is open to other users"
+    case .writableByOthers: "can be changed by other users"
     }
   }
 
@@ -46,6 +50,7 @@ package enum FileExposure: Hashable, Sendable {
     case .foreignOwner: "Use a file of your own with mode 0600."
     case .openToOthers:
       "Run chmod 600 on it, and replace the key if another user may have read it."
+    case .writableByOthers: "Check what it contains, and run chmod go-w on it."
     }
   }
 }

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// The calls on files that a vault makes. A test can replace the disk here.
 ///
 /// Each is one system call without a retry. The layer above repeats interrupted calls and completes short
@@ -94,5 +96,22 @@ package struct FileStatus: Hashable, Sendable {
 /// The failure of a system call, by its `errno`.
 package struct FileSystemError: Error, Hashable, Sendable {
   package let number: Int32
-  package init(_ number: Int32) { self.number = number }
+  /// The path of a link that was not followed, because another user put it into a directory that everybody can write
+  /// to. The number is `EACCES` then.
+  package let refusedLink: String?
+
+  package init(_ number: Int32, refusedLink: String? = nil) {
+    (self.number, self.refusedLink) = (number, refusedLink)
+  }
+}
+
+/// Repeats a call while a signal interrupts it. For the calls that are documented to fail with `EINTR`.
+package func uninterrupted<R>(
+  _ call: () throws(FileSystemError) -> R
+) throws(FileSystemError) -> R {
+  while true {
+    do throws(FileSystemError) { return try call() } catch {
+      if error.number != EINTR { throw error }
+    }
+  }
 }

@@ -6,36 +6,8 @@ package struct LinuxFileSystem: FileSystem {
   package init() {}
 
   package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
-    // The file may not exist. Its directory must exist.
-    if followingLink, let resolved = try resolve(path) {
-      return try location(of: resolved)
-    }
-    let (parent, name) = Self.split(path)
-    guard !name.isEmpty, name != ".", name != "..", let directory = try resolve(parent) else {
-      throw FileSystemError(ENOENT)
-    }
-    return Location(directory: try LinuxDirectory(path: directory), name: name, path: "\(directory)/\(name)")
-  }
-
-  private func location(of path: String) throws(FileSystemError) -> Location {
-    let (parent, name) = Self.split(path)
-    guard !name.isEmpty else { throw FileSystemError(EISDIR) }
-    return Location(directory: try LinuxDirectory(path: parent), name: name, path: path)
-  }
-
-  private func resolve(_ path: String) throws(FileSystemError) -> String? {
-    guard let resolved = realpath(path, nil) else {
-      if errno == ENOENT { return nil }
-      throw FileSystemError(errno)
-    }
-    defer { free(resolved) }
-    return String(cString: resolved)
-  }
-
-  private static func split(_ path: String) -> (parent: String, name: String) {
-    guard let slash = path.lastIndex(of: "/") else { return (".", path) }
-    let parent = path[..<slash]
-    return (parent.isEmpty ? "/" : String(parent), String(path[path.index(after: slash)...]))
+    let place = try PathWalk.place(of: path, followingLink: followingLink)
+    return Location(directory: try LinuxDirectory(place.directory), name: place.name, path: place.path)
   }
 }
 
@@ -45,11 +17,13 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
   return result
 }
 
-private struct LinuxDirectory: Directory {
+struct LinuxDirectory: Directory {
   private let descriptor: Descriptor
 
-  init(path: String) throws(FileSystemError) {
-    descriptor = try Descriptor(opened: coffer_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+  /// Opens the directory of a descriptor that can only be used to find files.
+  init(_ found: Descriptor) throws(FileSystemError) {
+    descriptor = try Descriptor(
+      opened: coffer_openat(found.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
   }
 
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
@@ -58,18 +32,48 @@ private struct LinuxDirectory: Directory {
     return try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
   }
 
-  func create(_ name: String) throws(FileSystemError) -> any File {
-    let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+  func create(_ name: String) throws(FileSystemError) -> any File { try createFile(name) }
+
+  func createFile(_ name: String) throws(FileSystemError) -> LinuxFile {
+    let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
     let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0o600)))
     // The umask may have cleared bits, and a default ACL of the directory may have set some.
+    do throws(FileSystemError) { try file.setMode(0o600) } catch {
+      try remove(name)
+      throw error
+    }
+    return file
+  }
+
+  /// Creates a file of mode 0600 that has no name, and that is gone when it is closed. Throws an `errno` that depends
+  /// on the file system if it has no such files.
+  func createUnnamed() throws(FileSystemError) -> LinuxFile {
+    let flags = O_RDWR | coffer_O_TMPFILE | O_CLOEXEC
+    let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, ".", flags, 0o600)))
     try file.setMode(0o600)
     return file
+  }
+
+  /// Gives a name to a file. Throws `EEXIST` if the name is taken.
+  func link(_ file: LinuxFile, to name: String) throws(FileSystemError) {
+    if coffer_link_descriptor(file.descriptor.number, descriptor.number, name) == 0 { return }
+    if errno == EEXIST { throw FileSystemError(EEXIST) }
+    _ = try check(coffer_link_path(file.descriptor.path, descriptor.number, name))
   }
 
   func status(of name: String) throws(FileSystemError) -> FileStatus {
     var status = stat()
     _ = try check(fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW))
     return FileStatus(status)
+  }
+
+  /// Whether `name` is a link that leads to nothing. The text in a link in /proc may lead to nothing although the
+  /// kernel follows it.
+  func isDanglingLink(_ name: String) throws(FileSystemError) -> Bool {
+    var status = stat()
+    if fstatat(descriptor.number, name, &status, 0) == 0 { return false }
+    if errno == ENOENT { return true }
+    throw FileSystemError(errno)
   }
 
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
@@ -89,7 +93,9 @@ private struct LinuxDirectory: Directory {
   }
 
   func names() throws(FileSystemError) -> [String] {
-    try Path.names(inDirectory: descriptor.path)
+    let copy = try Descriptor(
+      opened: coffer_openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+    return try Path.names(in: copy)
   }
 
   func synchronize() throws(FileSystemError) {
@@ -101,8 +107,8 @@ private struct LinuxDirectory: Directory {
   }
 }
 
-private final class LinuxFile: File {
-  private let descriptor: Descriptor
+final class LinuxFile: File {
+  fileprivate let descriptor: Descriptor
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
   func setMode(_ mode: mode_t) throws(FileSystemError) {
@@ -196,10 +202,10 @@ extension Descriptor {
 }
 
 extension FileStatus {
-  /// The status of the file that `path` leads to, or `nil` if it cannot be looked at.
-  package init?(of path: String) {
+  /// The status of the file that `path` leads to, or of a link itself, or `nil` if it cannot be looked at.
+  package init?(of path: String, followingLink: Bool = true) {
     var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
+    guard fstatat(AT_FDCWD, path, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
     self.init(status)
   }
 

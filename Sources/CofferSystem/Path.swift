@@ -46,38 +46,72 @@ package enum Path {
   /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the
   /// `errno` if the directory cannot be opened.
   package static func names(inDirectory path: String) throws(SystemCallError) -> [String] {
-    guard let directory = opendir(path) else { throw SystemCallError(errno) }
-    defer { closedir(directory) }
+    try names(in: Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
+  }
+
+  /// The same for an open directory, whose position changes.
+  static func names(in directory: Descriptor) throws(SystemCallError) -> [String] {
+    // closedir closes the descriptor as well.
+    let copy = fcntl(directory.number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+    if copy < 0 { throw SystemCallError(errno) }
+    guard let stream = fdopendir(copy) else {
+      let failure = errno
+      close(copy)
+      throw SystemCallError(failure)
+    }
+    defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(directory) {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        if errno != 0 { throw SystemCallError(errno) }
+        return names
+      }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
       if name != "." && name != ".." { names.append(name) }
     }
-    return names
   }
 }
 
 /// Directories for one user alone.
 package enum PrivateDirectory {
   /// Creates `path` and every directory that is missing above it, with mode 0700. Existing directories keep
-  /// their modes. Throws `.denied` or `.io`.
+  /// their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
   package static func create(_ path: String) throws(SecretError) {
-    if mkdir(path, 0o700) == 0 { return }
-    var code = errno
+    do throws(SystemCallError) { try createMissing(path) } catch {
+      throw .system(error, "The directory \(path) cannot be created")
+    }
+  }
+
+  private static func createMissing(_ path: String) throws(SystemCallError) {
+    // Without the slashes at the end, which require that the directory exists.
+    var path = path
+    while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
+    if try isDirectory(path) { return }
     let parent = Path.parent(of: path)
-    if code == ENOENT && parent != path {
-      try create(parent)
-      if mkdir(path, 0o700) == 0 { return }
-      code = errno
+    if parent != path { try createMissing(parent) }
+    let place = try PathWalk.place(of: path, followingLink: true)
+    if mkdirat(place.directory.number, place.name, 0o700) == 0 { return }
+    let failure = SystemCallError(errno)
+    // Another process may have created it in the meantime.
+    guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
+  }
+
+  /// Whether `path` leads to a directory. Throws `ENOTDIR` if it leads to something else.
+  private static func isDirectory(_ path: String) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      // The name `.` can be resolved in a directory only.
+      _ = try PathWalk.place(of: path + "/.", followingLink: true)
+      return true
+    } catch {
+      switch error.number {
+      case EISDIR: return true
+      case ENOENT: return false
+      default: throw error
+      }
     }
-    if code == EEXIST {
-      var status = stat()
-      if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
-      code = ENOTDIR
-    }
-    throw .system(code, "The directory \(path) cannot be created")
   }
 
   /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another

@@ -14,17 +14,17 @@ package enum PrivateFile {
     as subject: String,
     limit: Int
   ) throws(SecretError) -> SecretBytes? {
-    try read(path, as: subject, limit: limit, mustBePrivate: true)
+    try read(path, as: subject, limit: limit, isSecret: true)
   }
 
-  /// The UTF-8 text of a regular file, whoever may read it, or `nil` if there is no file. Throws as
+  /// The UTF-8 text of a regular file that others may read and not write, or `nil` if there is no file. Throws as
   /// ``read(_:as:limit:)`` does, and `.configuration` if it is not UTF-8.
   package static func text(
     of path: String,
     as subject: String,
     limit: Int
   ) throws(SecretError) -> String? {
-    guard let bytes = try read(path, as: subject, limit: limit, mustBePrivate: false) else { return nil }
+    guard let bytes = try read(path, as: subject, limit: limit, isSecret: false) else { return nil }
     let text = bytes.withBytes { bytes in
       bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
     }
@@ -36,7 +36,7 @@ package enum PrivateFile {
     _ path: String,
     as subject: String,
     limit: Int,
-    mustBePrivate: Bool
+    isSecret: Bool
   ) throws(SecretError) -> SecretBytes? {
     let (file, status): (Descriptor, FileStatus)
     do throws(SystemCallError) {
@@ -51,7 +51,7 @@ package enum PrivateFile {
     }
     defer { withExtendedLifetime(file) {} }
     if !status.isRegular { throw unusable(subject, "is not a regular file") }
-    if mustBePrivate, let exposure = FileExposure(of: status) {
+    if let exposure = FileExposure(of: status, isSecret: isSecret) {
       throw SecretError(.denied, "\(subject) \(exposure.predicate).", advice: exposure.advice)
     }
     guard let bytes = try readToEnd(of: file.number, named: path, limit: limit) else {
@@ -69,65 +69,76 @@ package enum PrivateFile {
   ///
   /// With `replacing`, a regular file at `path` is replaced, or the one that a symbolic link at `path` leads
   /// to; anything else there throws `.io`. Otherwise `.alreadyExists` is thrown if `path` names anything.
-  /// Throws `.denied` or `.io` if the directory does not exist or cannot be written to. If it throws, no file
-  /// is left behind; a signal that ends the process may leave one whose name ends in `.unfinished`.
+  /// Throws `.denied` or `.io` if the directory does not exist or cannot be written to, and `.denied` for a link of
+  /// another user by the rule of ``PathWalk``.
+  ///
+  /// If it throws, nothing was written and no file is left behind, unless the error says that the contents are in
+  /// place: then only the directory could not be written to the disk. For a process that is killed, see ``NewFile``.
   package static func write(
     _ contents: Span<UInt8>,
     to path: String,
     replacing: Bool
   ) throws(SecretError) {
-    if replacing {
-      if let status = FileStatus(of: path), !status.isRegular {
-        throw SecretError(
-          .io, "\(path) is not a regular file, so nothing was written to it.", advice: "Name another file.")
-      }
-    }
+    let unconfirmed: SystemCallError?
     do throws(SystemCallError) {
-      try put(contents, at: LinuxFileSystem().locate(path, followingLink: true), replacing: replacing)
+      let place = try PathWalk.place(of: path, followingLink: true)
+      let directory = try LinuxDirectory(place.directory)
+      if replacing, try !isReplaceable(place.name, in: directory) { throw SystemCallError(EISDIR) }
+      unconfirmed = try put(contents, at: place.name, in: directory, replacing: replacing)
     } catch {
       switch error.number {
       case EEXIST where !replacing:
         throw SecretError(.alreadyExists, "The file \(path) already exists.", advice: "Choose another path.")
+      case EISDIR:
+        throw SecretError(
+          .io, "\(path) is not a regular file, so nothing was written to it.", advice: "Name another file.")
       case ENOENT, ENOTDIR:
         throw SecretError(
           .io, "The directory of the file \(path) does not exist.", advice: "Create it first.")
-      default: throw .system(error.number, "The file \(path) cannot be written")
+      default: throw .system(error, "The file \(path) cannot be written")
       }
+    }
+    if let unconfirmed {
+      throw SecretError(
+        .io,
+        "The file \(path) was written, but may be lost if the power fails now: \(systemMessage(unconfirmed.number)).",
+        advice: "Check the disk, and write the file again.")
     }
   }
 
-  private static func put(
-    _ contents: Span<UInt8>,
-    at location: Location,
-    replacing: Bool
-  ) throws(SystemCallError) {
-    let number = UInt64.random(in: .min ... .max)
-    let unfinished = "\(location.name).\(String(number, radix: 16)).unfinished"
-    let file = try location.directory.create(unfinished)
+  /// Whether there is nothing with the name, a regular file, or a link that leads to nothing.
+  private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(SystemCallError)
+    -> Bool
+  {
     do throws(SystemCallError) {
-      try contents.withUnsafeBytes { bytes throws(SystemCallError) in
-        var written = 0
-        while written < bytes.count {
-          let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-          written += try retrying { () throws(SystemCallError) in try file.write(rest, at: written) }
-        }
-      }
-      try retrying { () throws(SystemCallError) in try file.synchronize() }
-      try location.directory.rename(unfinished, to: location.name, replacing: replacing)
+      if try directory.status(of: name).isRegular { return true }
+      return try directory.isDanglingLink(name)
     } catch {
-      // The first error is the one to report.
-      do throws(SystemCallError) { try location.directory.remove(unfinished) } catch {}
+      if error.number == ENOENT { return true }
       throw error
     }
-    try retrying { () throws(SystemCallError) in try location.directory.synchronize() }
   }
 
-  /// Repeats a system call that a signal interrupted.
-  private static func retrying<R>(_ call: () throws(SystemCallError) -> R) throws(SystemCallError) -> R {
-    while true {
-      do throws(SystemCallError) {
-        return try call()
-      } catch  where error.number == EINTR {}
+  /// Returns the failure of the last barrier, after which the file is in place but its name may not be on the disk.
+  private static func put(
+    _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
+  ) throws(SystemCallError) -> SystemCallError? {
+    NewFile.removeAbandoned(for: name, in: directory)
+    do throws(SystemCallError) {
+      try NewFile.put(contents, at: name, in: directory, isNamed: false, replacing: replacing)
+    } catch {
+      if error.number == EEXIST { throw error }
+      // Some file systems have no files without a name. Without /proc, older kernels give them none.
+      try NewFile.put(contents, at: name, in: directory, isNamed: true, replacing: replacing)
     }
+    let failure: SystemCallError
+    do throws(SystemCallError) {
+      try uninterrupted { () throws(SystemCallError) in try directory.synchronize() }
+      return nil
+    } catch { failure = error }
+    // What was there before a new file can be restored.
+    if replacing { return failure }
+    do throws(SystemCallError) { try directory.remove(name) } catch { return failure }
+    throw failure
   }
 }

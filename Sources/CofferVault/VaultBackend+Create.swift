@@ -6,7 +6,8 @@ extension VaultBackend {
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is
   /// anything at `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label,
-  /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed.
+  /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed and the file could not be
+  /// removed again.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
   /// was seen at the path before. Returns whether it was recorded. If it was not, its first use records it, or
@@ -47,7 +48,10 @@ extension VaultBackend {
       writer.abandon()
       throw error
     }
-    try writer.finishReplace()
+    do throws(SecretError) { try writer.finishReplace() } catch {
+      writer.withdraw()
+      throw error
+    }
     guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {
       var known = KnownVaults(path: path, options: options, environment: environment)

@@ -258,7 +258,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// removed needs none, so that slots whose credentials are lost can be removed together. Throws
   /// `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
   /// the cost of a slot that stays exceeds the limits, and `.conflict` if no slot would stay. If it throws,
-  /// nothing was changed.
+  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
   public func removeKeySlots(
     ids: Set<String>, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {

@@ -6,6 +6,7 @@ internal import Glibc
 extension SecretError {
   /// The error for a failed system call on the vault at `path`. `action` is a verb for the message.
   static func io(_ error: FileSystemError, _ action: String, path: String) -> SecretError {
+    if let link = error.refusedLink { return .refusedLink(link) }
     let text = String(cString: strerror(error.number))
     switch error.number {
     case ENOENT, ENOTDIR:
@@ -40,6 +41,14 @@ extension SecretError {
         .io, "The system failed to \(action) the vault at \(path): \(text).",
         advice: "Everything acknowledged before is still there.")
     }
+  }
+
+  /// The error for a new file that is in the vault's place, after the last barrier failed.
+  static func unconfirmed(_ error: SecretError, path: String) -> SecretError {
+    SecretError(
+      .io, "The change is in the vault at \(path), but may be lost if the power fails now. \(error.reason)",
+      advice:
+        "Keep the old and the new credentials until you have checked the disk and changed the vault again.")
   }
 
   static func notAVault(path: String) -> SecretError {

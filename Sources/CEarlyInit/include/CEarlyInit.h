@@ -5,6 +5,10 @@
 /// Removes the environment variable that the runtime's start required. Call it first, while there is one thread.
 void coffer_started(void);
 
+/// Removes a variable from the environment and overwrites it there with zeros, because `/proc/PID/environ` shows the
+/// memory that the environment had at the start. For a process with one thread.
+void coffer_conceal(const char *_Nonnull name);
+
 /// The arguments of this process, byte for byte, beginning with its name; and their number.
 char *_Nullable *_Nonnull coffer_arguments(void);
 int coffer_argument_count(void);

@@ -16,6 +16,20 @@ static inline int coffer_openat(int directory, const char *name, int flags, mode
   return openat(directory, name, flags, mode);
 }
 
+/// Flags of open(2) that glibc names publicly only for _GNU_SOURCE.
+static const int coffer_O_PATH = __O_PATH;
+static const int coffer_O_TMPFILE = __O_TMPFILE;
+
+/// Gives a name to the file of a descriptor, which may have none. The first form needs a recent kernel or a capability,
+/// the second one /proc. Neither replaces an existing file.
+static inline int coffer_link_descriptor(int file, int directory, const char *name) {
+  return linkat(file, "", directory, name, 0x1000);  // AT_EMPTY_PATH
+}
+
+static inline int coffer_link_path(const char *path, int directory, const char *name) {
+  return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW);
+}
+
 /// renameat2 with RENAME_NOREPLACE (1): fails with EEXIST if the new name exists.
 static inline int coffer_rename_exclusively(int directory, const char *name, const char *new_name) {
   return (int)syscall(SYS_renameat2, directory, name, directory, new_name, 1u);

@@ -56,6 +56,7 @@ struct SecretCommand: ParsableCommand {
   static func main() {
     coffer_started()
     let hardening = ProcessHardening.applied
+    Environment.concealKeys()
     withExtendedLifetime(hardening) {
       var arguments: [String] = []
       do {

@@ -13,14 +13,15 @@ struct PasswordStore {
   init(_ path: String?) throws(Failure) {
     if let given = path ?? Environment.value("PASSWORD_STORE_DIR") {
       directory = given
-    } else if let home = Environment.value("HOME") {
+    } else if let home = BaseDirectories(environment: Environment.value).home {
       directory = home + "/.password-store"
     } else {
       throw Failure(
         .configuration,
-        "HOME is not set, so ~/.password-store does not exist. Give the directory of the password store.")
+        "There is no home directory, so ~/.password-store does not exist. Give the directory of the password store."
+      )
     }
-    var environment = Environment.withoutKeys
+    var environment = Environment.all
     // Tells the agent which terminal to prompt on, as `pass` does.
     if environment["GPG_TTY"] == nil, let terminal = ttyname(STDIN_FILENO) ?? ttyname(STDERR_FILENO) {
       environment["GPG_TTY"] = String(cString: terminal)

@@ -1,17 +1,25 @@
+internal import CEarlyInit
 internal import Coffer
 internal import FoundationEssentials
 internal import Glibc
 
 /// The environment variables that the tool reads itself. The library reads the variables that open a vault.
 enum Environment {
+  /// Moves the variables that open a vault from the environment to the configuration of this process.
+  ///
+  /// Other programs of root, such as the child of `run --redact`, can read `/proc/PID/environ` of this process, which
+  /// shows the memory of its environment.
+  static func concealKeys() {
+    _ = CofferConfiguration.current()
+    for variable in CofferConfiguration.keyVariables { coffer_conceal(variable) }
+  }
+
   /// The value of a variable, or `nil` if it is unset or empty.
   static func value(_ name: String) -> String? {
     guard let value = getenv(name), value.pointee != 0 else { return nil }
     return String(cString: value)
   }
 
-  /// Every variable except those that open a vault, for other programs.
-  static var withoutKeys: [String: String] {
-    ProcessInfo.processInfo.environment.filter { !CofferConfiguration.keyVariables.contains($0.key) }
-  }
+  /// Every variable, for other programs. Those that open a vault are gone: see ``concealKeys()``.
+  static var all: [String: String] { ProcessInfo.processInfo.environment }
 }

@@ -35,11 +35,14 @@ extension BackendOptions {
   }
 
   /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend { try Self.open(selected(), at: vault) }
+  func open(_ configuration: CofferConfiguration = .current()) throws -> any SecretBackend {
+    try Self.open(selected(), at: vault, configuration)
+  }
 
   /// Returns a backend, without opening it, by the arguments of `CofferConfiguration.backend`.
-  static func open(_ name: BackendName?, at place: String?) throws(SecretError) -> any SecretBackend {
-    let configuration = CofferConfiguration.current()
+  static func open(
+    _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration = .current()
+  ) throws(SecretError) -> any SecretBackend {
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
     let backend = try configuration.backend(name, at: place, additionalCredentials: prompts)
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }

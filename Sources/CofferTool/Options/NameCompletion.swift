@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import Glibc
 
 /// The names of secrets, for shell completion. There are none unless the backend opens without a prompt and
 /// without stretching a passphrase.
@@ -28,13 +27,10 @@ enum NameCompletion {
   /// The names in `service`, without those that contain control characters. Empty if the backend cannot be
   /// opened.
   static func names(in service: String, of options: BackendOptions) -> [String] {
-    // The Tab key must never cause a prompt or a delay.
-    setenv("COFFER_NO_PROMPT", "1", 1)
-    for variable in CofferConfiguration.keyVariables where variable.hasPrefix("COFFER_PASSPHRASE") {
-      unsetenv(variable)
-    }
     do {
-      return try options.open().items(inService: service).map(\.identifier.account)
+      // The Tab key must never cause a prompt or a delay.
+      let backend = try options.open(CofferConfiguration.current().unattended)
+      return try backend.items(inService: service).map(\.identifier.account)
         .filter { !$0.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error

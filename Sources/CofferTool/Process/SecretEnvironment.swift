@@ -69,7 +69,6 @@ struct SecretEnvironment: ~Copyable {
         free(value)
       }
     }
-    for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
     for entry in entries {
       let result = entry.text.bytes.withBytes { bytes in
         bytes.withUnsafeBytes { bytes in
@@ -85,7 +84,8 @@ struct SecretEnvironment: ~Copyable {
 
   /// Hides the descriptor that the passphrase came from: if it is a file, the command could read it again.
   private static func closePassphraseDescriptorOnExecution() {
-    guard let text = Environment.value("COFFER_PASSPHRASE_FD"), let descriptor = Int32(text),
+    guard let text = CofferConfiguration.current().given("COFFER_PASSPHRASE_FD"),
+      let descriptor = Int32(text),
       descriptor > STDERR_FILENO
     else { return }
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already

@@ -6,15 +6,6 @@ internal import Glibc
 // The one layer between the vault and the raw calls. It repeats calls that a signal interrupted, completes
 // short reads and writes, and turns failures into errors about the vault's path.
 
-/// Repeats `call` while a signal interrupts it. For the calls that are documented to fail with `EINTR`.
-private func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
-  while true {
-    do throws(FileSystemError) { return try call() } catch {
-      if error.number != EINTR { throw error }
-    }
-  }
-}
-
 /// Makes a call, and throws its failure as an error about `path`. `action` is a verb for the message.
 private func perform<R>(
   _ action: String, path: String, _ call: () throws(FileSystemError) -> R

@@ -51,6 +51,9 @@ struct VaultFileWriter {
   /// Removes the temporary file after a failure.
   func abandon() { location.removeTemporary(temporaryName) }
 
+  /// Removes a new vault that took its place, and that nobody knows of yet.
+  func withdraw() { location.removeTemporary(location.name) }
+
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
     if !block.isEmpty, block.count + record.bytes.count + BlockEntry.overhead > Layout.blockTarget {

@@ -224,7 +224,9 @@ final class VaultSession {
     _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: UnlockedVault
   ) throws(SecretError) {
     close()
-    try replacement.writer.finishReplace()
+    do throws(SecretError) { try replacement.writer.finishReplace() } catch {
+      throw error.code == .io ? .unconfirmed(error, path: path) : error
+    }
     knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)
   }
 

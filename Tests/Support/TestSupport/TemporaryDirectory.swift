@@ -39,7 +39,7 @@ package final class TemporaryDirectory: Sendable {
     let file = file(name)
     try FileManager.default.createDirectory(
       atPath: (file as NSString).deletingLastPathComponent,
-      withIntermediateDirectories: true
+      withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
     )
     try Data(text.utf8).write(to: URL(fileURLWithPath: file))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)

@@ -176,17 +176,16 @@ import Testing
   }
 
   @Test func theConfigurationFileIsPrivate() throws {
-    let before = umask(0)
-    defer { umask(before) }
-    try configuration().record(backend: .vault)
+    let configuration = configuration()
+    try withUmask(0) { try configuration.record(backend: .vault) }
     #expect(try home.mode(of: ".config/coffer/config") == 0o600)
     #expect(try home.mode(of: ".config/coffer") == 0o700)
-    // The next change makes an open file private, and leaves no other file.
+    // The next change makes a readable file private, and leaves no other file.
     try FileManager.default.setAttributes(
-      [.posixPermissions: 0o666],
+      [.posixPermissions: 0o644],
       ofItemAtPath: home.path + "/.config/coffer/config"
     )
-    try configuration().record(backend: .keyring)
+    try configuration.record(backend: .keyring)
     #expect(try home.mode(of: ".config/coffer/config") == 0o600)
     #expect(try FileManager.default.contentsOfDirectory(atPath: home.path + "/.config/coffer") == ["config"])
   }

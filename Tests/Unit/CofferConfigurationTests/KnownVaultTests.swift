@@ -79,6 +79,32 @@ import Testing
     #expect(!configuration().isInWorkTree(repository + "/v"))
   }
 
+  /// A neighbour could make them in /tmp, and an older copy of a vault below would be accepted.
+  @Test func aRepositoryInADirectoryOfEverybodyDoesNotDecide() throws {
+    let repository = elsewhere.file("repository")
+    _ = try makeRepository(in: elsewhere, "repository")
+    #expect(chmod(repository, 0o1777) == 0)
+    #expect(!configuration().isInWorkTree(repository + "/v"))
+    #expect(chmod(repository, 0o770) == 0)
+    #expect(configuration().isInWorkTree(repository + "/v"))
+  }
+
+  @Test(.enabled(if: getuid() == 0, "only root can give a link to another user"))
+  func aLinkOfAnotherUserToARepositoryDoesNotDecide() throws {
+    let repository = elsewhere.file("repository")
+    _ = try makeRepository(in: elsewhere, "repository")
+    try elsewhere.makeDirectory("place")
+    try FileManager.default.createSymbolicLink(
+      atPath: elsewhere.file("place/.git"), withDestinationPath: repository + "/.git")
+    #expect(configuration().isInWorkTree(elsewhere.file("place/v")))
+    #expect(lchown(elsewhere.file("place/.git"), 1000, 1000) == 0)
+    #expect(!configuration().isInWorkTree(elsewhere.file("place/v")))
+    // The link is this user's, and what it leads to is not.
+    #expect(lchown(elsewhere.file("place/.git"), 0, 0) == 0)
+    #expect(chown(repository + "/.git", 1000, 1000) == 0)
+    #expect(!configuration().isInWorkTree(elsewhere.file("place/v")))
+  }
+
   /// A home directory may be a work tree.
   @Test func theDefaultVaultIsNotInAWorkTree() throws {
     try home.write("ref: refs/heads/main\n", to: ".git/HEAD")
@@ -121,21 +147,32 @@ import Testing
   }
 
   @Test(.enabled(if: getuid() == 0, "only root can give a directory to another user"))
-  func nothingIsCreatedInTheHomeOfAnotherUser() throws {
+  func nothingIsCreatedInADirectoryOfAnotherUser() throws {
     let path = elsewhere.file("v")
-    for directory in ["", ".local"] {
-      if directory != "" { try home.makeDirectory(directory) }
-      #expect(chown(home.path, directory == "" ? 1000 : 0, 0) == 0)
-      if directory != "" { #expect(chown(home.file(directory), 1000, 1000) == 0) }
-      if directory == "" { try configuration().createVault(at: path, credential: FixedKey().credential) }
-      #expect(try vault(at: path).condition().isUnrecorded)
-      let names = try FileManager.default.contentsOfDirectory(atPath: home.file(directory))
-      #expect(names == [])
-    }
+    // The home directory is root's, and the directory in it is not.
+    try home.makeDirectory(".local")
+    #expect(chown(home.file(".local"), 1000, 1000) == 0)
+    try configuration().createVault(at: path, credential: FixedKey().credential)
+    #expect(try vault(at: path).condition().isUnrecorded)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: home.file(".local")) == [])
     try home.makeDirectory(".local/state/coffer/known-vaults")
     #expect(chown(home.file(".local/state/coffer/known-vaults"), 1000, 1000) == 0)
     let error = #expect(throws: SecretError.self) { try vault(at: path).unlock() }
     #expect(error?.code == .unverifiable)
     #expect(error?.advice?.contains("HOME") == true)
+  }
+
+  /// As with a configuration of sudo that keeps `HOME`.
+  @Test(.enabled(if: getuid() == 0, "only root can give a directory to another user"))
+  func rootUsesNothingInTheHomeOfAnotherUser() throws {
+    try home.write("backend = vault\n", to: ".config/coffer/config")
+    #expect(chown(home.path, 1000, 1000) == 0)
+    let configuration = configuration()
+    let paths = [
+      configuration.configurationFile, configuration.defaultKeyFile, configuration.vaultPath,
+    ]
+    for path in paths {
+      #expect(!path.hasPrefix(home.path), "\(path)")
+    }
   }
 }

@@ -38,6 +38,20 @@ import Testing
     #expect(FileExposure(mode: mode, owner: Self.user, user: Self.root) == .foreignOwner)
   }
 
+  @Test(arguments: [UInt32(0o600), 0o644, 0o755, 0o444])
+  func aFileThatIsNotSecretMayBeReadByOthers(mode: UInt32) {
+    for (owner, user) in [(Self.user, Self.user), (Self.root, Self.root), (Self.root, Self.user)] {
+      #expect(FileExposure(mode: mode, owner: owner, user: user, isSecret: false) == nil)
+      for bit in [UInt32(0o020), 0o002] {
+        #expect(
+          FileExposure(mode: mode | bit, owner: owner, user: user, isSecret: false) == .writableByOthers)
+      }
+    }
+    for user in [Self.user, Self.root] {
+      #expect(FileExposure(mode: mode, owner: Self.stranger, user: user, isSecret: false) == .foreignOwner)
+    }
+  }
+
   @Test func theFileTypeInTheModeHasNoEffect() {
     #expect(FileExposure(mode: S_IFREG | 0o600, owner: Self.user, user: Self.user) == nil)
     #expect(FileExposure(mode: S_IFREG | 0o604, owner: Self.user, user: Self.user) == .openToOthers)

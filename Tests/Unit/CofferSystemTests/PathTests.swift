@@ -34,9 +34,8 @@ import Testing
   }
 
   @Test func missingDirectoriesAreCreatedWithMode700() throws {
-    let previous = umask(0)
-    defer { umask(previous) }
-    try PrivateDirectory.create(directory.file("a/b/c"))
+    let path = directory.file("a/b/c")
+    try withUmask(0) { try PrivateDirectory.create(path) }
     for name in ["a", "a/b", "a/b/c"] { #expect(try directory.mode(of: name) == 0o700) }
     #expect(chmod(directory.file("a"), 0o755) == 0)
     try PrivateDirectory.create(directory.file("a"))
@@ -91,5 +90,18 @@ import Testing
     let set = directories(["HOME": "/home/u", "XDG_DATA_HOME": "/data"])
     #expect(set.path(.data) == "/data" && set.named(.data) == "/data")
     try directories(["XDG_STATE_HOME": "/state"]).requireHome(for: .state)
+  }
+
+  /// As root, with `HOME` kept by sudo.
+  @Test func rootDoesNotUseTheHomeOfAnotherUser() throws {
+    if geteuid() == 0 { #expect(chown(directory.path, 54_321, 54_321) == 0) }
+    let kept = ["HOME": directory.path]
+    let root = String(cString: try #require(getpwuid(0)).pointee.pw_dir)
+    #expect(BaseDirectories(user: 0) { kept[$0] }.home == root)
+    #expect(BaseDirectories(user: 54_321) { kept[$0] }.home == directory.path)
+    // Root's own directory, and one that does not exist, stay.
+    for home in ["/", directory.file("missing")] {
+      #expect(BaseDirectories(user: 0) { ["HOME": home][$0] }.home == home)
+    }
   }
 }

@@ -52,6 +52,27 @@ import Testing
     #expect(error.code == .configuration && error.reason == "The key file is not a regular file.")
   }
 
+  @Test(arguments: [0o664, 0o646, 0o666]) func aTextFileThatOthersMayWriteIsDenied(mode: Int) throws {
+    let file = try directory.write("text", to: "file", mode: mode)
+    let error = try #require(
+      thrown { () throws(SecretError) in _ = try PrivateFile.text(of: file, as: "The file", limit: 100) })
+    #expect(error.code == .denied && error.reason == "The file can be changed by other users.")
+    #expect(error.advice?.contains("chmod go-w") == true)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))
+  func aFileOfAnotherUserIsDeniedToRoot() throws {
+    let file = try directory.write("text", to: "file")
+    #expect(chown(file, 54_321, 54_321) == 0)
+    let failures = [
+      thrown { () throws(SecretError) in _ = try read("file") },
+      thrown { () throws(SecretError) in _ = try PrivateFile.text(of: file, as: "The key file", limit: 100) },
+    ]
+    for error in failures {
+      #expect(error?.code == .denied && error?.reason == "The key file belongs to another user.")
+    }
+  }
+
   @Test func aTextFileMayBeReadableByOthersAndMustBeUTF8() throws {
     let file = try directory.write("text", to: "file", mode: 0o644)
     #expect(try PrivateFile.text(of: file, as: "The file", limit: 100) == "text")
@@ -67,9 +88,8 @@ import Testing
 
   @Test(arguments: [true, false])
   func aNewFileHasMode600AndNothingElseIsLeft(replacing: Bool) throws {
-    let previous = umask(0)
-    defer { umask(previous) }
-    try write("text", to: "file", replacing: replacing)
+    let path = directory.file("file")
+    try withUmask(0) { try PrivateFile.write("text".utf8.span, to: path, replacing: replacing) }
     #expect(try directory.text(of: "file") == "text")
     #expect(try directory.mode(of: "file") == 0o600)
     #expect(try names == ["file"])
@@ -154,5 +174,57 @@ import Testing
     }
     #expect(texts.contains(try directory.text(of: "file")))
     #expect(try names == ["file"])
+  }
+
+  // MARK: What killed writers leave
+
+  private let abandoned = ".file.0123456789abcdef.unfinished"
+
+  @Test(arguments: [true, false]) func whatAKilledWriterLeftIsRemoved(replacing: Bool) throws {
+    try directory.write("rest", to: abandoned)
+    try write("text", to: "file", replacing: replacing)
+    #expect(try names == ["file"])
+  }
+
+  @Test func aFileInUseAndFilesOfOtherNamesStay() throws {
+    let others = [
+      ".file.0123456789abcdef.unfinished~", ".file.0123456789abcde.unfinished",
+      ".other.0123456789abcdef.unfinished",
+      ".file.0123456789abcdeg.unfinished", ".file.00123456789abcdef.unfinished",
+      "file.0123456789abcdef.unfinished",
+      ".file.0123456789ABCDEF.unfinished", ".file.0123456789abcdef.finished",
+    ]
+    for name in others { try directory.write("x", to: name) }
+    try directory.makeDirectory(".file.1123456789abcdef.unfinished")
+    try directory.write("in use", to: abandoned)
+    let user = try Descriptor(opening: directory.file(abandoned), O_RDWR)
+    #expect(flock(user.number, LOCK_EX) == 0)
+    try write("text", to: "file", replacing: true)
+    #expect(try names == (others + [abandoned, ".file.1123456789abcdef.unfinished", "file"]).sorted())
+    withExtendedLifetime(user) {}
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))
+  func whatAnotherUserPutThereStays() throws {
+    try directory.write("x", to: abandoned)
+    #expect(chown(directory.file(abandoned), 54_321, 54_321) == 0)
+    try write("text", to: "file", replacing: true)
+    #expect(try names == [abandoned, "file"])
+  }
+
+  @Test func aLongNameHasRoomForWhatItIsCalledMeanwhile() throws {
+    let name = String(repeating: "n", count: 199) + "é" + String(repeating: "n", count: 54)
+    for _ in 1...2 { try write("text", to: name, replacing: true) }
+    #expect(try names == [name])
+  }
+
+  @Test func aLinkInProcToWhatIsNoFileIsNotReplaced() throws {
+    let pipe = try Descriptor.pipe()
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.file("link"), withDestinationPath: "/proc/self/fd/\(pipe.writing.number)")
+    let error = thrown { () throws(SecretError) in try write("text", to: "link", replacing: true) }
+    #expect(error?.code == .io && error?.reason.contains("not a regular file") == true)
+    #expect(try names == ["link"])
+    withExtendedLifetime(pipe) {}
   }
 }

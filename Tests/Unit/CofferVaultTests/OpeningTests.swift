@@ -191,17 +191,19 @@ import Testing
 
   @Test func aNewFileHasMode0600WhateverTheUmask() throws {
     for mask: mode_t in [0o000, 0o077, 0o777] {
-      let before = umask(mask)
-      defer { umask(before) }
       let directory = try TemporaryDirectory()
       let path = directory.file("v")
-      try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
       var status = stat()
+      try withUmask(mask) {
+        try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+      }
       #expect(stat(path, &status) == 0)
       #expect(status.st_mode & 0o7777 == 0o600)
-      let backend = VaultBackend(path: path, credentials: [FixedCredential.key])
-      try backend.set("a", [1])
-      try backend.compact()
+      try withUmask(mask) {
+        let backend = VaultBackend(path: path, credentials: [FixedCredential.key])
+        try backend.set("a", [1])
+        try backend.compact()
+      }
       #expect(stat(path, &status) == 0)
       #expect(status.st_mode & 0o7777 == 0o600)
     }

@@ -37,20 +37,37 @@ struct KeyAddCommand: ParsableCommand {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")
       slot = added.slot
       note(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
-      if try editor.configuration.recordedKeyFile(forVault: editor.description.id) == nil {
-        try editor.configuration.record(keyFile: added.path, forVault: editor.description.id)
-      } else {
-        note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
-      }
+      try record(added.path, of: editor)
     } else if recovery {
       let key = VaultKey.generate()
       // Printed before it is added: a valid key that nobody has seen would be useless.
       try RecoveryKey.print(key)
-      slot = try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")
+      do throws(SecretError) {
+        slot = try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")
+      } catch {
+        throw SecretError(
+          error.code, "\(error.reason) Do not rely on the key that was printed.",
+          advice: "See with secret key list whether its slot exists, and add another recovery key.")
+      }
       note("Write the key down and keep it away from the vault. To use it: secret key recover")
     } else {
       slot = try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")
     }
     note("Added the key slot \(slot.summary).")
+  }
+
+  /// Records the key file, unless another one is recorded for the vault.
+  private func record(_ path: String, of editor: KeySlotEditor) throws(SecretError) {
+    do throws(SecretError) {
+      if try editor.configuration.recordedKeyFile(forVault: editor.description.id) == nil {
+        return try editor.configuration.record(keyFile: path, forVault: editor.description.id)
+      }
+    } catch {
+      throw SecretError(
+        error.code,
+        "The key in \(path) opens the vault now, but the file could not be recorded: \(error.reason)",
+        advice: "Select it with COFFER_KEY_FILE.")
+    }
+    note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
   }
 }

@@ -1,5 +1,6 @@
 internal import Coffer
 internal import CofferSystem
+internal import Glibc
 
 /// A file with the text of a vault's key.
 struct KeyFile {
@@ -18,7 +19,7 @@ struct KeyFile {
   }
 
   /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws
-  /// `.alreadyExists` if the path exists. If it throws, there is no file.
+  /// `.alreadyExists` if the path exists. If it throws, there is no file, unless the error says so.
   func create(_ key: borrowing SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
     let text = VaultKey.text(of: key)
@@ -28,6 +29,45 @@ struct KeyFile {
     }
     try line.withBytes { bytes throws(SecretError) in
       try PrivateFile.write(bytes, to: path, replacing: false)
+    }
+  }
+
+  /// The error to report after a change failed that was to make `vault` open with the key in this new file.
+  ///
+  /// `vault` has no other credential. The file is removed, unless the vault opens with it after all, or that cannot be
+  /// found out: the last barrier of the change may have failed.
+  func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
+    do throws(SecretError) {
+      if try vault.opens() {
+        return SecretError(
+          error.code,
+          "\(error.reason) The key file \(path) is kept, because it opens the vault \(vault.path).",
+          advice: "Check the disk, and then the vault with secret verify.")
+      }
+    } catch {
+      return SecretError(
+        error.code,
+        "\(error.reason) The key file \(path) is kept, because the vault \(vault.path) may need it.",
+        advice: "If it does not open the vault, remove it.")
+    }
+    if unlink(path) == 0 || errno == ENOENT { return error }
+    return SecretError(
+      error.code, "\(error.reason) The key file \(path) could not be removed, and opens nothing.",
+      advice: "Remove it.")
+  }
+}
+
+extension VaultBackend {
+  /// Whether there is a vault that its credentials open. Throws if that cannot be found out.
+  func opens() throws(SecretError) -> Bool {
+    var status = stat()
+    if lstat(path, &status) != 0, [ENOENT, ENOTDIR, EACCES].contains(errno) { return false }
+    do throws(SecretError) {
+      try unlock()
+      return true
+    } catch {
+      if [.vaultNotFound, .wrongKey, .locked].contains(error.code) { return false }
+      throw error
     }
   }
 }

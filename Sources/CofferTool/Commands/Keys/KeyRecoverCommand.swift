@@ -39,7 +39,14 @@ struct KeyRecoverCommand: ParsableCommand {
     )
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
-    try configuration.record(keyFile: added.path, forVault: editor.description.id)
+    do throws(SecretError) {
+      try configuration.record(keyFile: added.path, forVault: editor.description.id)
+    } catch {
+      throw SecretError(
+        error.code,
+        "The key in \(added.path) opens the vault now, but the file could not be recorded: \(error.reason)",
+        advice: "Select it with COFFER_KEY_FILE.")
+    }
     note("The key in \(added.path) now opens the vault, and the recovery key still does.")
     note("If another key was stolen, remove its slot: secret key list, and then secret key remove")
   }

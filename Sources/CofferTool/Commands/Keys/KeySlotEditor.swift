@@ -1,6 +1,6 @@
 internal import Coffer
+internal import CofferConfiguration
 internal import CofferSystem
-internal import Glibc
 
 /// An unlocked vault whose key slots a command changes, with the credentials for them.
 struct KeySlotEditor {
@@ -127,10 +127,11 @@ struct KeySlotEditor {
     let key = VaultKey.generate()
     try file.create(key)
     do throws(SecretError) {
-      return (try vault.addKeySlot(.key(key), label: label), true, file.path)
+      return (try vault.addKeySlot(.key(key.copy()), label: label), true, file.path)
     } catch {
-      unlink(file.path)
-      throw error
+      let probe = configuration.vault(
+        at: vault.path, credentials: [GivenCredential(key: key.copy(), named: "the new key")])
+      throw file.failure(error, of: probe)
     }
   }
 }

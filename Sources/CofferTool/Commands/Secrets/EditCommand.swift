@@ -96,13 +96,11 @@ struct EditCommand: ParsableCommand {
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
   }
 
-  /// Runs the editor without the variables that open the vault, as `run` does, and with its temporary files in
-  /// the file's private directory.
+  /// Runs the editor with its temporary files in the file's private directory.
   private static func runEditor(on file: EditingFile, mask: sigset_t) throws -> ProcessEnd {
     let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
     let editor = EditorCommand(text, directory: file.directory)
     if let text = editor.note { note(text) }
-    for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
     setenv("TMPDIR", file.directory, 1)
     return try ForegroundChild(named: "sh", mask: mask) { spawn throws(SystemCallError) in
       let arguments = ["sh"] + (editor.options ?? []) + [file.path]

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferConfiguration
 internal import CofferSystem
 internal import Glibc
 
@@ -57,12 +58,12 @@ struct InitCommand: ParsableCommand {
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     let created = try credential.createKeyFile()
     let isKnown: Bool
-    do {
+    do throws(SecretError) {
       try PrivateDirectory.create(Path.parent(of: path))
       isKnown = try configuration.createVault(at: path, credential: credential.credential())
     } catch {
-      if let created { unlink(created.path) }
-      throw error
+      let vault = configuration.vault(at: path, credentials: [credential.source()])
+      throw created?.failure(error, of: vault) ?? Self.failure(error, of: vault)
     }
     report.madeKeyFile = created != nil
     let isInRepository = configuration.isInWorkTree(path)
@@ -91,6 +92,15 @@ struct InitCommand: ParsableCommand {
         It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
         """)
     }
+  }
+
+  /// The error to report if the vault was not created, or was created although the last barrier failed.
+  private static func failure(_ error: SecretError, of vault: VaultBackend) -> SecretError {
+    do throws(SecretError) { if try !vault.opens() { return error } } catch { return error }
+    return SecretError(
+      error.code,
+      "\(error.reason) The vault \(vault.path) was created, but may be lost if the power fails now.",
+      advice: "Check the disk, and then the vault with secret verify.")
   }
 
   /// Records the key file's path and, for a vault at the default path, the backend to use.

@@ -24,14 +24,14 @@ struct NewCredential: ~Copyable {
       let entered = try prompt(path, configuration)
       return NewCredential(kind: .passphrase, secret: entered, isNewFile: false)
     }
-    if options.keyFile == nil, Environment.value("COFFER_KEY_FILE") == nil,
+    if options.keyFile == nil, configuration.given("COFFER_KEY_FILE") == nil,
       let key = try given(by: { $0 == "COFFER_KEY" }, configuration, path)
     {
       return NewCredential(kind: .environment, secret: key, isNewFile: false)
     }
     let file = KeyFile(
       path: try Path.absolute(
-        options.keyFile ?? Environment.value("COFFER_KEY_FILE") ?? configuration.defaultKeyFile
+        options.keyFile ?? configuration.given("COFFER_KEY_FILE") ?? configuration.defaultKeyFile
       )
     )
     if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, isNewFile: false) }
@@ -47,6 +47,12 @@ struct NewCredential: ~Copyable {
     guard isNewFile, let keyFile else { return nil }
     try keyFile.create(secret)
     return keyFile
+  }
+
+  /// A source with the credential alone.
+  borrowing func source() -> GivenCredential {
+    if case .passphrase = kind { return GivenCredential(passphrase: secret.copy()) }
+    return GivenCredential(key: secret.copy(), named: "the new key")
   }
 
   borrowing func credential() -> VaultCredential {

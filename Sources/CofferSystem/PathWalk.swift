@@ -1,0 +1,147 @@
+internal import CLinux
+internal import Glibc
+
+/// Resolves a path name by name, and follows links itself.
+///
+/// The kernel is never given a path in which it could follow a link: each directory is opened by its name alone in
+/// the directory before it. The file that is opened is thus the one that was checked, whatever is exchanged meanwhile.
+/// That is what openat2(2) promises with `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`, on every kernel and in every
+/// container.
+///
+/// A link of another user in a directory to which everybody can write, such as `/tmp`, is refused, wherever it is in
+/// the path. This is the rule of `fs.protected_symlinks` in proc_sys_fs(5). The kernel applies it to the last name of a
+/// path only, and not at all to a path that a program has resolved before.
+struct PathWalk {
+  /// What a path leads to: a name in an open directory.
+  struct Place {
+    /// A descriptor that can only be used to find other files: `O_PATH`.
+    let directory: Descriptor
+    /// The names from the root to the directory.
+    let parents: [String]
+    let name: String
+
+    var path: String { "/" + (parents + [name]).joined(separator: "/") }
+  }
+
+  /// As many as the kernel follows.
+  private static let maximumLinks = 40
+
+  private var directory: Descriptor
+  private var parents: [String]
+  /// The names that are still to be resolved, the next one last.
+  private var rest: [String]
+  private var linkCount = 0
+  private let user: uid_t
+
+  /// Resolves every link in `path`; the last name only if `followingLink`. The last name need not exist, and a link
+  /// there that leads nowhere is a place itself.
+  ///
+  /// Throws `EISDIR` if the path ends in a directory that has no name there, such as `/` or `..`.
+  static func place(of path: String, followingLink: Bool) throws(FileSystemError) -> Place {
+    var walk = try PathWalk(path)
+    return try walk.place(followingLink: followingLink)
+  }
+
+  private init(_ path: String) throws(FileSystemError) {
+    user = geteuid()
+    rest = Self.names(in: path)
+    if path.utf8.first == UInt8(ascii: "/") {
+      (directory, parents) = (try Self.root(), [])
+      return
+    }
+    if path.isEmpty { throw FileSystemError(ENOENT) }
+    guard let current = getcwd(nil, 0) else { throw FileSystemError(errno) }
+    defer { free(current) }
+    parents = String(cString: current).split(separator: "/").map(String.init)
+    // The kernel marks a directory outside of this process's root so.
+    guard current.pointee == CChar(UInt8(ascii: "/")) else { throw FileSystemError(ENOENT) }
+    directory = try Descriptor(opened: coffer_openat(AT_FDCWD, ".", Self.directoryFlags, 0))
+  }
+
+  private mutating func place(followingLink: Bool) throws(FileSystemError) -> Place {
+    // The place if the path leads to nothing.
+    var missing: Place?
+    do throws(FileSystemError) {
+      while let name = rest.popLast() {
+        guard rest.isEmpty else {
+          try enter(name)
+          continue
+        }
+        if name == "." || name == ".." { throw FileSystemError(EISDIR) }
+        let place = Place(directory: directory, parents: parents, name: name)
+        missing = missing ?? place
+        guard followingLink, let link = try link(name) else { return place }
+        try follow(link)
+      }
+      throw FileSystemError(EISDIR)
+    } catch {
+      guard error.number == ENOENT, let missing else { throw error }
+      return missing
+    }
+  }
+
+  private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+
+  private static func root() throws(FileSystemError) -> Descriptor {
+    try Descriptor(opened: coffer_openat(AT_FDCWD, "/", directoryFlags, 0))
+  }
+
+  /// The names in a path, the first one last. A final slash requires a directory, as the name `.` does.
+  private static func names(in path: String) -> [String] {
+    let names = path.split(separator: "/").map(String.init)
+    return Array((path.utf8.last == UInt8(ascii: "/") ? names + ["."] : names).reversed())
+  }
+
+  /// Goes to the directory `name`, or to where a link of that name leads.
+  private mutating func enter(_ name: String) throws(FileSystemError) {
+    do throws(FileSystemError) {
+      directory = try Descriptor(opened: coffer_openat(directory.number, name, Self.directoryFlags, 0))
+    } catch {
+      guard error.number == ENOTDIR || error.number == ELOOP, let link = try link(name) else { throw error }
+      return try follow(link)
+    }
+    if name == ".." {
+      _ = parents.popLast()
+    } else if name != "." {
+      parents.append(name)
+    }
+  }
+
+  /// The link with that name, or `nil` if it is something else.
+  private func link(_ name: String) throws(FileSystemError) -> Descriptor? {
+    let file = try Descriptor(
+      opened: coffer_openat(directory.number, name, coffer_O_PATH | O_NOFOLLOW | O_CLOEXEC, 0))
+    let status = try Self.status(of: file)
+    guard status.st_mode & S_IFMT == S_IFLNK else { return nil }
+    let parent = try Self.status(of: directory)
+    let isShared = parent.st_mode & (S_ISVTX | S_IWOTH) == S_ISVTX | S_IWOTH
+    if isShared, status.st_uid != user, status.st_uid != parent.st_uid {
+      throw FileSystemError(EACCES, refusedLink: "/" + (parents + [name]).joined(separator: "/"))
+    }
+    return file
+  }
+
+  private mutating func follow(_ link: Descriptor) throws(FileSystemError) {
+    linkCount += 1
+    if linkCount > Self.maximumLinks { throw FileSystemError(ELOOP) }
+    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = target.withUnsafeMutableBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { room in
+        room.baseAddress.map { readlinkat(link.number, "", $0, room.count) } ?? -1
+      }
+    }
+    if count < 0 { throw FileSystemError(errno) }
+    guard count > 0, count < target.count else { throw FileSystemError(count == 0 ? ENOENT : ENAMETOOLONG) }
+    guard let path = String(validating: target[..<count], as: UTF8.self) else {
+      throw FileSystemError(EILSEQ)
+    }
+    if target[0] == UInt8(ascii: "/") { (directory, parents) = (try Self.root(), []) }
+    rest += Self.names(in: path)
+  }
+
+  private static func status(of file: Descriptor) throws(FileSystemError) -> stat {
+    var status = stat()
+    if fstat(file.number, &status) != 0 { throw FileSystemError(errno) }
+    return status
+  }
+}

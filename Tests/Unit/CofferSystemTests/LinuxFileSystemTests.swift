@@ -1,0 +1,211 @@
+import CofferCore
+import CofferSystem
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// The calls of the real file system have the effects that the vault relies on.
+@Suite(.timeLimit(.minutes(5))) struct LinuxFileSystemTests {
+  let directory: TemporaryDirectory
+  let place: any Directory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    place = try LinuxFileSystem().locate(directory.file("x"), followingLink: true).directory
+  }
+
+  private func link(_ name: String, to target: String) throws {
+    try FileManager.default.createSymbolicLink(
+      atPath: directory.file(name), withDestinationPath: target)
+  }
+
+  /// The open descriptors of this process that lead to `path`, with their status and descriptor flags.
+  private func descriptors(of path: String) throws -> [(status: Int32, descriptor: Int32)] {
+    try Path.names(inDirectory: "/proc/self/fd").compactMap { Int32($0) }.filter { number in
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == path
+    }.map { (fcntl($0, F_GETFL), fcntl($0, F_GETFD)) }
+  }
+
+  // MARK: Opening
+
+  @Test(arguments: [true, false]) func aFileIsOpenedAsAskedAndClosedOnExecution(writable: Bool) throws {
+    let path = try directory.write("text", to: "file")
+    let file = try place.open("file", writable: writable)
+    let flags = try descriptors(of: path)
+    #expect(flags.count == 1 && flags.first?.descriptor == FD_CLOEXEC)
+    #expect(flags.first.map { $0.status & O_ACCMODE } == (writable ? O_RDWR : O_RDONLY))
+    #expect(flags.first.map { $0.status & O_NONBLOCK } == O_NONBLOCK)
+    #expect(throws: FileSystemError(ENOENT)) { try place.open("missing", writable: writable) }
+    withExtendedLifetime(file) {}
+  }
+
+  @Test(arguments: [true, false]) func aFIFODoesNotBlock(writable: Bool) throws {
+    #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
+    let file = try place.open("fifo", writable: writable)
+    #expect(try !file.status().isRegular)
+  }
+
+  @Test(arguments: [true, false]) func aLinkIsNotOpened(writable: Bool) throws {
+    try directory.write("text", to: "file")
+    try link("link", to: "file")
+    #expect(throws: FileSystemError(ELOOP)) { try place.open("link", writable: writable) }
+  }
+
+  @Test func theDirectoryItselfIsClosedOnExecution() throws {
+    let flags = try descriptors(of: directory.path)
+    #expect(!flags.isEmpty && flags.allSatisfy { $0.descriptor == FD_CLOEXEC })
+  }
+
+  // MARK: Creating
+
+  @Test(arguments: [mode_t(0), 0o022, 0o777]) func aNewFileHasMode600WhateverTheUmask(mask: mode_t) throws {
+    let file = try withUmask(mask) { [place] in try place.create("new") }
+    #expect(try directory.mode(of: "new") == 0o600)
+    #expect(try file.status().mode == 0o600 && file.status().size == 0)
+    let flags = try descriptors(of: directory.file("new"))
+    #expect(flags.count == 1 && flags.first?.descriptor == FD_CLOEXEC)
+    #expect(flags.first.map { $0.status & O_ACCMODE } == O_RDWR)
+  }
+
+  @Test func aTakenNameIsNotCreatedAgain() throws {
+    try directory.write("text", to: "file")
+    try link("dangling", to: "missing")
+    for name in ["file", "dangling"] {
+      #expect(throws: FileSystemError(EEXIST)) { try place.create(name) }
+    }
+    #expect(try directory.text(of: "file") == "text")
+    #expect(FileStatus(of: directory.file("missing")) == nil)
+  }
+
+  // MARK: Status
+
+  @Test func theStatusIsThatOfTheFileAndNotOfALinksTarget() throws {
+    try directory.write("text", to: "file", mode: 0o4751)
+    try link("link", to: "file")
+    #expect(Glibc.link(directory.file("file"), directory.file("second")) == 0)
+    let status = try place.status(of: "file")
+    let expected = try FileManager.default.attributesOfItem(atPath: directory.file("file"))
+    #expect(expected[.systemNumber] as? Int == Int(status.device))
+    #expect(expected[.systemFileNumber] as? Int == Int(status.inode))
+    #expect(status.size == 4 && status.isRegular && status.mode == 0o4751)
+    #expect(status.links == 2 && status.owner == geteuid())
+    let link = try place.status(of: "link")
+    #expect(!link.isRegular && link.inode != status.inode && link.links == 1)
+    #expect(try place.open("file", writable: false).status() == status)
+    #expect(FileStatus(of: directory.file("link")) == status)
+    #expect(FileStatus(of: directory.file("link"), followingLink: false) == link)
+    let own = try place.status(of: ".")
+    #expect(!own.isRegular && own.mode == 0o700)
+    #expect(status.isSameFile(as: try place.status(of: "second")))
+    #expect(!status.isSameFile(as: link))
+    var other = status
+    other.device += 1
+    #expect(!status.isSameFile(as: other))
+    if geteuid() == 0 {
+      #expect(chown(directory.file("file"), 54_321, 0) == 0)
+      #expect(try place.status(of: "file").owner == 54_321)
+    }
+  }
+
+  // MARK: Names
+
+  @Test func aRenameReplacesOnlyIfItMay() throws {
+    try directory.write("new", to: "new")
+    try directory.write("old", to: "old")
+    #expect(throws: FileSystemError(EEXIST)) { try place.rename("new", to: "old", replacing: false) }
+    #expect(try directory.text(of: "old") == "old" && directory.text(of: "new") == "new")
+    try place.rename("new", to: "old", replacing: true)
+    #expect(try directory.text(of: "old") == "new")
+    try place.rename("old", to: "free", replacing: false)
+    #expect(try place.names() == ["free"])
+    #expect(throws: FileSystemError(ENOENT)) { try place.rename("old", to: "x", replacing: false) }
+  }
+
+  @Test func removalIsOfTheNameAlone() throws {
+    try directory.write("text", to: "file")
+    try link("link", to: "file")
+    try place.remove("link")
+    #expect(try place.names() == ["file"])
+    #expect(throws: FileSystemError(ENOENT)) { try place.remove("link") }
+    try directory.makeDirectory("directory")
+    #expect(throws: FileSystemError(EISDIR)) { try place.remove("directory") }
+  }
+
+  @Test func theNamesAreReadFromTheBeginningEachTime() throws {
+    #expect(try place.names().isEmpty)
+    for name in [".hidden", "a", "b"] { try directory.write("", to: name) }
+    for _ in 1...2 { #expect(try place.names().sorted() == [".hidden", "a", "b"]) }
+  }
+
+  // MARK: Contents and locks
+
+  @Test func readingAndWritingAreAtAnOffset() throws {
+    let file = try place.create("file")
+    func read(_ count: Int, at offset: Int) throws -> [UInt8] {
+      var bytes = [UInt8](repeating: 0xEE, count: count)
+      let length = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }
+      return Array(bytes[..<length])
+    }
+    #expect(try [UInt8](arrayLiteral: 1, 2, 3, 4).withUnsafeBytes { try file.write($0, at: 0) } == 4)
+    #expect(try [UInt8](arrayLiteral: 9).withUnsafeBytes { try file.write($0, at: 2) } == 1)
+    #expect(try read(10, at: 1) == [2, 9, 4])
+    #expect(try read(10, at: 4) == [])
+    try file.truncate(to: 3)
+    #expect(try read(10, at: 0) == [1, 2, 9])
+    try file.truncate(to: 5)
+    #expect(try read(10, at: 0) == [1, 2, 9, 0, 0])
+  }
+
+  @Test func aLockIsOfTheOpenFileAndSharedOrExclusive() throws {
+    try directory.write("", to: "file")
+    let (first, second) = (try place.open("file", writable: true), try place.open("file", writable: true))
+    #expect(try first.tryLock(exclusive: false) && second.tryLock(exclusive: false))
+    #expect(try !first.tryLock(exclusive: true))
+    try second.unlock()
+    #expect(try first.tryLock(exclusive: true))
+    #expect(try !second.tryLock(exclusive: true) && !second.tryLock(exclusive: false))
+    try first.unlock()
+    #expect(try second.tryLock(exclusive: true))
+  }
+
+  @Test func anInterruptedCallIsRepeatedAndAFailedOneIsNot() {
+    var calls = 0
+    #expect(throws: FileSystemError(EIO)) {
+      try uninterrupted { () throws(FileSystemError) in
+        calls += 1
+        throw FileSystemError(calls < 3 ? EINTR : EIO)
+      }
+    }
+    #expect(calls == 3)
+  }
+
+  // MARK: Watching
+
+  @Test func aWatchReportsChangesOfTheNameAlone() throws {
+    try directory.write("", to: "file")
+    let watch = try place.watch()
+    #expect(try !watch.wait(for: "file", timeout: .zero))
+    try directory.write("x", to: "other")
+    #expect(try !watch.wait(for: "file", timeout: .milliseconds(20)))
+    let changes: [() throws -> Void] = [
+      { [place] in
+        _ = try [UInt8](arrayLiteral: 1).withUnsafeBytes {
+          try place.open("file", writable: true).write($0, at: 0)
+        }
+      },
+      { [directory] in _ = chmod(directory.file("file"), 0o640) },
+      { [place] in try place.rename("file", to: "away", replacing: true) },
+      { [place] in try place.rename("away", to: "file", replacing: true) },
+      { [place] in try place.remove("file") },
+      { [place] in _ = try place.create("file") },
+    ]
+    for (index, change) in changes.enumerated() {
+      try change()
+      #expect(try watch.wait(for: "file", timeout: .seconds(60)), "\(index)")
+      while try watch.wait(for: "file", timeout: .zero) {}
+    }
+    // The prefix of a name is another name.
+    try directory.write("x", to: "fil")
+    #expect(try !watch.wait(for: "file", timeout: .milliseconds(20)))
+  }
+}
