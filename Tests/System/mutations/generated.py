@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Makes every small change to the code of the vault that it can think of, and checks that a test notices each.
+
+usage: generated.py [--sample N [--seed S]] [--only WORD]... [--survivors] [--with-equivalent] [--list] [--record]
+                    [--minutes N] [--longest SECONDS] [--workers N]
+
+The changes are to CofferSystem, CofferVaultFormat and CofferVault: comparisons, conditions, constants, arithmetic,
+flags, calls and assignments that are left out, texts, and randomness that is constant. A copy of the package contains
+all of them, each switched off. It is built once, in .build/mutations; a change that the compiler rejects is left out.
+Then each test runs alone and records which changes it reaches, and each change is switched on while the tests run that
+reach it, quickest first, until one fails.
+
+A change that no test notices must be in equivalent.txt, with the reason why it makes no difference that counts.
+
+--sample N          tries N changes, chosen by kind and file; --seed S chooses others
+--only WORD         tries those whose description contains WORD
+--survivors         tries those that survived the last time
+--with-equivalent   also tries those of equivalent.txt
+--list              prints the changes and tries none
+--record            records again which tests reach what; otherwise only for new tests
+--minutes N         stops after N minutes; the next run goes on from there if the sources and tests are the same
+--longest SECONDS   leaves out tests that take longer alone: a quick look
+--workers N         tries N changes at a time; 1 unless given
+
+Exit status: 0 every change was caught or is in equivalent.txt, 1 a change survived, or the tests fail without one,
+64 wrong usage.
+"""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import mutated_tests
+from mutated_package import ROOT, BuildFailure, MutatedPackage
+
+SCRATCH = ROOT / ".build/mutations"
+EQUIVALENT = Path(__file__).resolve().parent / "equivalent.txt"
+TEST_TARGETS = ["CofferSystemTests", "CofferVaultTests", "CofferConfigurationTests", "CofferFuzzTests", "CofferToolTests"]
+
+
+def equivalents():
+    """The reasons by the keys of the changes. A paragraph is a reason, and then the changes, indented."""
+    reasons, reason = {}, []
+    lines = EQUIVALENT.read_text("utf-8").split("\n") if EQUIVALENT.is_file() else []
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        if line.startswith("    "):
+            reasons[line.strip()] = " ".join(reason)
+        elif line.strip():
+            reason.append(line.strip())
+        else:
+            reason = []
+    return reasons
+
+
+def digest(*parts):
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(str(part).encode())
+    return found.hexdigest()
+
+
+def load(name, default):
+    path = SCRATCH / name
+    return json.loads(path.read_text("utf-8")) if path.is_file() else default
+
+
+def save(name, value):
+    path = SCRATCH / name
+    path.with_suffix(".new").write_text(json.dumps(value, indent=0), "utf-8")
+    path.with_suffix(".new").replace(path)
+
+
+def in_parallel(work, inputs, workers):
+    """Yields the input and the result of each call, as they come."""
+    if not inputs:
+        return
+    with multiprocessing.Pool(min(workers, len(inputs)), initializer=mutated_tests.become_reaper) as pool:
+        yield from pool.imap_unordered(work, inputs)
+
+
+class Recorder:
+    def __init__(self, bundle, end):
+        self.bundle, self.end = bundle, end
+
+    def __call__(self, name):
+        if time.monotonic() > self.end:
+            return name, None
+        file = SCRATCH / f"reached-{os.getpid()}"
+        result = mutated_tests.record(self.bundle, name, str(file))
+        # Once more, because the machine may be under load.
+        return name, mutated_tests.record(self.bundle, name, str(file)) if result[0] else result
+
+
+class Attempt:
+    def __init__(self, bundle, reach, longest, end):
+        self.bundle, self.reach, self.longest, self.end = bundle, reach, longest, end
+
+    def __call__(self, mutation):
+        if time.monotonic() > self.end:
+            return mutation, None
+        tests = [name for name, test in self.reach.items()
+                 if mutation.number in test["reached"] and test["seconds"] <= self.longest]
+        start = time.monotonic()
+        caught = mutated_tests.attempt(self.bundle, mutation.number, tests, self.reach) if tests else None
+        return mutation, {"caught": caught, "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
+
+
+def recorded(bundle, sources, again, workers, end):
+    """Which mutations each test reaches, in how many seconds. Exits if a test fails without a mutation."""
+    known = load("reach.json", {})
+    # A test that was changed reaches about what it did; with --record every test is recorded again.
+    if known.get("state") != sources or again:
+        known = {"state": sources, "tests": {}}
+    names = bundle.names()
+    failed = []
+    for name, result in in_parallel(
+            Recorder(bundle, end), [name for name in names if name not in known["tests"]], workers):
+        if not result:
+            continue
+        failure, seconds, reached = result
+        if failure:
+            failed.append(f"{name}: {failure}")
+            continue
+        known["tests"][name] = {"seconds": round(seconds, 3), "reached": reached}
+        save("reach.json", known)
+    if failed:
+        print("tests that fail without a mutation:", *failed, sep="\n  ")
+        sys.exit(1)
+    return {name: test | {"reached": set(test["reached"])} for name, test in known["tests"].items()
+            if test["reached"] and name in names}
+
+
+def sampled(mutations, count, seed):
+    """As many of each kind and file as their share, chosen by a hash, so that the choice outlives other changes."""
+    groups = defaultdict(list)
+    for mutation in mutations:
+        groups[mutation.kind, mutation.file].append(mutation)
+    ranked = []
+    for group in groups.values():
+        group.sort(key=lambda m: digest(seed, m.key))
+        ranked += [((place + 0.5) / len(group), digest(seed, m.key), m) for place, m in enumerate(group)]
+    return [m for _, _, m in sorted(ranked, key=lambda entry: entry[:2])[:count]]
+
+
+def chosen(arguments, package, reasons, results):
+    mutations = package.compiled()
+    if not arguments.with_equivalent:
+        mutations = [m for m in mutations if m.key not in reasons]
+    if arguments.only:
+        mutations = [m for m in mutations if any(word in m.key for word in arguments.only)]
+    if arguments.survivors:
+        survived = {key for key, result in results.items() if not result["caught"]}
+        mutations = [m for m in mutations if m.key in survived]
+    if arguments.sample:
+        mutations = sampled(mutations, arguments.sample, arguments.seed)
+    return mutations
+
+
+def report(package, mutations, results, reasons):
+    survivors = [m for m in mutations if not results[m.key]["caught"]]
+    print("\nby kind:")
+    for kind in sorted({m.kind for m in mutations}):
+        of_kind = [m for m in mutations if m.kind == kind]
+        caught = sum(bool(results[m.key]["caught"]) for m in of_kind)
+        print(f"  {kind:11} {len(of_kind):5} tried, {caught:5} caught")
+    stale = [key for key in reasons if key not in {m.key for m in package.mutations}]
+    for key in stale:
+        print(f"no longer in the code, so its reason can go: {key}")
+    unexplained = [m for m in survivors if m.key not in reasons]
+    print(f"{len(package.mutations)} changes, {len(package.rejected)} of them rejected by the compiler; "
+          f"{len(mutations)} tried, {len(mutations) - len(survivors)} caught, {len(survivors)} survived, "
+          f"{len(survivors) - len(unexplained)} of them with a reason; {len(reasons)} reasons")
+    for mutation in unexplained:
+        print(f"survived: line {mutation.line}, {results[mutation.key]['tests']} tests: {mutation.key}")
+    return 1 if unexplained else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", action="append")
+    for option in "--survivors", "--with-equivalent", "--record", "--list":
+        parser.add_argument(option, action="store_true")
+    parser.add_argument("--longest", type=float, default=1e6)
+    parser.add_argument("--minutes", type=float, default=1e6)
+    parser.add_argument("--workers", type=int, default=1)
+    try:
+        arguments = parser.parse_args()
+    except SystemExit:
+        return 64
+    if arguments.help:
+        print(__doc__)
+        return 0
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    package = MutatedPackage(SCRATCH, TEST_TARGETS)
+    reasons = equivalents()
+    if arguments.list:
+        for mutation in chosen(arguments, package, reasons, load("results.json", {})):
+            print(f"{mutation.line:4} {mutation.key}")
+        return 0
+    start = time.monotonic()
+    try:
+        package.build()
+    except BuildFailure as failure:
+        print(f"generated.py: {failure}", file=sys.stderr)
+        return 1
+    print(f"{len(package.mutations)} changes, {len(package.compiled())} compile; "
+          f"built after {time.monotonic() - start:.0f} s", flush=True)
+    end = time.monotonic() + 60 * arguments.minutes
+    bundle = mutated_tests.TestBundle(package)
+    state = bundle.state()
+    reach = recorded(bundle, package.sources_digest(), arguments.record, arguments.workers, end)
+    print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
+    state = f"{state} {arguments.longest}"
+    results = load("results.json", {})
+    mutations = chosen(arguments, package, reasons, results)
+    left = [m for m in mutations if results.get(m.key, {}).get("state") != state]
+    left = sampled(left, len(left), arguments.seed)
+    for count, (mutation, result) in enumerate(in_parallel(Attempt(bundle, reach, arguments.longest, end), left, arguments.workers)):
+        if not result:
+            continue
+        results[mutation.key] = result | {"state": state}
+        outcome = f"caught by {result['caught']}" if result["caught"] else f"SURVIVED {result['tests']} tests"
+        print(f"{result['seconds']:5.1f} s  {mutation.key}: {outcome}", flush=True)
+        if count % 20 == 0:
+            save("results.json", results)
+    save("results.json", results)
+    missing = [m for m in mutations if results.get(m.key, {}).get("state") != state]
+    if missing:
+        print(f"stopped with {len(missing)} changes left")
+        return 1
+    status = report(package, mutations, results, reasons)
+    print(f"ended after {time.monotonic() - start:.0f} s")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
