@@ -87,16 +87,18 @@ def in_parallel(work, inputs, workers):
 
 
 class Recorder:
-    def __init__(self, bundle, end):
-        self.bundle, self.end = bundle, end
+    def __init__(self, bundle, longest, end):
+        self.bundle, self.longest, self.end = bundle, longest, end
 
     def __call__(self, name):
         if time.monotonic() > self.end:
             return name, None
         file = SCRATCH / f"reached-{os.getpid()}"
-        result = mutated_tests.record(self.bundle, name, str(file))
-        # Once more, because the machine may be under load.
-        return name, mutated_tests.record(self.bundle, name, str(file)) if result[0] else result
+        result = mutated_tests.record(self.bundle, name, str(file), self.longest)
+        if result[0]:
+            # Once more, because the machine may be under load.
+            result = mutated_tests.record(self.bundle, name, str(file), self.longest)
+        return name, result
 
 
 class Attempt:
@@ -113,7 +115,7 @@ class Attempt:
         return mutation, {"caught": caught, "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
 
 
-def recorded(bundle, sources, again, workers, end):
+def recorded(bundle, sources, again, longest, workers, end):
     """Which mutations each test reaches, in how many seconds. Exits if a test fails without a mutation."""
     known = load("reach.json", {})
     # A test that was changed reaches about what it did; with --record every test is recorded again.
@@ -122,12 +124,14 @@ def recorded(bundle, sources, again, workers, end):
     names = bundle.names()
     failed = []
     for name, result in in_parallel(
-            Recorder(bundle, end), [name for name in names if name not in known["tests"]], workers):
+            Recorder(bundle, longest, end), [name for name in names if name not in known["tests"]], workers):
         if not result:
             continue
         failure, seconds, reached = result
         if failure:
             failed.append(f"{name}: {failure}")
+            continue
+        if reached is None:
             continue
         known["tests"][name] = {"seconds": round(seconds, 3), "reached": reached}
         save("reach.json", known)
@@ -191,7 +195,7 @@ def main():
     parser.add_argument("--only", action="append")
     for option in "--survivors", "--with-equivalent", "--record", "--list":
         parser.add_argument(option, action="store_true")
-    parser.add_argument("--longest", type=float, default=1e6)
+    parser.add_argument("--longest", type=float, default=mutated_tests.LONGEST)
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--workers", type=int, default=1)
     try:
@@ -219,7 +223,8 @@ def main():
     end = time.monotonic() + 60 * arguments.minutes
     bundle = mutated_tests.TestBundle(package)
     state = bundle.state()
-    reach = recorded(bundle, package.sources_digest(), arguments.record, arguments.workers, end)
+    reach = recorded(bundle, package.sources_digest(), arguments.record, arguments.longest, arguments.workers,
+                     end)
     print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
     state = f"{state} {arguments.longest}"
     results = load("results.json", {})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks the code in one small way at a time and checks that a test notices.
+"""Breaks the code in one of the ways of mutations.py at a time and checks that a test notices.
 
 usage: mutate.py [--list] [WORD]...
 

@@ -16,6 +16,8 @@ from mutated_package import REACHED_SIZE
 PR_SET_CHILD_SUBREAPER = 36
 # What a mutated program may take more than the program: twenty seconds, and six times its time.
 PATIENCE, SLOWNESS = 20, 6
+# More than any test takes, in seconds.
+LONGEST = 600
 # A few histories and a few kills find what many find, except for rare orders of events.
 LIMITS = {"COFFER_CRASH_HISTORIES": "24"}
 # Tests of the tool that kill it at many of its calls, and so take longer than all others together.
@@ -77,14 +79,14 @@ class TestBundle:
     def run(self, names, mutation, seconds, reached=None):
         """Runs tests until one fails. Returns what failed, or None.
 
-        `seconds` is how long they take without a mutation. With `reached`, every test runs to its end, and the file of
-        that name shows the mutations that they came to.
+        `seconds` is how long they take without a mutation. With `reached`, every test runs to its end, but for at most
+        `seconds`, and the file of that name shows the mutations that they came to.
         """
-        deadline = time.monotonic() + PATIENCE + SLOWNESS * seconds
+        deadline = time.monotonic() + (seconds if reached else PATIENCE + SLOWNESS * seconds)
         temporary = tempfile.mkdtemp(prefix="coffer-mutant-")
         os.chmod(temporary, 0o755)  # for tests that change the user
         environment = {name: value for name, value in os.environ.items() if name != "CI"} | LIMITS | {
-            "TMPDIR": temporary, "COFFER_MUTANT": str(mutation),
+            "TMPDIR": temporary, "COFFER_MUTANT": str(mutation), "SWIFT_BACKTRACE": "enable=no",
             "COFFER_WITHOUT_SCENARIOS": " ".join(
                 name for name in scenarios(self.directory) if f"{SCENARIOS} {name}" not in names)}
         if reached:
@@ -116,12 +118,17 @@ class TestBundle:
         return failure
 
 
-def record(bundle, name, file):
-    """Returns what failed, how long the test takes in seconds, and the numbers of the mutations that it reaches."""
+def record(bundle, name, file, longest):
+    """Returns what failed, how long the test takes in seconds, and the numbers of the mutations that it reaches.
+
+    These are None if the test takes longer than `longest` seconds.
+    """
     Path(file).write_bytes(bytes(REACHED_SIZE))
     start = time.monotonic()
-    failure = bundle.run([name], 0, 100, reached=file)
+    failure = bundle.run([name], 0, longest, reached=file)
     seconds = time.monotonic() - start
+    if failure == "a hang" and longest < LONGEST:
+        return None, seconds, None
     return failure, seconds, [number for number, byte in enumerate(Path(file).read_bytes()) if byte]
 
 
