@@ -2,7 +2,7 @@
 """Makes every small change to the code of the vault that it can think of, and checks that a test notices each.
 
 usage: generated.py [--sample N [--seed S]] [--only WORD]... [--survivors] [--with-equivalent] [--list] [--record]
-                    [--minutes N] [--longest SECONDS] [--workers N]
+                    [--minutes N] [--longest SECONDS [--at-least PERCENT]] [--vault] [--workers N]
 
 The changes are to CofferSystem, CofferVaultFormat and CofferVault: comparisons, conditions, constants, arithmetic,
 flags, calls and assignments that are left out, texts, and randomness that is constant. A copy of the package contains
@@ -20,6 +20,8 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --record            records again which tests reach what; otherwise only for new tests
 --minutes N         stops after N minutes; the next run goes on from there if the sources and tests are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
+--at-least PERCENT  with --longest: exit status 0 if so many are caught, because the tests left out catch others
+--vault             builds and runs only the tests of CofferSystem and CofferVault
 --workers N         tries N changes at a time; 1 unless given
 
 Exit status: 0 every change was caught or is in equivalent.txt, 1 a change survived, or the tests fail without one,
@@ -168,7 +170,7 @@ def chosen(arguments, package, reasons, results):
     return mutations
 
 
-def report(package, mutations, results, reasons):
+def report(package, mutations, results, reasons, at_least):
     survivors = [m for m in mutations if not results[m.key]["caught"]]
     print("\nby kind:")
     for kind in sorted({m.kind for m in mutations}):
@@ -184,6 +186,8 @@ def report(package, mutations, results, reasons):
           f"{len(survivors) - len(unexplained)} of them with a reason; {len(reasons)} reasons")
     for mutation in unexplained:
         print(f"survived: line {mutation.line}, {results[mutation.key]['tests']} tests: {mutation.key}")
+    if at_least is not None:
+        return 0 if len(mutations) - len(survivors) >= at_least / 100 * len(mutations) else 1
     return 1 if unexplained else 0
 
 
@@ -193,7 +197,8 @@ def main():
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", action="append")
-    for option in "--survivors", "--with-equivalent", "--record", "--list":
+    parser.add_argument("--at-least", type=float)
+    for option in "--survivors", "--vault", "--with-equivalent", "--record", "--list":
         parser.add_argument(option, action="store_true")
     parser.add_argument("--longest", type=float, default=mutated_tests.LONGEST)
     parser.add_argument("--minutes", type=float, default=1e6)
@@ -206,7 +211,7 @@ def main():
         print(__doc__)
         return 0
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    package = MutatedPackage(SCRATCH, TEST_TARGETS)
+    package = MutatedPackage(SCRATCH, TEST_TARGETS[:2] if arguments.vault else TEST_TARGETS)
     reasons = equivalents()
     if arguments.list:
         for mutation in chosen(arguments, package, reasons, load("results.json", {})):
@@ -244,7 +249,7 @@ def main():
     if missing:
         print(f"stopped with {len(missing)} changes left")
         return 1
-    status = report(package, mutations, results, reasons)
+    status = report(package, mutations, results, reasons, arguments.at_least)
     print(f"ended after {time.monotonic() - start:.0f} s")
     return status
 

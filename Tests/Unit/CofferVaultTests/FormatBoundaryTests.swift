@@ -1,0 +1,250 @@
+import CofferCore
+import CofferTestSupport
+import CofferVaultFormat
+import FoundationEssentials
+import Testing
+
+/// Each bound of the parsers, on both sides. The vectors show that a file is refused; these, by which check.
+@Suite struct FormatBoundaryTests {
+  private func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
+    do throws(SecretError) {
+      _ = try body()
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  private func reader(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) -> ByteReader {
+    ByteReader(bytes, from: start, to: end, part: "a part")
+  }
+
+  // MARK: Fields
+
+  @Test func aReaderStaysWithinItsBytes() throws {
+    var whole = reader([1, 2, 3, 4], from: 1, to: 3)
+    #expect(!reads { () throws(SecretError) in try whole.range(3) })
+    #expect(!reads { () throws(SecretError) in try whole.range(-1) })
+    #expect(try whole.range(0) == 1..<1)
+    #expect(!whole.isAtEnd && !reads { () throws(SecretError) in try whole.expectEnd() })
+    #expect(try whole.array(2) == [2, 3])
+    #expect(whole.isAtEnd && whole.position == 3)
+    #expect(reads { () throws(SecretError) in try whole.expectEnd() })
+    #expect(!reads { () throws(SecretError) in try whole.u8() })
+    var short = reader([1, 2, 3, 4, 5, 6, 7])
+    #expect(!reads { () throws(SecretError) in try short.i64() })
+    #expect(!reads { () throws(SecretError) in try short.bytes16() })
+    #expect(try short.u32() == 0x0403_0201)
+    #expect(try short.u16() == 0x0605)
+    #expect(try short.rest() == 6..<7)
+  }
+
+  @Test func aNumberIsBelowTheLimit() throws {
+    for (value, isRead) in [
+      (0, true), (UInt64(Layout.numberLimit) - 1, true), (UInt64(Layout.numberLimit), false), (.max, false),
+    ] {
+      var bytes = reader(encode(value))
+      #expect(reads { () throws(SecretError) in try bytes.number() } == isRead, "\(value)")
+    }
+    #expect(Layout.numberLimit == 1 << 62)
+  }
+
+  @Test func reservedBytesAreZero() {
+    for (bytes, isRead) in [([0, 0, 0], true), ([1, 0, 0], false), ([0, 0, 1], false)] as [([UInt8], Bool)] {
+      var reserved = reader(bytes)
+      #expect(reads { () throws(SecretError) in try reserved.zeros(3) } == isRead)
+    }
+  }
+
+  @Test func aTextHasALengthWithinItsBoundsAndNoNUL() throws {
+    for (text, isRead) in [("", false), ("a", true), ("abc", true), ("abcd", false), ("a\0", false)] {
+      var bytes = reader(encode(Text(text)))
+      #expect(reads { () throws(SecretError) in try bytes.text(1...3) } == isRead, "\(text)")
+    }
+    #expect(!reads { () throws(SecretError) in try [0xFF, 0xFE].text(in: 0..<2) })
+  }
+
+  @Test func fieldsAscendAndCriticalOnesAreKnown() throws {
+    func fields(_ types: [UInt16]) throws(SecretError) -> [UInt16] {
+      var bytes = reader(encode(TaggedFields(types.map { TaggedField($0, [7]) })))
+      var known: [UInt16] = []
+      let others = try bytes.taggedFields(2...3) { type, content throws(SecretError) in
+        known.append(type)
+        #expect(try content.u8() == 7)
+      }
+      return known + others.map(\.type)
+    }
+    #expect(try fields([1, 2, 3, 4, 0x7FFF]) == [2, 3, 1, 4, 0x7FFF])
+    for types in [[0], [2, 2], [3, 2], [4, 1]] as [[UInt16]] {
+      #expect(!reads { () throws(SecretError) in try fields(types) }, "\(types)")
+    }
+    let critical = thrown { () throws(SecretError) in _ = try fields([0x8000]) }
+    #expect(critical?.code == .unsupportedVersion)
+    // A known field is read to its end.
+    var rest = reader(encode(TaggedFields([TaggedField(2, [7, 7])])))
+    #expect(
+      !reads { () throws(SecretError) in
+        try rest.taggedFields(2...3) { _, content throws(SecretError) in _ = try content.u8() }
+      })
+  }
+
+  // MARK: Texts of ids
+
+  @Test func anIdIsThirtyTwoLowerCaseDigits() throws {
+    let digits = "0123456789abcdef00000000000000ff"
+    #expect(Bytes16(hex: digits)?.hex == digits)
+    for text in [String(digits.dropLast()), digits + "0", digits.uppercased()] {
+      #expect(Bytes16(hex: text) == nil)
+    }
+    for character in "/:`gG+-" {
+      #expect(Bytes16(hex: digits.dropLast() + String(character)) == nil)
+      #expect(Bytes16(hex: String(character) + digits.dropFirst()) == nil)
+    }
+  }
+
+  @Test func idsAreOrderedByTheirBytes() throws {
+    let ascending = ["00", "01", "ff"].flatMap { high in
+      ["00", "02", "ff"].map { high + String(repeating: "0", count: 28) + $0 }
+    }
+    let ids = ascending.compactMap { Bytes16(hex: $0) }
+    #expect(ids.count == 9)
+    for (left, right) in zip(ids, ids.dropFirst()) {
+      #expect(left < right && !(right < left) && left != right)
+    }
+    for (index, id) in ids.enumerated() {
+      #expect(!(id < id))
+      #expect(
+        encode(id).map { String($0, radix: 16) }.count == 16 && encode(id).last == encode(ids[index % 3]).last
+      )
+    }
+  }
+
+  @Test func aCheckpointIsANumberAndATag() {
+    let tag = String(repeating: "a", count: 32)
+    #expect(Checkpoint("0-\(tag)")?.description == "0-\(tag)")
+    for text in [
+      "-1-\(tag)", "x-\(tag)", "1", "1-", "1-\(tag)-", "1-\(tag)-2", "1-\(tag.dropLast())", "-\(tag)",
+    ] {
+      #expect(Checkpoint(text) == nil, "\(text)")
+    }
+  }
+
+  // MARK: Padding and lengths
+
+  @Test func paddingHasOneSpelling() {
+    func unpadded(_ bytes: [UInt8]) -> Int? { bytes.withUnsafeBytes { Padding.unpaddedCount($0) } }
+    for count in [0, 1, 30, 31, 32, 33, 63, 64] {
+      let padded = Padding.pad([UInt8](repeating: 5, count: count))
+      #expect(padded.count == (count / 32 + 1) * 32)
+      #expect(unpadded(padded) == count)
+      #expect(unpadded(padded + [UInt8](repeating: 0, count: 32)) == nil)
+      #expect(unpadded(Array(padded.dropLast(32))) == nil)
+    }
+    #expect(unpadded([0x81] + [UInt8](repeating: 0, count: 31)) == nil)
+    #expect(unpadded([UInt8](repeating: 0, count: 32)) == nil)
+    #expect(unpadded([]) == nil)
+  }
+
+  @Test func aSealedValueHasAWholeNumberOfUnits() {
+    let longest = 40 + 16 * 1024 * 1024 + 32
+    for (length, isOne) in [
+      (0, false), (40, false), (41, false), (71, false), (72, true), (73, false), (104, true),
+      (longest, true),
+      (longest + 32, false), (8, false),
+    ] {
+      #expect(Layout.isSealedValueLength(length) == isOne, "\(length)")
+    }
+  }
+
+  @Test func theLengthOfAFrameIsMaskedAndBounded() throws {
+    for (length, isRead) in [
+      (0, false), (31, false), (32, true), (33, false), (64, true), (65_536, true), (65_568, false),
+    ] as [(UInt32, Bool)] {
+      let field = encode(length ^ 0xA5A5_1234)
+      #expect(
+        reads { () throws(SecretError) in try FrameMetadata.length(in: field, mask: 0xA5A5_1234) } == isRead,
+        "\(length)")
+    }
+    #expect(try FrameMetadata.length(in: encode(64 as UInt32 ^ 7), mask: 7) == 64)
+  }
+
+  @Test func theValueOfAFrameFitsItsRecord() throws {
+    let put = try Record(
+      id: .zero, sequence: 1, valueTag: .zero,
+      item: SecretItem(identifier: identifier("a"), metadata: SecretMetadata()))
+    let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast)
+    for (record, length, isRead) in [
+      (put, 72, true), (put, 0, false), (put, 71, false), (remove, 0, true), (remove, 72, false),
+      (remove, 1, false),
+    ] {
+      let bytes = FrameMetadata.encoded(record, valueLength: length)
+      #expect(reads { () throws(SecretError) in try FrameMetadata(parsing: bytes) } == isRead, "\(length)")
+      #expect(!reads { () throws(SecretError) in try FrameMetadata(parsing: bytes + [0]) })
+    }
+  }
+
+  // MARK: Commit slots
+
+  private struct State {
+    var sequence = 5, end = 20_000, baseEnd = 14_000, rootOffset = 13_900, rootLength = 100, secretCount = 3
+    var deadBytes = 9
+    var tailTag = Bytes16.zero, rootTag = Bytes16.zero
+    var reserved = [UInt8](repeating: 0, count: 4), rest = [UInt8](repeating: 0, count: 4096 - 40 - 88)
+    var bytes: [UInt8] {
+      encode(
+        sequence, end, tailTag, baseEnd, rootOffset, UInt32(rootLength), reserved, rootTag, secretCount,
+        deadBytes,
+        rest)
+    }
+  }
+
+  @Test func aCommitStateDoesNotContradictItself() throws {
+    let tag = try #require(Bytes16(hex: String(repeating: "1", count: 32)))
+    func isRead(_ change: (inout State) -> Void) -> Bool {
+      var state = State()
+      change(&state)
+      return reads { () throws(SecretError) in try CommitState(parsing: state.bytes, headerLength: 4096) }
+    }
+    let state = try CommitState(parsing: State().bytes, headerLength: 4096)
+    #expect(state.bytes == State().bytes && state.deadBytes == 9 && state.secretCount == 3)
+    #expect(!isRead { $0.baseEnd += 1 } && !isRead { $0.baseEnd -= 1 })
+    #expect(isRead { $0.end = $0.baseEnd } && !isRead { $0.end = $0.baseEnd - 1 })
+    #expect(isRead { $0.tailTag = tag })
+    #expect(!isRead { ($0.end, $0.tailTag) = ($0.baseEnd, tag) })
+    func root(at offset: Int, _ length: Int) -> Bool {
+      isRead {
+        ($0.rootOffset, $0.rootLength, $0.baseEnd, $0.end) = (offset, length, offset + length, 1 << 40)
+      }
+    }
+    #expect(root(at: 3 * 4096, 100) && !root(at: 3 * 4096 - 1, 100))
+    #expect(root(at: 3 * 4096, 66) && !root(at: 3 * 4096, 65))
+    #expect(root(at: 3 * 4096, Layout.maximumRootLength) && !root(at: 3 * 4096, Layout.maximumRootLength + 1))
+    #expect(
+      !isRead { $0.reserved[3] = 1 } && !isRead { $0.rest[$0.rest.count - 1] = 1 }
+        && !isRead { $0.rest[0] = 1 })
+    #expect(!isRead { $0.rest += [0] } && !isRead { $0.rest.removeLast() })
+  }
+
+  // MARK: Known-vault records
+
+  @Test func aKnownVaultRecordHasOneSpelling() throws {
+    let record = KnownVaultRecord(
+      policy: .versioned, vault: .zero, masterCommitment: [UInt8](repeating: 2, count: 32),
+      checkpoint: Checkpoint(sequence: 7, tailTag: .zero))
+    let mac = [UInt8](repeating: 3, count: 32)
+    let bytes = record.hashedBytes(mac: mac)
+    #expect(bytes.count == 496)
+    let parsed = try KnownVaultRecord.parse(bytes)
+    #expect(parsed.0 == record && parsed.mac == mac)
+    // The magic number, the policy, its reserved bytes, and the zeros at the end.
+    for (offset, value) in [
+      (0, 0), (7, 0), (8, 2), (9, 1), (15, 1), (495, 1), (8 + 8 + 16 + 32 + 24 + 32, 1),
+    ] {
+      var changed = bytes
+      changed[offset] = UInt8(value)
+      #expect(!reads { () throws(SecretError) in try KnownVaultRecord.parse(changed) }, "\(offset)")
+    }
+    #expect(!reads { () throws(SecretError) in try KnownVaultRecord.parse(bytes + [0]) })
+    #expect(!reads { () throws(SecretError) in try KnownVaultRecord.parse(bytes.dropLast()) })
+  }
+}

@@ -1,0 +1,140 @@
+import CofferCore
+import CofferTestSupport
+import CofferVault
+import CofferVaultFormat
+import FoundationEssentials
+import Synchronization
+import Testing
+
+/// What a change does to the file as a whole: it repairs a slot, and writes the file anew when that is due.
+@Suite struct RepairTests {
+  private func header(_ vault: TestVault) throws -> VaultFile {
+    try VaultFile(path: vault.path, environment: VaultEnvironment())
+  }
+
+  @Test(arguments: [0, 1]) func aDamagedSlotThatAChangeRepairedIsStillReported(_ slot: Int) throws {
+    let vault = try TestVault()
+    try vault.open().set("a", [1])
+    var bytes = try vault.bytes
+    bytes[try header(vault).headerLength + slot * Layout.pageSize + 100] ^= 1
+    try Data(bytes).write(to: URL(filePath: vault.path))
+    let backend = vault.open()
+    try backend.set("a", [2])
+    #expect(try backend.get("a") == [2])
+    #expect(try backend.lastCondition()?.isRecovered == true, "the program still has to tell it")
+    let later = vault.open()
+    #expect(try later.get("a") == [2])
+    #expect(try later.lastCondition()?.isRecovered == false, "the change has repaired the slot")
+  }
+
+  @Test func aVaultLargerThanTheBufferOfARewriteIsWhole() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    let values = (0..<5).map { index in [UInt8](repeating: UInt8(index), count: 600_000 + index) }
+    for (index, value) in values.enumerated() { try backend.set("n\(index)", value) }
+    try backend.compact()
+    let other = vault.open()
+    for (index, value) in values.enumerated() { #expect(try other.get("n\(index)") == value) }
+    #expect(try other.verify().secretCount == values.count)
+  }
+
+  /// The number of changes after which the file is written anew, and the bytes of the last one that was not.
+  private func changesUntilRewrite(
+    _ value: [UInt8], threshold: Int, history: HistoryLimit, names: Int
+  ) throws -> (changes: Int, growth: Int) {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("test.vault")
+    try VaultBackend.create(
+      at: path, credential: FixedCredential.key.credential, history: history, options: .cheap)
+    var environment = VaultEnvironment()
+    environment.compactionThreshold = threshold
+    let backend = VaultBackend(
+      path: path, credentials: [FixedCredential.key], options: .cheap, environment: environment)
+    let file = try VaultFile(path: path, environment: environment).header.fileID
+    var (size, growth) = (0, 0)
+    for change in 1...400 {
+      try backend.set("n\(change % names)", value)
+      if try VaultFile(path: path, environment: environment).header.fileID != file { return (change, growth) }
+      let now = try Data(contentsOf: URL(filePath: path)).count
+      (size, growth) = (now, now - size)
+    }
+    return (0, growth)
+  }
+
+  @Test(arguments: [2000, 5000]) func aLongTailIsRewritten(_ threshold: Int) throws {
+    let (changes, growth) = try changesUntilRewrite(
+      [1], threshold: threshold, history: .standard, names: 1000)
+    // Every reader reads what is not a value: its 72 bytes do not count.
+    let length = growth - 72
+    #expect(changes == threshold / length + 1)
+  }
+
+  @Test func deadBytesAreRewritten() throws {
+    let value = [UInt8](repeating: 1, count: 10_000)
+    let (changes, growth) = try changesUntilRewrite(value, threshold: 65_536, history: .none, names: 1)
+    // Each change after the first replaces a value. The file grows by more than the record and its value.
+    #expect((65_536 / growth + 1...65_536 / 10_000 + 2).contains(changes))
+    let kept = try changesUntilRewrite(value, threshold: 65_536, history: .standard, names: 1)
+    #expect(kept.changes > changes, "versions within the limit are not dead")
+  }
+
+  /// A source that counts how often it is asked.
+  private final class CountingCredential: VaultCredentialSource {
+    let asked = Mutex(0)
+    var name: String { "a counter" }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+      asked.withLock { $0 += 1 }
+      return FixedCredential.key.credential
+    }
+  }
+
+  @Test func noCredentialIsAskedForAgainAfterARewriteByTheSameProcess() throws {
+    let vault = try TestVault()
+    let source = CountingCredential()
+    let backend = VaultBackend(
+      path: vault.path, credentials: [source], options: .cheap, environment: VaultEnvironment())
+    try backend.set("a", [1])
+    #expect(source.asked.withLock { $0 } == 1)
+    try backend.compact()
+    #expect(try backend.get("a") == [1])
+    #expect(source.asked.withLock { $0 } == 1)
+    try backend.rekey()
+    let asked = source.asked.withLock { $0 }
+    #expect(try backend.get("a") == [1])
+    try backend.set("a", [2])
+    #expect(source.asked.withLock { $0 } == asked)
+  }
+
+  @Test func invalidInputIsRefusedBeforeTheVaultIsOpened() throws {
+    let vault = try TestVault()
+    let backend = vault.open(nil)
+    let metadata = SecretMetadata(label: String(repeating: "a", count: 100_000))
+    let invalid = thrown { () throws(SecretError) in
+      try backend.store(SecretBytes(copying: [1]), for: identifier("a"), metadata: metadata)
+    }
+    #expect(invalid?.code == .invalidMetadata)
+    let large = SecretBytes(count: VaultBackend.maximumSecretSize + 1) { _ in }
+    let tooLarge = thrown { () throws(SecretError) in
+      try backend.store(large, for: identifier("a"), metadata: nil)
+    }
+    #expect(tooLarge?.code == .tooLarge)
+    let locked = thrown { () throws(SecretError) in
+      try backend.store(SecretBytes(copying: [1]), for: identifier("a"), metadata: nil)
+    }
+    #expect(locked?.code == .locked)
+  }
+
+  /// Otherwise one passphrase would get two slots, and removing one of them would not revoke it.
+  @Test func aSlotThatCannotBeTriedStopsTheAdditionOfItsCredential() throws {
+    let vault = try TestVault()
+    let passphrase = FixedCredential(kind: .passphrase("one"))
+    var costly = VaultOptions.cheap
+    costly.passphraseMemory = 4 << 20
+    try vault.open(options: costly).addKeySlot(passphrase.credential)
+    var environment = VaultEnvironment()
+    environment.memoryLeft = { 1 << 20 }
+    let backend = vault.open(environment: environment)
+    #expect(throws: SecretError.self) { try backend.addKeySlot(passphrase.credential) }
+    #expect(try VaultBackend.describe(path: vault.path).keySlots.count == 2)
+  }
+}
