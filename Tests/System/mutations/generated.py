@@ -18,7 +18,7 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --with-equivalent   also tries those of equivalent.txt
 --list              prints the changes and tries none
 --record            records again which tests reach what; otherwise only for new tests
---minutes N         stops after N minutes; the next run goes on from there if the sources and tests are the same
+--minutes N         stops N minutes after the build; the next run goes on if the sources and tests are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
 --at-least PERCENT  with --longest: exit status 0 if so many are caught, because the tests left out catch others
 --vault             builds and runs only the tests of CofferSystem and CofferVault
@@ -245,10 +245,12 @@ def main():
         if count % 20 == 0:
             save("results.json", results)
     save("results.json", results)
-    missing = [m for m in mutations if results.get(m.key, {}).get("state") != state]
-    if missing:
-        print(f"stopped with {len(missing)} changes left")
-        return 1
+    tried = [m for m in mutations if results.get(m.key, {}).get("state") == state]
+    if len(tried) < len(mutations):
+        print(f"stopped with {len(mutations) - len(tried)} changes left")
+        if arguments.at_least is None or not tried:
+            return 1
+        mutations = tried
     status = report(package, mutations, results, reasons, arguments.at_least)
     print(f"ended after {time.monotonic() - start:.0f} s")
     return status
