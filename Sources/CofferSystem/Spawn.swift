@@ -14,6 +14,8 @@ package struct Spawn {
     /// The environment of this process, without a copy of it.
     case inherited
     case variables([String: String])
+    /// As C has it: `NAME=value` each, `nil` at the end. Must be valid during the start.
+    case vector(UnsafePointer<UnsafeMutablePointer<CChar>?>)
   }
 
   package var environment = Environment.inherited
@@ -25,6 +27,11 @@ package struct Spawn {
   package var defaultSignals: [Int32] = []
   /// Whether the program gets a process group of its own, whose id is its process id.
   package var isGroupLeader = false
+  /// Whether the program leads a session of its own, without a controlling terminal.
+  package var isSessionLeader = false
+  /// The controlling terminal whose foreground group the program's process group becomes, where glibc can do
+  /// that before the program is executed.
+  package var foregroundTerminal: Int32?
 
   package init() {
     blockedSignals = sigset_t()
@@ -43,10 +50,14 @@ package struct Spawn {
   }
 
   /// The same with arguments as C has them, `nil` at the end, so that their bytes are passed on as they are.
+  /// `file` is the program's path, if it is not to be found by the first argument.
   package func start(
-    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>,
+    file: UnsafePointer<CChar>? = nil
   ) throws(SystemCallError) -> Int32 {
-    guard let program = arguments.pointee else { throw SystemCallError(EINVAL) }
+    guard let program = file ?? arguments.pointee.map({ UnsafePointer($0) }) else {
+      throw SystemCallError(EINVAL)
+    }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -55,6 +66,9 @@ package struct Spawn {
       case .nullDevice: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
       case .descriptor(let other): posix_spawn_file_actions_adddup2(&actions, other, number)
       }
+    }
+    if let foregroundTerminal {
+      _ = coffer_spawn_in_foreground(&actions, foregroundTerminal)
     }
 
     var attributes = posix_spawnattr_t()
@@ -67,7 +81,9 @@ package struct Spawn {
     posix_spawnattr_setsigdefault(&attributes, &restored)
     posix_spawnattr_setpgroup(&attributes, 0)
     let group = isGroupLeader ? POSIX_SPAWN_SETPGROUP : 0
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group))
+    let session: Int32 = isSessionLeader ? 0x80 : 0  // POSIX_SPAWN_SETSID, declared only for _GNU_SOURCE
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group | session))
 
     var process: pid_t = 0
     var code: Int32
@@ -77,6 +93,8 @@ package struct Spawn {
     case .variables(let variables):
       let vector: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
       defer { vector.forEach { free($0) } }
+      code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
+    case .vector(let vector):
       code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
     }
     if code != 0 { throw SystemCallError(code) }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/statfs.h>
@@ -70,6 +71,20 @@ void coffer_clear_vector_registers(void);
 /// The current environment of the process.
 extern char **environ;
 static inline char **coffer_environment(void) { return environ; }
+
+// Since glibc 2.35: where it is missing, the caller sets the group after the start.
+extern int posix_spawn_file_actions_addtcsetpgrp_np(posix_spawn_file_actions_t *actions, int terminal)
+    __attribute__((weak));
+
+/// The program makes its process group the foreground group of the terminal before it is executed.
+static inline int coffer_spawn_in_foreground(posix_spawn_file_actions_t *actions, int terminal) {
+  return posix_spawn_file_actions_addtcsetpgrp_np ? posix_spawn_file_actions_addtcsetpgrp_np(actions, terminal) : ENOSYS;
+}
+
+/// The name of the process in `ps`, up to 15 bytes.
+static inline int coffer_set_process_name(const char *name) {
+  return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);
+}
 
 // Since glibc 2.30.
 extern int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline);

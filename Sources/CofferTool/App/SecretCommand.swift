@@ -60,6 +60,7 @@ struct SecretCommand: ParsableCommand {
     withExtendedLifetime(hardening) {
       var arguments: [String] = []
       do {
+        try OwnProgram.runPart()
         arguments = try CommandArguments.checked()
         // Not a flag of the parser, which would take it from `get --version NUMBER` too.
         if arguments == ["--version"] { return try Output.standard.line(Version.current) }

@@ -42,12 +42,21 @@ struct BlockedSignals: ~Copyable {
   /// Waits until a signal arrives or some of `others` can be read or have ended, and returns the indices of
   /// those.
   borrowing func wait(orReadable others: [Int32]) throws(SecretError) -> (arrival: Arrival?, ready: [Int]) {
-    var sources = ([descriptor] + others).map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    while poll(&sources, nfds_t(sources.count), -1) < 0 {
+    var requests = others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    let arrival = try wait(for: &requests)
+    return (arrival, requests.indices.filter { requests[$0].revents != 0 })
+  }
+
+  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does. Returns `nil` without a ready
+  /// request if `milliseconds` have passed; -1 waits without a limit.
+  borrowing func wait(for requests: inout [pollfd], milliseconds: Int32 = -1) throws(SecretError) -> Arrival?
+  {
+    requests.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+    defer { requests.removeLast() }
+    while poll(&requests, nfds_t(requests.count), milliseconds) < 0 {
       if errno != EINTR { throw SecretError(.io, "Waiting for a signal failed: \(systemMessage(errno)).") }
     }
-    let ready = others.indices.filter { sources[$0 + 1].revents != 0 }
-    return (sources[0].revents != 0 ? try nextArrival() : nil, ready)
+    return requests[requests.count - 1].revents != 0 ? try nextArrival() : nil
   }
 
   /// Returns a signal that has arrived, or `nil`. Does not wait.
@@ -66,14 +75,15 @@ struct BlockedSignals: ~Copyable {
     return Arrival(signal: Int32(bitPattern: info.ssi_signo), isFromKernel: info.ssi_code == fromKernel)
   }
 
-  /// Raises `signal` unblocked. Returns if the signal does not end the process.
-  borrowing func deliver(_ signal: Int32) {
-    var one = sigset_t()
+  /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the
+  /// process, and after a stop when the process continues.
+  borrowing func deliver(_ signal: Int32, toGroup: Bool = false) {
+    var (one, before) = (sigset_t(), sigset_t())
     sigemptyset(&one)
     sigaddset(&one, signal)
-    raise(signal)
-    pthread_sigmask(SIG_UNBLOCK, &one, nil)
-    pthread_sigmask(SIG_BLOCK, &one, nil)
+    if toGroup { kill(0, signal) } else { raise(signal) }
+    pthread_sigmask(SIG_UNBLOCK, &one, &before)
+    pthread_sigmask(SIG_SETMASK, &before, nil)
   }
 
   private static func isIgnored(_ signal: Int32) -> Bool {

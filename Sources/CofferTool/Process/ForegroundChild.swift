@@ -9,41 +9,33 @@ internal import Glibc
 struct ForegroundChild: ~Copyable {
   private let process: pid_t
   private let signals: BlockedSignals
-  private let streams: [OutputRelay]
 
   /// Starts the command with `start`, in this process's environment.
   ///
   /// - Parameters:
   ///   - name: The command's name for messages.
-  ///   - streams: Replace the command's output streams.
   ///   - mask: The signals that the command blocks. Default: the ones that this thread blocks.
   ///
   /// If the command cannot be started, prints the reason and throws the exit status 127 or 126.
   init(
     named name: String,
-    streams: [OutputRelay] = [],
     mask: sigset_t? = nil,
     start: (Spawn) throws(SystemCallError) -> pid_t
   ) throws {
     // If SIGCHLD were ignored, which a process inherits, the kernel would discard the command's exit status.
     signal(SIGCHLD, SIG_DFL)
     let signals = try BlockedSignals([
-      SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH,
+      SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD,
     ])
     var spawn = Spawn()
     spawn.blockedSignals = mask ?? signals.previous
     spawn.defaultSignals = ProcessHardening.applied.restored
-    for stream in streams {
-      spawn.descriptors += stream.replaced.map { ($0, .descriptor(stream.writing)) }
-    }
-    defer { for stream in streams { close(stream.writing) } }
     do throws(SystemCallError) {
       process = try ProcessHardening.applied.whileLifted { () throws(SystemCallError) in try start(spawn) }
     } catch {
       throw Self.notStarted(name, error.number)
     }
     self.signals = signals
-    self.streams = streams
   }
 
   /// Prints why the command `name` was not started, and returns the exit status: 127 if it does not exist,
@@ -53,23 +45,15 @@ struct ForegroundChild: ~Copyable {
     return ExitCode(code == ENOENT ? 127 : 126)
   }
 
-  /// Relays output and signals until the command has ended.
+  /// Forwards signals until the command has ended.
   consuming func wait() throws -> ProcessEnd {
     while true {
-      let open = streams.filter { $0.isOpen }
-      let (arrival, ready) = try signals.wait(orReadable: open.map(\.reading))
-      for index in ready { open[index].relay() }
+      let (arrival, _) = try signals.wait(orReadable: [])
       switch arrival?.signal {
       case nil: break
       case SIGCHLD?:
         var status: Int32 = 0
-        guard waitpid(process, &status, WNOHANG) == process else { break }
-        try streams.forEach { try $0.finish() }
-        return ProcessEnd(waitStatus: status)
-      case SIGWINCH?:
-        // The kernel sent the signal to the command as well, possibly before its own terminal had the new
-        // size.
-        if streams.map({ $0.resize() }).contains(true) { kill(process, SIGWINCH) }
+        if waitpid(process, &status, WNOHANG) == process { return ProcessEnd(waitStatus: status) }
       case let signal?:
         if arrival?.isFromKernel != true { kill(process, signal) }
       }

@@ -36,12 +36,16 @@ struct MemoryFile: ~Copyable {
   deinit { close(descriptor) }
 
   /// Lets the programs that this process executes or starts inherit the file, and returns its path in them.
-  /// The descriptor's number is at least 20, because shells use the numbers up to 9.
   consuming func inherited() throws(SecretError) -> String {
+    "/proc/self/fd/\(try inheritedDescriptor())"
+  }
+
+  /// The same, and returns the descriptor's number. It is at least 20, because shells use the numbers up to 9.
+  consuming func inheritedDescriptor() throws(SecretError) -> Int32 {
     let copy = fcntl(descriptor, F_DUPFD, 20)
     if copy < 0 {
       throw SecretError(.io, "A file in memory cannot be passed to the command: \(systemMessage(errno)).")
     }
-    return "/proc/self/fd/\(copy)"
+    return copy
   }
 }

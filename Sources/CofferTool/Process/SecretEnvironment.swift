@@ -9,8 +9,8 @@ struct SecretEnvironment: ~Copyable {
 
   /// A variable's name, and its value followed by a NUL.
   private var entries: [(variable: String, text: SharedSecret)] = []
-  /// The patterns that redact the values in the command's output.
-  private(set) var patterns: [OutputRedactor.Pattern] = []
+  /// The values to redact in the command's output, by their variables.
+  private(set) var redactions: [(variable: String, value: SharedSecret)] = []
   /// The variables whose values are too short to be redacted.
   private(set) var unredacted: [String] = []
 
@@ -29,7 +29,7 @@ struct SecretEnvironment: ~Copyable {
       )
     }
     entries.append((assignment.variable, SharedSecret(text)))
-    addPatterns(for: value, assignment.variable)
+    addRedaction(of: value, assignment.variable)
   }
 
   /// Adds a variable that holds the path of a file in memory with the value.
@@ -37,7 +37,7 @@ struct SecretEnvironment: ~Copyable {
     throws(SecretError)
   {
     addPlain(try MemoryFile(value).inherited(), as: assignment.variable)
-    addPatterns(for: value, assignment.variable)
+    addRedaction(of: value, assignment.variable)
   }
 
   /// Adds a variable whose value is not secret.
@@ -52,38 +52,23 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
-  private mutating func addPatterns(for value: borrowing SecretBytes, _ variable: String) {
-    let found = OutputRedactor.patterns(for: value, named: variable)
-    if found.isEmpty && !value.isEmpty { unredacted.append(variable) }
-    patterns += found
+  private mutating func addRedaction(of value: borrowing SecretBytes, _ variable: String) {
+    if !OutputRedactor.canRedact(value) {
+      if !value.isEmpty { unredacted.append(variable) }
+    } else {
+      redactions.append((variable, SharedSecret(value.copy())))
+    }
   }
 
-  /// Changes this process's environment into the command's.
-  consuming func apply(isPristine: Bool) throws(SecretError) {
-    Self.closePassphraseDescriptorOnExecution()
-    if isPristine {
-      let kept = Self.pristine.map { ($0, getenv($0).flatMap { strdup($0) }) }
-      clearenv()
-      for case (let name, let value?) in kept {
-        setenv(name, value, 1)
-        free(value)
-      }
-    }
-    for entry in entries {
-      let result = entry.text.bytes.withBytes { bytes in
-        bytes.withUnsafeBytes { bytes in
-          guard let text = bytes.bindMemory(to: CChar.self).baseAddress else { return Int32(-1) }
-          return setenv(entry.variable, text, 1)
-        }
-      }
-      if result != 0 {
-        throw SecretError(.io, "The environment cannot be changed: \(systemMessage(errno)).")
-      }
-    }
+  /// The command's environment: this process's, without what opens the vault, and with these variables.
+  func environment(isPristine: Bool) -> CommandEnvironment {
+    let replaced = Set(entries.map(\.variable) + CofferConfiguration.keyVariables)
+    return CommandEnvironment(
+      inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: entries)
   }
 
   /// Hides the descriptor that the passphrase came from: if it is a file, the command could read it again.
-  private static func closePassphraseDescriptorOnExecution() {
+  static func closePassphraseDescriptorOnExecution() {
     guard let text = CofferConfiguration.current().given("COFFER_PASSPHRASE_FD"),
       let descriptor = Int32(text),
       descriptor > STDERR_FILENO

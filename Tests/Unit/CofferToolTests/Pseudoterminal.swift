@@ -27,13 +27,20 @@ final class Pseudoterminal {
 
   deinit {
     child.kill()
-    close(controller)
+    hangUp()
   }
 
   var echoes: Bool {
     var settings = termios()
     tcgetattr(controller, &settings)
     return settings.c_lflag & tcflag_t(ECHO) != 0
+  }
+
+  /// The settings, for a comparison.
+  var settings: [UInt8] {
+    var settings = termios()
+    tcgetattr(controller, &settings)
+    return withUnsafeBytes(of: settings) { Array($0) }
   }
 
   func resize(rows: UInt16, columns: UInt16) {
@@ -48,6 +55,56 @@ final class Pseudoterminal {
       if count <= 0 { return }
       rest = rest.dropFirst(count)
     }
+  }
+
+  /// Types a long text, and reads the output meanwhile.
+  func typeWhileReading(_ text: String) {
+    let flags = fcntl(controller, F_GETFL)
+    _ = fcntl(controller, F_SETFL, flags | O_NONBLOCK)
+    defer { _ = fcntl(controller, F_SETFL, flags) }
+    var rest = Array(text.utf8)[...]
+    _ = pump {
+      let count = rest.withUnsafeBytes { write(controller, $0.baseAddress, min($0.count, 1024)) }
+      if count > 0 { rest = rest.dropFirst(count) }
+      return rest.isEmpty
+    }
+  }
+
+  /// Closes the test's side of the terminal.
+  func hangUp() {
+    if isOpen { close(controller) }
+    isOpen = false
+  }
+  private var isOpen = true
+
+  /// Reads until `condition` holds.
+  func eventually(_ condition: () -> Bool) throws {
+    let holds = pump(until: condition)
+    try #require(holds, "the condition did not hold; shown: \(seen)")
+  }
+
+  /// Whether `text` appears after the text of an earlier wait.
+  func shows(_ text: String, within seconds: Double) -> Bool {
+    let start = waited
+    return pump(seconds: seconds) { self.seen[start...].contains(text) }
+  }
+
+  /// Waits until a process of the command's descendants was executed with this command line.
+  func waitForProcess(_ line: String) throws {
+    try eventually {
+      Self.descendants(of: process).contains { id in
+        let text = FileManager.default.contents(atPath: "/proc/\(id)/cmdline") ?? Data()
+        return text.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+          == line
+      }
+    }
+  }
+
+  private static func descendants(of process: pid_t) -> [pid_t] {
+    let path = "/proc/\(process)/task/\(process)/children"
+    let text = FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    let children = text.split(separator: " ").compactMap { pid_t($0) }
+    return children + children.flatMap { descendants(of: $0) }
   }
 
   /// Reads until `text` appears after the text of an earlier wait.

@@ -11,7 +11,9 @@ struct RunCommand: ParsableCommand {
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
       so that signals and the exit status are its own. The variables that open the vault are removed from its \
       environment. Without --set, --file and --env-file, every secret of the service is passed, as with --all: \
-      github-token in GITHUB_TOKEN.
+      github-token in GITHUB_TOKEN. Variables that can change what a program runs, such as PATH or LD_PRELOAD, are left \
+      out then, because anybody who can name a secret could choose them; pass them with --set. The command is found \
+      with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
       A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
@@ -21,9 +23,12 @@ struct RunCommand: ParsableCommand {
       files, can read it; it disappears when they end.
 
       With --redact, the command runs as a child. In its standard output and standard error, each value passed to it, \
-      and the value's base64, is replaced by [VAR]. Not redacted are values shorter than \
-      \(OutputRedactor.minimumLength) bytes, parts of values, other encodings, and output to files or to the terminal \
-      device. A possible beginning of a value is shown when more output follows.
+      and the value's base64 on one line, is replaced by [VAR]. If one of its standard streams is a terminal, the \
+      command gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not \
+      redacted are values shorter than \(OutputRedactor.minimumLength) bytes, parts of values, values that a program \
+      divides as it draws the screen, other encodings, and output to files. What may be the beginning of a value is \
+      held back until more output follows; on a terminal, up to half of the value, and up to \
+      \(OutputRedactor.longestBeginning) bytes, are shown after a moment.
       """
   )
 
@@ -82,27 +87,32 @@ struct RunCommand: ParsableCommand {
     guard let program = command.first else {
       throw Failure.usage("There is no command to run. Write it after --.")
     }
-    let environment = try environment(from: try global.backend.open())
+    let secrets = try environment(from: try global.backend.open())
     VaultNotes.print()
-    let (patterns, unredacted) = (environment.patterns, environment.unredacted)
     // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
     // them.
     let arguments = CommandLine.unsafeArgv + (Int(CommandLine.argc) - command.count)
-    guard let file = arguments[0] else { return }
-    try environment.apply(isPristine: pristine)
+    guard let name = arguments[0] else { return }
+    let file: ProgramFile
+    do throws(SystemCallError) { file = try ProgramFile(named: name) } catch {
+      throw ForegroundChild.notStarted(program, error.number)
+    }
+    SecretEnvironment.closePassphraseDescriptorOnExecution()
+    let environment = secrets.environment(isPristine: pristine)
     guard redact else {
       ProcessHardening.applied.lift()
-      execvp(file, arguments)
-      throw ForegroundChild.notStarted(program, errno)
+      let failure = environment.withVector { file.execute(arguments, environment: $0) }
+      throw ForegroundChild.notStarted(program, failure)
     }
-    if !unredacted.isEmpty {
-      note("secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+    if !secrets.unredacted.isEmpty {
+      note(
+        "secret: Not redacted, because their values are too short: \(secrets.unredacted.joined(separator: ", "))."
+      )
     }
-    let child = try ForegroundChild(named: program, streams: try OutputRelay.outputs(redacting: patterns)) {
-      spawn throws(SystemCallError) in
-      try spawn.start(arguments)
-    }
-    throw ForegroundChild.end(as: try child.wait())
+    for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
+    let launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
+    ProcessHardening.applied.lift()
+    throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))
   }
 
   /// Reads the values for the command's environment. Throws if a secret does not exist.
@@ -141,8 +151,10 @@ struct RunCommand: ParsableCommand {
           "There are no secrets in the service “\(global.serviceName)”, and the command was not run."
         )
       }
-      let others = try items.map { try EnvironmentAssignment(item: $0, prefix: prefix) }
-        .filter { !named.contains($0.variable) }
+      let others = ControllingVariables.leaveOut(
+        try items.map { try EnvironmentAssignment(item: $0, prefix: prefix) }
+          .filter { !named.contains($0.variable) },
+        advice: "To pass one, use --set VAR=NAME.")
       try EnvironmentAssignment.checkDistinct(others)
       chosen += others
     }

@@ -42,9 +42,15 @@ struct ExportCommand: ParsableCommand {
       throw Failure.usage("--all-services and names exclude each other. Use one of them.")
     }
     let backend = try global.backend.open()
-    let items = try selected(from: backend)
+    var items = try selected(from: backend)
     if items.isEmpty {
       throw Failure(.noSuchSecret, "There are no secrets to export in the service “\(global.serviceName)”.")
+    }
+    if format == .dotenv && names.isEmpty {
+      let kept = ControllingVariables.leaveOut(
+        try items.map { try EnvironmentAssignment(item: $0) }, advice: "To export one, give its name.")
+      let identifiers = Set(kept.map(\.identifier))
+      items.removeAll { !identifiers.contains($0.identifier) }
     }
     note("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
     let secrets = try items.map { item in

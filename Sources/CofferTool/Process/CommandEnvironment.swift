@@ -1,0 +1,69 @@
+internal import CLinux
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// The environment of a command, in guarded memory, as the system takes it: `NAME=value` and a NUL for each
+/// variable.
+struct CommandEnvironment: ~Copyable {
+  let bytes: SecretBytes
+
+  init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
+
+  /// The variables of this process that `isKept` selects by their names, and `entries`: a name, and a value with
+  /// a NUL.
+  init(
+    inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]
+  ) {
+    var inherited: [UnsafePointer<CChar>] = []
+    var next = coffer_environment()
+    while let entry = next?.pointee {
+      let name = String(
+        decoding: UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "=")), as: UTF8.self)
+      if isKept(name) { inherited.append(entry) }
+      next = next?.successor()
+    }
+    let count =
+      inherited.reduce(0) { $0 + strlen($1) + 1 }
+      + entries.reduce(0) { $0 + $1.variable.utf8.count + 1 + $1.text.bytes.count }
+    bytes = SecretWriter.bytes(capacity: count) { writer in
+      for entry in inherited {
+        writer.append(Span(_unsafeBytes: UnsafeRawBufferPointer(start: entry, count: strlen(entry) + 1)))
+      }
+      for entry in entries {
+        writer.append(entry.variable + "=")
+        writer.append(entry.text.bytes)
+      }
+    }
+  }
+
+  /// Calls `body` with pointers to the variables, `nil` at the end.
+  ///
+  /// A command whose terminal is `terminal` finds its name in `GPG_TTY`, if that is set: the shell wrote the name of
+  /// its own terminal there, from which another program would read keys.
+  borrowing func withVector<R, E: Error>(
+    onTerminal terminal: Int32? = nil, _ body: (ProgramFile.Vector) throws(E) -> R
+  ) throws(E) -> R {
+    var name = [CChar](repeating: 0, count: 256)
+    let variable = "GPG_TTY="
+    var replacement: UnsafeMutablePointer<CChar>?
+    if let terminal, ttyname_r(terminal, &name, name.count) == 0 {
+      replacement = strdup(
+        variable + String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
+    }
+    defer { free(replacement) }
+    return try bytes.withBytes { bytes throws(E) in
+      try bytes.withUnsafeBytes { bytes throws(E) in
+        var vector: [UnsafeMutablePointer<CChar>?] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+          let start = UnsafeMutableRawBufferPointer(mutating: UnsafeRawBufferPointer(rebasing: rest))
+          let isReplaced = replacement != nil && start.starts(with: variable.utf8)
+          vector.append(isReplaced ? replacement : start.baseAddress?.assumingMemoryBound(to: CChar.self))
+          rest = rest.drop { $0 != 0 }.dropFirst()
+        }
+        return try body(vector + [nil])
+      }
+    }
+  }
+}

@@ -1,0 +1,99 @@
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// Keys, sizes and job control between the outer terminal and the inner one.
+extension CommandRelay {
+  /// Reads keys. They go to the inner terminal, which turns some of them into signals.
+  func readKeys() {
+    guard let outer = session?.outer else { return }
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = read(outer.descriptor, &buffer, buffer.count)
+    if count > 0 {
+      typed += buffer[..<count]
+    } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
+      hangUp()
+    }
+  }
+
+  /// Passes the end of the outer terminal on: closing the controller hangs the inner terminal up.
+  private func hangUp() {
+    isTerminalGone = true
+    session?.shown.abandon()
+  }
+
+  func writeTyped() {
+    guard let controller = session?.shown.source?.number else { return }
+    let count = write(controller, typed, typed.count)
+    if count >= 0 {
+      typed.removeFirst(count)
+    } else if errno != EINTR && errno != EAGAIN {
+      typed = []
+    }
+  }
+
+  /// Gives the inner terminal the size of the outer one. The kernel reports a change to the command.
+  func resize() {
+    guard let controller = session?.shown.source?.number, var size = session?.outer.size else { return }
+    _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
+  }
+
+  func receive() {
+    switch session?.channel.receive() {
+    case .stopped(let signal): commandStopped(by: signal)
+    default: isChannelOpen = false
+    }
+  }
+
+  /// The command was stopped: in the background of its terminal because it used the terminal, or by a key, another
+  /// process or itself.
+  private func commandStopped(by signal: Int32) {
+    guard let outer = session?.outer else { return }
+    let usedTerminal = signal == SIGTTIN || signal == SIGTTOU
+    if usedTerminal { ownsTerminal = true }
+    if !usedTerminal || !outer.isForeground {
+      showRest()
+      outer.restore()
+      // Stops the job of the shell that started this process, and returns when the job continues. In a process
+      // group that nobody can continue, the kernel does not stop it.
+      signals.deliver(signal, toGroup: true)
+    }
+    resume()
+  }
+
+  /// Continues the command, in the foreground if it is its turn and this process is there.
+  private func resume() {
+    guard let outer = session?.outer else { return }
+    resize()
+    let inForeground = ownsTerminal && outer.isForeground
+    if inForeground {
+      // Started in the background: what was copied were the settings of a shell's prompt.
+      if !hasSettings, var settings = outer.settings, let controller = session?.shown.source?.number {
+        tcsetattr(controller, TCSANOW, &settings)
+      }
+      hasSettings = true
+      outer.makeRaw()
+    }
+    session?.channel.send(.resume(inForeground: inForeground))
+  }
+
+  /// Shows what the command has printed, such as what restores a screen.
+  private func showRest() {
+    let end = ContinuousClock.now + .seconds(1)
+    while ContinuousClock.now < end {
+      guard let shown = session?.shown else { return }
+      var requests: [pollfd] = []
+      if shown.wantsToWrite {
+        requests.append(pollfd(fd: shown.destination, events: Int16(POLLOUT), revents: 0))
+        guard poll(&requests, 1, 100) >= 0 else { continue }
+        if requests[0].revents != 0 { shown.write() }
+      } else if let source = shown.readable {
+        requests.append(pollfd(fd: source, events: Int16(POLLIN), revents: 0))
+        guard poll(&requests, 1, 0) > 0 else { return }
+        shown.read()
+      } else {
+        return
+      }
+    }
+  }
+}

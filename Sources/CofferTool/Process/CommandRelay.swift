@@ -1,0 +1,157 @@
+internal import CLinux
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// A command that runs as a child with its output redacted, and this process between it and the terminal.
+///
+/// Without a terminal among the standard streams, the command is in this process's group. With one, it gets an
+/// inner terminal, the controlling terminal of a session of its own, and ``CommandSession`` leads that session.
+///
+/// The command owns this process's terminal as soon as it is in the foreground of its own: from the start, or, if
+/// this process is a part of a pipeline or in the background, when it first reads or changes its terminal. Other
+/// programs of a pipeline, such as a pager, may read the terminal until then.
+final class CommandRelay {
+  let signals: BlockedSignals
+  /// The command, or the leader of its session.
+  let process: pid_t
+  let outputs: [RedactedStream]
+  let session: Session?
+  /// Whether the output of the command, which has ended, is read on: not for longer than processes that it left
+  /// running need for what they have written so far.
+  var drainEnds: ContinuousClock.Instant?
+  private static let drainTime = Duration.seconds(1)
+
+  /// The parts of a relay with a terminal.
+  final class Session {
+    let outer: OuterTerminal
+    /// The output of the inner terminal.
+    let shown: RedactedStream
+    let channel: SessionChannel
+
+    init(_ outer: OuterTerminal, _ shown: RedactedStream, _ channel: consuming SessionChannel) {
+      (self.outer, self.shown) = (outer, shown)
+      self.channel = channel
+    }
+  }
+
+  init(
+    process: pid_t, signals: consuming BlockedSignals, outputs: [RedactedStream], session: Session?,
+    ownsTerminal: Bool
+  ) {
+    self.signals = signals
+    (self.process, self.outputs, self.session) = (process, outputs, session)
+    self.ownsTerminal = ownsTerminal
+    isChannelOpen = session != nil
+    hasSettings = ownsTerminal
+  }
+
+  /// Whether the command is, or will be when it continues, in the foreground of its terminal.
+  var ownsTerminal: Bool
+  /// Whether the inner terminal has the settings of the outer one.
+  var hasSettings: Bool
+  var isChannelOpen: Bool
+  var isTerminalGone = false
+  /// The typed bytes that the inner terminal has not yet taken.
+  var typed: [UInt8] = []
+
+  /// Relays input, output and signals until the command has ended and its output is written. Restores the
+  /// terminal.
+  func run() throws -> ProcessEnd {
+    defer { session?.outer.restore() }
+    if ownsTerminal { session?.outer.makeRaw() }
+    var end: ProcessEnd?
+    while true {
+      if drainEnds != nil { endDrainedOutputs() }
+      if let end, outputs.allSatisfy({ $0.isFinished }) {
+        if let failure = outputs.lazy.compactMap(\.failure).first {
+          throw SecretError(.io, "The command's output could not be written: \(systemMessage(failure)).")
+        }
+        return end
+      }
+      if let arrival = try exchange() {
+        if arrival.signal == SIGCHLD, end == nil {
+          end = endOfProcess()
+          if end != nil { drainEnds = .now + Self.drainTime }
+        } else {
+          handle(arrival, hasEnded: end != nil)
+        }
+      }
+    }
+  }
+
+  /// Waits for the next event, and reads and writes once what is ready. Returns a signal that arrived.
+  private func exchange() throws -> BlockedSignals.Arrival? {
+    var requests: [pollfd] = []
+    var actions: [() -> Void] = []
+    func add(_ descriptor: Int32, _ events: Int32, _ action: @escaping () -> Void) {
+      requests.append(pollfd(fd: descriptor, events: Int16(events), revents: 0))
+      actions.append(action)
+    }
+    for output in outputs {
+      if let source = output.readable { add(source, POLLIN, output.read) }
+      if output.wantsToWrite { add(output.destination, POLLOUT, output.write) }
+    }
+    addSession(add)
+    let arrival = try signals.wait(for: &requests, milliseconds: timeout())
+    for (request, action) in zip(requests, actions) where request.revents != 0 { action() }
+    for output in outputs { output.showBeginning() }
+    return arrival
+  }
+
+  private func addSession(_ add: (Int32, Int32, @escaping () -> Void) -> Void) {
+    guard session != nil else { return }
+    if isChannelOpen, let channel = session?.channel.descriptor.number {
+      add(channel, POLLIN) { [unowned self] in receive() }
+    }
+    guard !isTerminalGone else { return }
+    if let outer = session?.outer, outer.isRaw, typed.count < 4096, drainEnds == nil {
+      add(outer.descriptor, POLLIN) { [unowned self] in readKeys() }
+    }
+    if let controller = session?.shown.source?.number, !typed.isEmpty {
+      add(controller, POLLOUT) { [unowned self] in writeTyped() }
+    }
+  }
+
+  /// The milliseconds until the beginning of a value is shown or the output has been read for long enough.
+  private func timeout() -> Int32 {
+    if drainEnds != nil, outputs.contains(where: { $0.readable != nil }) { return 0 }
+    guard let next = outputs.compactMap(\.pauseEnds).min() else { return -1 }
+    return Int32(max(0, ((next - .now) / .milliseconds(1)).rounded(.up)))
+  }
+
+  /// Ends the outputs of a command that has ended from which nothing more can be read at once.
+  private func endDrainedOutputs() {
+    for output in outputs {
+      guard let source = output.readable else { continue }
+      var request = pollfd(fd: source, events: Int16(POLLIN), revents: 0)
+      if poll(&request, 1, 0) <= 0 || drainEnds.map({ $0 < .now }) == true { output.end() }
+    }
+    if session?.shown.isFinished == true { session?.outer.restore() }
+  }
+
+  private func endOfProcess() -> ProcessEnd? {
+    var status: Int32 = 0
+    return waitpid(process, &status, WNOHANG) == process ? ProcessEnd(waitStatus: status) : nil
+  }
+
+  private func handle(_ arrival: BlockedSignals.Arrival, hasEnded: Bool) {
+    switch arrival.signal {
+    case SIGCHLD: break
+    case SIGWINCH: resize()
+    case SIGCONT:
+      // Another process stopped and continued this one, and changed the terminal between.
+      if let outer = session?.outer, outer.isRaw, outer.isForeground { outer.makeRaw() }
+      resize()
+    case let signal where hasEnded:
+      // Only output is left, which its reader may not take.
+      session?.outer.restore()
+      signals.deliver(signal)
+    case let signal where session != nil:
+      session?.channel.send(.signal(signal, toGroup: arrival.isFromKernel))
+    case let signal:
+      // The kernel sent a signal for a key to the command as well, which is in the same group.
+      if !arrival.isFromKernel { kill(process, signal) }
+    }
+  }
+}

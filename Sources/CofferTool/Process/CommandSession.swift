@@ -1,0 +1,102 @@
+internal import ArgumentParser
+internal import CLinux
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// The leader of the session in which a command runs on an inner terminal.
+///
+/// The command cannot lead the session itself: the kernel stops a process by a key only if its parent is in the same
+/// session. The leader reports stops to the relay, does what the relay asks for, and ends as the command ends.
+struct CommandSession: ~Copyable {
+  let terminal: Int32
+  let channel: SessionChannel
+  let isForeground: Bool
+
+  init(terminal: Int32, channel: consuming SessionChannel, isForeground: Bool) {
+    (self.terminal, self.isForeground) = (terminal, isForeground)
+    self.channel = channel
+  }
+
+  borrowing func run(_ file: ProgramFile, _ arguments: ProgramFile.Vector, launch descriptor: Int32) throws
+    -> ProcessEnd
+  {
+    _ = fcntl(terminal, F_SETFD, FD_CLOEXEC)
+    guard ioctl(terminal, UInt(TIOCSCTTY), 0) == 0 else {
+      throw SecretError(.io, "The command's terminal cannot be used: \(systemMessage(errno)).")
+    }
+    let signals = try BlockedSignals([
+      SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM,
+    ])
+    let process = try start(file, arguments, try CommandLaunch(inherited: descriptor), mask: signals.previous)
+    if isForeground { tcsetpgrp(terminal, process) }
+    Self.releaseStreams()
+    defer {
+      // When its leader ends, the foreground group of a session gets SIGHUP: not the processes that the command
+      // left running.
+      tcsetpgrp(terminal, getpgrp())
+    }
+    return try wait(for: process, signals)
+  }
+
+  private borrowing func start(
+    _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ launch: consuming CommandLaunch, mask: sigset_t
+  ) throws -> pid_t {
+    var spawn = Spawn()
+    spawn.blockedSignals = mask
+    spawn.defaultSignals = ProcessHardening.applied.restored
+    spawn.isGroupLeader = true
+    spawn.foregroundTerminal = isForeground ? terminal : nil
+    do throws(SystemCallError) {
+      return try ProcessHardening.applied.whileLifted { () throws(SystemCallError) in
+        try launch.environment.withVector(onTerminal: terminal) { variables throws(SystemCallError) in
+          spawn.environment = .vector(variables)
+          return try file.start(spawn, arguments)
+        }
+      }
+    } catch {
+      throw ForegroundChild.notStarted(arguments[0].map { String(cString: $0) } ?? "", error.number)
+    }
+  }
+
+  private borrowing func wait(for process: pid_t, _ signals: borrowing BlockedSignals) throws -> ProcessEnd {
+    var foreground = process
+    while true {
+      let (arrival, ready) = try signals.wait(orReadable: [channel.descriptor.number])
+      if !ready.isEmpty {
+        switch channel.receive() {
+        case .signal(let signal, let toGroup): kill(toGroup ? -process : process, signal)
+        case .resume(let inForeground):
+          tcsetpgrp(terminal, inForeground ? foreground : getpgrp())
+          kill(-process, SIGCONT)
+        case .stopped, nil:
+          // The relay has ended without waiting, so it was killed.
+          kill(-process, SIGHUP)
+          kill(-process, SIGCONT)
+          return .signal(SIGHUP)
+        }
+      }
+      switch arrival?.signal {
+      case nil: break
+      case SIGCHLD?:
+        var status: Int32 = 0
+        guard waitpid(process, &status, WNOHANG | WUNTRACED) == process else { break }
+        guard status & 0xFF == 0x7F else { return ProcessEnd(waitStatus: status) }
+        // The command continues with the group in the foreground that was there.
+        let group = tcgetpgrp(terminal)
+        foreground = group > 0 && group != getpgrp() ? group : process
+        channel.send(.stopped(by: (status >> 8) & 0xFF))
+      // The kernel sends SIGHUP to the leader alone when the terminal is gone.
+      case let signal?: kill(arrival?.isFromKernel == true ? -process : process, signal)
+      }
+    }
+  }
+
+  /// The streams are the command's alone, so that their other ends learn when it closes them.
+  private static func releaseStreams() {
+    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    if null < 0 { return }
+    for stream in STDIN_FILENO...STDERR_FILENO { dup2(null, stream) }
+    if null > STDERR_FILENO { close(null) }
+  }
+}

@@ -1,0 +1,104 @@
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// The terminal of this process, whose keys go to a command on an inner terminal while it is raw. Not thread-safe.
+///
+/// Restored when it is released, and whenever ``restore()`` is called.
+final class OuterTerminal {
+  /// Opened again, because setting the standard streams to non-blocking would change them for other processes too.
+  private let opened: Descriptor?
+  let descriptor: Int32
+  /// Whether it is the controlling terminal of this process's session.
+  private let isControlling: Bool
+  /// The settings before the terminal became raw; `nil` if it is not raw.
+  private var saved: termios?
+
+  /// The terminal of the first of `descriptors` that is one, preferably of the controlling one. `nil` if none is.
+  init?(of descriptors: [Int32]) {
+    let terminals = descriptors.filter { isatty($0) == 1 }
+    guard let first = terminals.first(where: Self.isControlling) ?? terminals.first else { return nil }
+    isControlling = Self.isControlling(first)
+    opened = Self.open(first, isControlling)
+    descriptor = opened?.number ?? first
+  }
+
+  deinit { restore() }
+
+  private static func isControlling(_ descriptor: Int32) -> Bool { tcgetsid(descriptor) == getsid(0) }
+
+  private static func open(_ terminal: Int32, _ isControlling: Bool) -> Descriptor? {
+    var name = [CChar](repeating: 0, count: 256)
+    guard isControlling || ttyname_r(terminal, &name, name.count) == 0 else { return nil }
+    let path =
+      isControlling
+      ? "/dev/tty" : String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    do throws(SystemCallError) {
+      return try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
+    } catch { return nil }
+  }
+
+  /// Whether `other` is this terminal.
+  func isSame(as other: Int32) -> Bool {
+    guard isatty(other) == 1 else { return false }
+    if isControlling || Self.isControlling(other) { return isControlling && Self.isControlling(other) }
+    var (first, second) = (stat(), stat())
+    return fstat(descriptor, &first) == 0 && fstat(other, &second) == 0 && first.st_rdev == second.st_rdev
+  }
+
+  /// Whether this process may read the terminal and change it. A terminal without job control belongs to nobody.
+  var isForeground: Bool { !isControlling || tcgetpgrp(descriptor) == getpgrp() }
+
+  var settings: termios? {
+    var settings = termios()
+    return tcgetattr(descriptor, &settings) == 0 ? settings : nil
+  }
+
+  var size: winsize? {
+    var size = winsize()
+    return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 ? size : nil
+  }
+
+  var isRaw: Bool { saved != nil }
+
+  /// Makes the terminal pass every byte on as it is. May be called again after another process changed it.
+  func makeRaw() {
+    guard let original = saved ?? settings else { return }
+    var raw = original
+    cfmakeraw(&raw)
+    if tcsetattr(descriptor, TCSANOW, &raw) == 0 { saved = original }
+  }
+
+  /// Returns to the settings from before ``makeRaw()``, unless another process group has the terminal now.
+  func restore() {
+    guard var original = saved else { return }
+    saved = nil
+    if isForeground { tcsetattr(descriptor, TCSANOW, &original) }
+  }
+}
+
+/// A new terminal for a command. Its other side, the controller, is this process's.
+struct InnerTerminal {
+  /// Does not block.
+  let controller: Descriptor
+  /// The command's side. To be closed here after the command has started.
+  let terminal: Descriptor
+
+  /// Copies the settings and the size of `outer`.
+  init(like outer: OuterTerminal) throws(SecretError) {
+    var (controller, terminal): (Int32, Int32) = (-1, -1)
+    do throws(SystemCallError) {
+      guard openpty(&controller, &terminal, nil, nil, nil) == 0 else { throw SystemCallError(errno) }
+      self.controller = try Descriptor(opened: controller)
+      self.terminal = try Descriptor(opened: terminal)
+    } catch {
+      throw SecretError(
+        .io, "A terminal for the command cannot be created: \(systemMessage(error.number)).",
+        advice: "Check that /dev/pts is mounted, or redirect input and output.")
+    }
+    for end in [self.controller, self.terminal] { _ = fcntl(end.number, F_SETFD, FD_CLOEXEC) }
+    _ = fcntl(self.controller.number, F_SETFL, O_RDWR | O_NONBLOCK)
+    if var settings = outer.settings { tcsetattr(self.terminal.number, TCSANOW, &settings) }
+    if var size = outer.size { _ = ioctl(self.controller.number, UInt(TIOCSWINSZ), &size) }
+  }
+}

@@ -1,0 +1,86 @@
+internal import CofferSystem
+internal import Glibc
+
+/// One stream of a command's output, on its way through the redactor. Neither reading nor writing waits. Not
+/// thread-safe.
+final class RedactedStream {
+  /// Where the command's output arrives; `nil` after its end.
+  private(set) var source: Descriptor?
+  let destination: Int32
+  /// Whether somebody may wait for what looks like the beginning of a value: on a terminal, and not in a pipe.
+  private let isInteractive: Bool
+  private var redactor: OutputRedactor
+  /// The redacted output that is not yet written.
+  private var pending: [UInt8] = []
+  /// When the beginning of a value is shown.
+  private(set) var pauseEnds: ContinuousClock.Instant?
+  /// Why the output could not be written.
+  private(set) var failure: Int32?
+
+  /// Reading stops while more is pending.
+  private static let mostPending = 65_536
+  /// A write of up to PIPE_BUF bytes does not wait if poll(2) reports that there is room.
+  private static let mostWritten = 4096
+  /// How long output that may be the beginning of a value is held back on a terminal.
+  static let pause = Duration.milliseconds(50)
+
+  init(
+    from source: Descriptor, to destination: Int32, isInteractive: Bool, _ patterns: [OutputRedactor.Pattern]
+  ) {
+    (self.source, self.destination, self.isInteractive) = (source, destination, isInteractive)
+    redactor = OutputRedactor(patterns)
+  }
+
+  /// The descriptor to read when it is readable.
+  var readable: Int32? { pending.count < Self.mostPending ? source?.number : nil }
+  var wantsToWrite: Bool { !pending.isEmpty }
+  var isFinished: Bool { source == nil && pending.isEmpty }
+
+  /// Reads once. The end of a terminal's output is EIO.
+  func read() {
+    guard let source else { return }
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = Glibc.read(source.number, &buffer, buffer.count)
+    if count > 0 {
+      pending += redactor.redact(buffer[..<count])
+      pauseEnds = isInteractive && redactor.isHolding ? .now + Self.pause : nil
+    } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
+      end()
+    }
+  }
+
+  /// Shows the beginning of a value, if the output has paused for long enough.
+  func showBeginning() {
+    guard let pauseEnds, pauseEnds <= .now else { return }
+    self.pauseEnds = nil
+    pending += redactor.showBeginning()
+  }
+
+  /// Writes once.
+  func write() {
+    guard !pending.isEmpty else { return }
+    let count = Glibc.write(destination, pending, min(pending.count, Self.mostWritten))
+    if count >= 0 {
+      pending.removeFirst(count)
+    } else if errno != EINTR && errno != EAGAIN {
+      // A reader that has left is not an error. The command's next write fails as well.
+      if errno != EPIPE && errno != EIO { failure = errno }
+      abandon()
+    }
+  }
+
+  /// Shows the rest, and reads no more.
+  func end() {
+    if source == nil { return }
+    source = nil
+    pauseEnds = nil
+    pending += redactor.finish()
+  }
+
+  /// Drops the rest, and reads no more.
+  func abandon() {
+    source = nil
+    pauseEnds = nil
+    pending = []
+  }
+}
