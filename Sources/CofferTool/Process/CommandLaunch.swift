@@ -29,7 +29,8 @@ struct CommandLaunch: ~Copyable {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     guard lseek(descriptor, 0, SEEK_SET) == 0,
       let text = try readToEnd(of: descriptor, named: "the command's environment", limit: Int(Int32.max)),
-      let fields = text.withBytes({ Self.fields(of: $0) }), let first = fields.first, fields.count % 2 == 1
+      let fields = text.withBytes({ Self.fields(of: $0) }), let first = fields.first, fields.count % 2 == 1,
+      first.bytes.withBytes({ $0.isEmpty || $0[$0.count - 1] == 0 })
     else { throw Failure(.internalError, "The command's environment is not as it was written. Report this.") }
     let redactions = try stride(from: 1, to: fields.count, by: 2).map { index in
       (variable: try fields[index].bytes.string(), value: fields[index + 1])

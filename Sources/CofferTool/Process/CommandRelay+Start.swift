@@ -61,7 +61,8 @@ extension CommandRelay {
     let passed = [descriptor, inner.terminal.number, otherEnd.number]
     spawn.descriptors += passed.map { ($0, .descriptor($0)) }
 
-    let ownsTerminal = outer.isForeground && !isPipeline(except: onTerminal)
+    let ownsTerminal =
+      outer.isForeground && onTerminal.contains(STDIN_FILENO) && !isPipeline(except: onTerminal)
     let process = try start(named: arguments) { () throws(SystemCallError) in
       try OwnProgram.start(
         .session, passed.map(String.init) + [ownsTerminal ? "foreground" : "background"], file, arguments,

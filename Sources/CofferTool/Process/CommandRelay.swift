@@ -9,8 +9,8 @@ internal import Glibc
 /// inner terminal, the controlling terminal of a session of its own, and ``CommandSession`` leads that session.
 ///
 /// The command owns this process's terminal as soon as it is in the foreground of its own: from the start, or, if
-/// this process is a part of a pipeline or in the background, when it first reads or changes its terminal. Other
-/// programs of a pipeline, such as a pager, may read the terminal until then.
+/// this process is a part of a pipeline, has another input or is in the background, when it first reads or changes
+/// its terminal. Other programs, such as a pager at the end of the pipeline, may read the terminal until then.
 final class CommandRelay {
   let signals: BlockedSignals
   /// The command, or the leader of its session.

@@ -29,7 +29,8 @@ struct CommandSession: ~Copyable {
       SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM,
     ])
     let process = try start(file, arguments, try CommandLaunch(inherited: descriptor), mask: signals.previous)
-    if isForeground { tcsetpgrp(terminal, process) }
+    // With an older glibc. Otherwise the command is there already, and may have put another group there.
+    if isForeground, tcgetpgrp(terminal) == getpgrp() { tcsetpgrp(terminal, process) }
     Self.releaseStreams()
     defer {
       // When its leader ends, the foreground group of a session gets SIGHUP: not the processes that the command
