@@ -84,4 +84,40 @@ import Testing
       redacted(text, chunk, ["aaab", "hunter2", "hunter2-long"])
         == "[0] a[0] [1] hun[1]er2 [1] [1] [2] [1]-lon hunt")
   }
+
+  /// The worst case for what is shown of a value: the output pauses after every byte.
+  @Test(arguments: [
+    ["hunter2"], ["abcd"], ["aaaaaaab"], ["a-very-long-value-for-this"], ["abcdefghijklmnop", "cdef"],
+  ])
+  func pausesShowAtMostHalfOfAValue(_ values: [String]) throws {
+    for text in values.flatMap({
+      ["x\($0)y", $0 + $0, $0.prefix(3) + $0, $0.dropLast() + "!", "abcdefgX" + $0]
+    }) {
+      var output = OutputRedactor(
+        values.enumerated().flatMap { OutputRedactor.patterns(for: SecretBytes(copying: $1), named: "\($0)") }
+      )
+      var shown: [UInt8] = []
+      for byte in text.utf8 {
+        shown += output.redact([byte])
+        shown += output.showBeginning()
+      }
+      let result = String(decoding: shown + output.finish(), as: UTF8.self)
+      for value in values where text.contains(value) {
+        let most = min(value.count / 2, OutputRedactor.longestBeginning)
+        #expect(!result.contains(value.dropFirst(most).suffix(value.count - most)), "\(text): \(result)")
+        #expect(!result.contains(value.prefix(most + 1)) || Set(value).count < 3, "\(text): \(result)")
+      }
+    }
+  }
+
+  @Test func whatIsNotAValueIsShownWhole() {
+    var output = OutputRedactor(OutputRedactor.patterns(for: SecretBytes(copying: "hunter2-and"), named: "A"))
+    var shown = output.redact(Array("is hunter".utf8)[...])
+    #expect(shown == Array("is ".utf8))
+    shown += output.showBeginning()
+    #expect(shown == Array("is hunte".utf8))
+    #expect(output.showBeginning().isEmpty)
+    shown += output.redact(Array("s here".utf8)[...])
+    #expect(shown + output.finish() == Array("is hunters here".utf8))
+  }
 }
