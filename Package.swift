@@ -106,7 +106,7 @@ let package = Package(
       dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferConfigurationTests"),
     .testTarget(
-      name: "CofferTests", dependencies: ["Coffer", "CofferTesting", "CofferTestSupport"],
+      name: "CofferTests", dependencies: ["Coffer", "CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferTests"),
     .testTarget(
       name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore", "CofferTestSupport"],

@@ -19,7 +19,7 @@ extension CofferConfiguration {
   public func choice() throws(SecretError) -> Choice {
     if let text = environment.nonEmpty("COFFER_BACKEND") {
       let name = BackendName(rawValue: text)
-      guard providers.contains(where: { $0.name == name }) else {
+      guard name == .memory || providers.contains(where: { $0.name == name }) else {
         throw SecretError(
           .configuration, "COFFER_BACKEND is not the name of a backend.",
           advice: "Set it to \(listedNames), or unset it.")
@@ -51,6 +51,8 @@ extension CofferConfiguration {
   ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
   ///   - options: The options of a vault.
   ///
+  /// With ``BackendName/memory``, the other parameters have no effect, and the result is always the same object.
+  ///
   /// Throws what ``choice()`` throws, `.configuration` if there is no such backend, and `.unsupported` if the
   /// program was built without it or if it has no places.
   public func backend(
@@ -61,9 +63,13 @@ extension CofferConfiguration {
   ) throws(SecretError) -> any SecretBackend {
     let chosen: BackendName
     if let name { chosen = name } else { chosen = try choice().backend }
+    if chosen == .memory { return Self.memory }
     return try provider(of: chosen).backend(
       at: place, in: self, additionalCredentials: additionalCredentials, options: options)
   }
+
+  /// The memory of this process that ``BackendName/memory`` names.
+  private static let memory = MemoryBackend()
 
   func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
     guard let provider = providers.first(where: { $0.name == name }) else {
@@ -116,7 +122,9 @@ extension CofferConfiguration {
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
     let path = path ?? vaultPath
-    return VaultBackend(path: path, credentials: credentials, options: recording(options, of: path))
+    var options = recording(options, of: path)
+    options.lockedAdvice = "Set COFFER_KEY_FILE, or one of the other sources of keys."
+    return VaultBackend(path: path, credentials: credentials, options: options)
   }
 
   /// `options` with a directory for the records of known vaults, and the policy of the vault's place.

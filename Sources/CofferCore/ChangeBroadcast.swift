@@ -1,36 +1,37 @@
 internal import Synchronization
 
 /// Sends each change to all streams that a backend's `changes()` returned. Thread-safe.
+///
+/// A stream keeps up to 1024 changes that were not read. One more, and they become one change of all secrets.
 package final class ChangeBroadcast: Sendable {
   private struct Subscribers {
     var next = 0
-    var continuations: [Int: AsyncStream<SecretChange>.Continuation] = [:]
+    var buffers: [Int: StreamBuffer<SecretChange>] = [:]
   }
   private let subscribers = Mutex(Subscribers())
 
   package init() {}
 
   /// Whether there are no streams.
-  package var isEmpty: Bool { subscribers.withLock { $0.continuations.isEmpty } }
+  package var isEmpty: Bool { subscribers.withLock { $0.buffers.isEmpty } }
 
   /// Returns a stream of the changes from now on. `onEnd` is called once, when the stream is released.
   package func subscribe(onEnd: @escaping @Sendable () -> Void = {}) -> AsyncStream<SecretChange> {
-    let (stream, continuation) = AsyncStream.makeStream(of: SecretChange.self)
+    let buffer = StreamBuffer(limit: 1024, replacingOldBy: SecretChange(nil))
     let key = subscribers.withLock { subscribers in
       subscribers.next += 1
-      subscribers.continuations[subscribers.next] = continuation
+      subscribers.buffers[subscribers.next] = buffer
       return subscribers.next
     }
-    continuation.onTermination = { [weak self] _ in
-      _ = self?.subscribers.withLock { $0.continuations.removeValue(forKey: key) }
+    return buffer.stream { [weak self] in
+      _ = self?.subscribers.withLock { $0.buffers.removeValue(forKey: key) }
       onEnd()
     }
-    return stream
   }
 
   package func send(_ change: SecretChange) {
     // Outside the lock, because `yield` may run code of the consumer, which may subscribe.
-    let continuations = subscribers.withLock { Array($0.continuations.values) }
-    for continuation in continuations { continuation.yield(change) }
+    let buffers = subscribers.withLock { Array($0.buffers.values) }
+    for buffer in buffers { buffer.yield(change) }
   }
 }

@@ -41,12 +41,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     }
     switch result {
     case 0: break
-    case EDEADLK:
-      throw SecretError(
-        .conflict,
-        "The store was used inside its own transaction.",
-        advice: "Use the transaction that the closure receives."
-      )
+    case EDEADLK: throw Self.reentrance
     default:
       throw SecretError(
         .timedOut,
@@ -56,5 +51,29 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     }
     defer { pthread_mutex_unlock(mutex) }
     return try body()
+  }
+
+  /// Runs `body` with the lock held. Returns `nil` if another thread holds it. Throws `.conflict` if the calling
+  /// thread does.
+  package func withLockIfFree<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R? {
+    if pthread_mutex_trylock(mutex) != 0 {
+      // Only this call tells the two cases apart. It does not wait, because its deadline has passed.
+      var past = timespec()
+      switch coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &past) {
+      case 0: break
+      case EDEADLK: throw Self.reentrance
+      default: return nil
+      }
+    }
+    defer { pthread_mutex_unlock(mutex) }
+    return try body()
+  }
+
+  private static var reentrance: SecretError {
+    SecretError(
+      .conflict,
+      "The store was used inside its own transaction.",
+      advice: "Use the transaction that the closure receives."
+    )
   }
 }

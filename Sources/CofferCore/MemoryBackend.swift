@@ -1,4 +1,5 @@
 public import FoundationEssentials
+internal import Synchronization
 
 /// A backend in guarded memory, which ends with the process: for tests, and for programs that must not store secrets
 /// on a disk. Thread-safe.
@@ -6,7 +7,7 @@ public import FoundationEssentials
 /// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
 /// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
 /// limit. With ``HistoryLimit/none``, a value is wiped when it is replaced or removed.
-public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend {
+public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend, LeasingSecretBackend {
   /// The maximum size of a secret in bytes: 16 MiB, as in a vault.
   public static let maximumSecretSize = 16 * 1024 * 1024
 
@@ -14,6 +15,7 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
   private let broadcast = ChangeBroadcast()
   private let now: @Sendable () -> Date
   private nonisolated(unsafe) var state: MemoryState  // only under the lock
+  private let leases = Mutex<Set<SecretIdentifier>>([])
 
   /// Creates an empty backend that keeps earlier versions up to the limit `history`. `now` returns the time for
   /// metadata, and for the age of earlier versions.
@@ -67,11 +69,7 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try read { state in
-      state.identifiers(inService: service).compactMap { identifier in
-        state.current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
-      }
-    }
+    try read { state in state.items(inService: service) }
   }
 
   /// Runs `body` with exclusive access, then makes its changes at once.
@@ -83,6 +81,12 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   /// Returns a new stream of the changes by this object.
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
+
+  /// Takes the lease of a secret, which holds between the threads of this process.
+  public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
+    guard leases.withLock({ $0.insert(identifier).inserted }) else { return nil }
+    return SecretLease { [weak self] in _ = self?.leases.withLock { $0.remove(identifier) } }
+  }
 
   // MARK: VersionedSecretBackend
 

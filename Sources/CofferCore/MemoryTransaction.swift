@@ -40,6 +40,13 @@ struct MemoryState {
     records.keys.filter { service == nil || $0.service.utf8.elementsEqual((service ?? "").utf8) }.sorted()
   }
 
+  /// Returns the sorted identifiers and the metadata of the secrets, in `service` or in all services.
+  func items(inService service: String?) -> [SecretItem] {
+    identifiers(inService: service).compactMap { identifier in
+      current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
+    }
+  }
+
   /// Appends a record with `content`, or a removal, and drops the versions that are beyond the limit then.
   mutating func append(_ content: Content?, for identifier: SecretIdentifier, now: Date) {
     lastNumber += 1
@@ -93,6 +100,11 @@ final class MemoryTransaction: SecretTransaction {
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
     return state.current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
+  }
+
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try requireOpen(isOpen)
+    return state.items(inService: service)
   }
 
   func store(

@@ -18,6 +18,33 @@ extension SecretBackend {
     defer { transaction.isOpen = false }
     return try body(transaction)
   }
+
+  /// Removes every secret in `service`, in one step if the backend has transactions. Returns how many there were.
+  @discardableResult
+  public func removeAll(inService service: String) throws(SecretError) -> Int {
+    try withTransaction { transaction throws(SecretError) in try transaction.removeAll(inService: service) }
+  }
+}
+
+extension TransactionalSecretBackend {
+  /// Runs `body` as the method with typed errors does, and throws every error of `body`. Nothing is changed then.
+  public func transaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
+    var foreign: (any Error)?
+    do throws(SecretError) {
+      return try transaction { transaction throws(SecretError) in
+        do {
+          return try body(transaction)
+        } catch let error as SecretError {
+          throw error
+        } catch {
+          foreign = error
+          throw SecretError(.conflict, "The transaction was cancelled by its own code.")
+        }
+      }
+    } catch {
+      throw foreign ?? error
+    }
+  }
 }
 
 /// The calls of a transaction, made on the backend one by one.
@@ -35,6 +62,11 @@ private final class PassThroughTransaction: SecretTransaction {
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
     return try backend.item(identifier)
+  }
+
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try requireOpen(isOpen)
+    return try backend.items(inService: service)
   }
 
   func store(

@@ -4,8 +4,10 @@
 /// code, use the overloads with the same names, which run outside the cooperative thread pool. Every method may be
 /// called from any thread.
 ///
+/// A backend is an object. Values with one key in the same object see each other's changes.
+///
 /// `CofferTesting` contains the conformance suite that every backend passes.
-public protocol SecretBackend: Sendable {
+public protocol SecretBackend: AnyObject, Sendable {
   /// Returns the secret's bytes, exactly as stored, or `nil` if there is no such secret.
   ///
   /// `nil` means that the backend was read and does not contain the secret. Throws in every other case, for example
@@ -56,6 +58,8 @@ public protocol ObservableSecretBackend: SecretBackend {
   /// Returns a new stream of the changes from now on. Each stream yields every change once.
   ///
   /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
+  /// Several changes of one secret by another process, or through another object, between two looks of the backend may
+  /// be reported once. A stream that is not read keeps a limited number of changes, and then one of all secrets.
   func changes() -> AsyncStream<SecretChange>
 }
 
@@ -74,7 +78,8 @@ public protocol TransactionalSecretBackend: SecretBackend {
   ///
   /// Reads in `body` see the transaction's own changes. If `body` throws, nothing is changed. In `body`, use only the
   /// transaction: the backend's own methods throw `.conflict`. Keep `body` short, because other writers wait for it.
-  /// The transaction throws `.conflict` after `body` has returned.
+  /// The transaction throws `.conflict` after `body` has returned. A closure that throws other errors than `SecretError`
+  /// goes to the overload for them.
   func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R
@@ -88,6 +93,10 @@ public protocol SecretTransaction {
   /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
+  /// by identifier, with the transaction's own changes.
+  func items(inService service: String?) throws(SecretError) -> [SecretItem]
+
   /// Stores `secret`, and replaces any existing secret with that identifier.
   func store(
     _ secret: borrowing SecretBytes,
@@ -98,4 +107,19 @@ public protocol SecretTransaction {
   /// Removes the secret. Returns `false` if there is no such secret.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
+}
+
+extension SecretTransaction {
+  /// Stores `secret` and keeps the existing metadata.
+  public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
+    try store(secret, for: identifier, metadata: nil)
+  }
+
+  /// Removes every secret in `service`. Returns how many there were.
+  @discardableResult
+  public func removeAll(inService service: String) throws(SecretError) -> Int {
+    let items = try items(inService: service)
+    for item in items { try remove(item.identifier) }
+    return items.count
+  }
 }

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// An error with a code for programs and a text for people.
 ///
 /// The type is a struct with an extensible code, so that functions with typed throws stay source compatible
@@ -39,8 +41,20 @@ extension SecretError: CustomStringConvertible {
   }
 }
 
+extension SecretError: LocalizedError {
+  /// The reason and the advice, which `localizedDescription` returns.
+  public var errorDescription: String? { description }
+  /// The reason.
+  public var failureReason: String? { reason }
+  /// The advice.
+  public var recoverySuggestion: String? { advice }
+}
+
 extension SecretError {
-  /// The kind of an error. Later versions may add codes. A missing secret is not an error.
+  /// The kind of an error. Later versions may add codes. A missing secret is not an error, unless a
+  /// program requires it.
+  ///
+  /// A code can be caught: `catch SecretError.Code.locked`.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The name of the code: that of its static property.
     public let description: String
@@ -62,6 +76,9 @@ extension SecretError {
     public static let unavailable = Code("unavailable")
     /// A lock or a service was not available before the deadline.
     public static let timedOut = Code("timedOut")
+
+    /// There is no value, and the program requires one.
+    public static let missing = Code("missing")
 
     // The vault is missing, damaged or unusual.
 
@@ -112,4 +129,9 @@ extension SecretError {
     /// No backend was chosen, and none is available.
     public static let noBackend = Code("noBackend")
   }
+}
+
+/// Whether `error` is a ``SecretError`` of that kind, for `catch SecretError.Code.locked`.
+public func ~= (code: SecretError.Code, error: any Error) -> Bool {
+  (error as? SecretError)?.code == code
 }

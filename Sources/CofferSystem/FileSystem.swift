@@ -39,8 +39,11 @@ package protocol Directory: Sendable {
   func names() throws(FileSystemError) -> [String]
   /// Waits until the directory's entries are on the disk.
   func synchronize() throws(FileSystemError)
-  /// Begins to watch for changes to the files in the directory.
-  func watch() throws(FileSystemError) -> any DirectoryWatch
+  /// Calls `onChange` after each change of the file `name`, until the result is released. The directory is watched and
+  /// not the file, because a rewrite replaces the file. `onChange` must not block.
+  func watch(
+    _ name: String, _ onChange: @escaping @Sendable () -> Void
+  ) throws(FileSystemError) -> any DirectoryWatch
 }
 
 /// An open file. Releasing the last reference closes it and releases its lock.
@@ -60,9 +63,10 @@ package protocol File: AnyObject, Sendable {
   func unlock() throws(FileSystemError)
 }
 
+/// A watch that is in force until it is released.
 package protocol DirectoryWatch: AnyObject, Sendable {
-  /// Waits for a change to the file `name`. Returns whether there was one before the timeout.
-  func wait(for name: String, timeout: Duration) throws(FileSystemError) -> Bool
+  /// Whether the directory still exists.
+  var isAlive: Bool { get }
 }
 
 package struct FileStatus: Hashable, Sendable {

@@ -102,8 +102,10 @@ struct LinuxDirectory: Directory {
     _ = try check(fsync(descriptor.number))
   }
 
-  func watch() throws(FileSystemError) -> any DirectoryWatch {
-    try Inotify(directory: descriptor)
+  func watch(
+    _ name: String, _ onChange: @escaping @Sendable () -> Void
+  ) throws(FileSystemError) -> any DirectoryWatch {
+    try WatchThread.shared.watch(name, in: descriptor, onChange)
   }
 }
 
@@ -152,53 +154,9 @@ final class LinuxFile: File {
   }
 }
 
-/// Watches the directory and not the file, because a rewrite replaces the file.
-private final class Inotify: DirectoryWatch {
-  private let events: Descriptor
-
-  init(directory: Descriptor) throws(FileSystemError) {
-    events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
-    let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
-    _ = try check(inotify_add_watch(events.number, directory.path, UInt32(mask)))
-  }
-
-  func wait(for name: String, timeout: Duration) throws(FileSystemError) -> Bool {
-    var waited = pollfd(fd: events.number, events: Int16(POLLIN), revents: 0)
-    guard try check(poll(&waited, 1, Int32(timeout / .milliseconds(1)))) > 0 else { return false }
-    var buffer = [UInt8](repeating: 0, count: 16_384)
-    let count = Glibc.read(events.number, &buffer, buffer.count)
-    if count == -1 {
-      if errno == EAGAIN { return false }
-      throw FileSystemError(errno)
-    }
-    return buffer.withUnsafeBytes {
-      Self.events(in: UnsafeRawBufferPointer(rebasing: $0[..<count]), name: name)
-    }
-  }
-
-  /// Whether any event is about `name` or reports lost events.
-  private static func events(in buffer: UnsafeRawBufferPointer, name: String) -> Bool {
-    let headerLength = MemoryLayout<inotify_event>.size
-    var offset = 0
-    while offset + headerLength <= buffer.count {
-      let event = buffer.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
-      let start = offset + headerLength
-      let end = min(start + Int(event.len), buffer.count)
-      // The name is padded with NULs.
-      if event.mask & UInt32(IN_Q_OVERFLOW) != 0
-        || buffer[start..<end].prefix(while: { $0 != 0 }).elementsEqual(name.utf8)
-      {
-        return true
-      }
-      offset = end
-    }
-    return false
-  }
-}
-
 extension Descriptor {
   /// A path that leads to the open file, although its own path may name another one by now.
-  fileprivate var path: String { "/proc/self/fd/\(number)" }
+  var path: String { "/proc/self/fd/\(number)" }
 }
 
 extension FileStatus {

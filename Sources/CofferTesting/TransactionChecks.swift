@@ -60,6 +60,30 @@ extension ConformanceCheck {
       try context.expect(isRemoved, toBe: false, "remove, called twice in a transaction")
     },
 
+    transactional("transaction-lists-its-own-changes") { context, backend in
+      let (kept, removed) = try context.identifiers("kept", "removed")
+      let (added, gone) = try context.identifiers("added", "gone")
+      for identifier in [kept, removed] { try context.store("before", identifier) }
+      let service = context.service
+      let (before, after, all) = try backend.transaction { transaction throws(SecretError) in
+        let before = try transaction.items(inService: service)
+        try transaction.store("x", added)
+        try transaction.store("x", gone)
+        try transaction.remove(gone)
+        try transaction.remove(removed)
+        return (before, try transaction.items(inService: service), try transaction.items(inService: nil))
+      }
+      try context.expect(
+        before.map(\.identifier), toBe: [kept, removed].sorted(), "items(inService:), in a transaction")
+      try context.expect(
+        after.map(\.identifier), toBe: [added, kept].sorted(),
+        "items(inService:), after changes in the same transaction")
+      try context.expect(
+        all.filter { $0.identifier.service == service }.map(\.identifier), toBe: [added, kept].sorted(),
+        "items(inService: nil), after changes in the same transaction")
+      try context.expectListed(["added", "kept"], "after a transaction that listed its changes")
+    },
+
     transactional("transaction-that-throws-changes-nothing") { context, backend in
       let (a, b) = try context.identifiers("a", "b")
       let c = try context.identifier("c")
@@ -106,6 +130,7 @@ extension ConformanceCheck {
         let calls: [(String, () throws(SecretError) -> Void)] = [
           ("lookUp", { () throws(SecretError) in _ = try finished.lookUp(identifier) }),
           ("item", { () throws(SecretError) in _ = try finished.item(identifier) }),
+          ("items", { () throws(SecretError) in _ = try finished.items(inService: nil) }),
           ("store", { () throws(SecretError) in try finished.store("late", identifier) }),
           ("remove", { () throws(SecretError) in try finished.remove(identifier) }),
         ]

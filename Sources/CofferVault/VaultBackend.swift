@@ -1,6 +1,5 @@
 public import CofferCore
 internal import CofferVaultFormat
-internal import Dispatch
 
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
@@ -116,12 +115,17 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   // MARK: Changes
 
+  /// Returns a new stream of the changes from now on. The file is watched while a stream exists.
   public func changes() -> AsyncStream<SecretChange> {
-    let stream = broadcast.subscribe()
-    watcher.start(while: { [weak broadcast] in broadcast?.isEmpty == false }) { [weak self] sawEvent in
+    let stream = broadcast.subscribe { [weak self] in self?.adjustWatch() }
+    adjustWatch()
+    return stream
+  }
+
+  private func adjustWatch() {
+    watcher.adjust(isWanted: { !broadcast.isEmpty }) { [weak self] sawEvent in
       self?.lookForChanges(sawEvent: sawEvent)
     }
-    return stream
   }
 
   /// Looks at the file, so that `withSession` publishes what changed.

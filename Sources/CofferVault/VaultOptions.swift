@@ -25,6 +25,9 @@ public struct VaultOptions: Sendable {
   /// ``VaultBackend/trust(_:)`` changes it. `nil`: strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
+  /// What to do if no source has a credential.
+  package var lockedAdvice = "Give the backend a credential source that has the vault's key or passphrase."
+
   /// The default limits and costs.
   public init() {}
 }

@@ -1,14 +1,29 @@
 internal import CofferCore
 internal import CofferSystem
-internal import Dispatch
 internal import Synchronization
 
-/// Watches a vault for changes: with inotify on its directory, and by looking every two seconds for file
-/// systems that inotify does not cover (network, some overlays). Thread-safe.
+/// Watches a vault for changes while it is observed: with inotify on its directory, and by looking every two seconds
+/// for file systems that inotify does not cover (network, some overlays). Thread-safe.
+///
+/// The process has one thread for all watches. The looks run on the threads for calls, because a look can wait for a
+/// lock.
 final class VaultWatcher: Sendable {
+  private struct State {
+    var isStarted = false
+    var period: (any AnyObject & Sendable)?
+    var directory: (any DirectoryWatch)?
+    var look = Look.none
+  }
+  private enum Look {
+    case none
+    case running
+    /// Something has happened since the running look began.
+    case again(sawEvent: Bool)
+  }
+
   private let path: String
   private let environment: VaultEnvironment
-  private let isRunning = Mutex(false)
+  private let state = Mutex(State())
   private static let period = Duration.seconds(2)
 
   init(path: String, environment: VaultEnvironment) {
@@ -16,64 +31,89 @@ final class VaultWatcher: Sendable {
     self.environment = environment
   }
 
-  /// Calls `look` after each change and each period on a thread of its own, for as long as `isWanted` returns
-  /// `true`. Does nothing if it is already running. Watching has begun when this returns.
-  func start(
-    while isWanted: @escaping @Sendable () -> Bool,
-    look: @escaping @Sendable (_ sawEvent: Bool) -> Void
-  ) {
-    let isFirst = isRunning.withLock { isRunning in
-      defer { isRunning = true }
-      return !isRunning
+  /// Begins to call `look` after each change and each period if `isWanted` returns `true`, and ends it otherwise.
+  ///
+  /// `sawEvent` is `true` after an event of the file. Looks do not overlap. Watching has begun or ended when this
+  /// returns.
+  func adjust(isWanted: () -> Bool, look: @escaping @Sendable (_ sawEvent: Bool) -> Void) {
+    // Outside the lock, because releasing a watch can release what its handler has captured.
+    var released: [Any?] = []
+    state.withLock { state in
+      let isWanted = isWanted()
+      if isWanted == state.isStarted { return }
+      state.isStarted = isWanted
+      if isWanted {
+        state.directory = watchDirectory(look)
+        state.period = watchPeriod(look)
+      } else {
+        released = [state.directory, state.period]
+        (state.directory, state.period) = (nil, nil)
+      }
     }
-    guard isFirst else { return }
-    let first = Self.watch(path, environment)
-    DispatchQueue(label: "coffer.vault.watch").async {
-      [path, environment, isRunning = RunningFlag(watcher: self)] in
-      var watched = first
-      repeat {
-        while isWanted() {
-          var sawEvent = false
-          if let (name, watch) = watched {
-            do throws(FileSystemError) { sawEvent = try watch.wait(for: name, timeout: Self.period) } catch {
-              // A signal interrupted the wait: look anyway.
-            }
-          } else {
-            environment.sleep(Self.period)
-            watched = Self.watch(path, environment)
-            sawEvent = watched != nil
-          }
-          if isWanted() { look(sawEvent) }
-        }
-        // A listener may have come after the last check, and `start` did nothing for it.
-      } while !isRunning.clear(unless: isWanted)
-    }
+    withExtendedLifetime(released) {}
   }
 
-  private static func watch(
-    _ path: String, _ environment: VaultEnvironment
-  ) -> (name: String, any DirectoryWatch)? {
+  private func watchDirectory(_ look: @escaping @Sendable (Bool) -> Void) -> (any DirectoryWatch)? {
     do throws(SecretError) {
       let location = try StorageLocation(path, in: environment.fileSystem)
-      return (location.name, try location.watch())
+      return try location.watch { [weak self] in self?.request(sawEvent: true, look) }
     } catch {
       // There is no directory yet, or no inotify: only the periodic look remains.
       return nil
     }
   }
 
-  /// The running flag of a watcher that may have been released.
-  private struct RunningFlag: Sendable {
-    weak let watcher: VaultWatcher?
-
-    /// Clears the flag unless the watcher is still wanted. Returns whether the flag is cleared or the watcher
-    /// released.
-    func clear(unless isWanted: () -> Bool) -> Bool {
-      guard let watcher else { return true }
-      return watcher.isRunning.withLock { isRunning in
-        isRunning = isWanted()
-        return !isRunning
-      }
+  private func watchPeriod(_ look: @escaping @Sendable (Bool) -> Void) -> (any AnyObject & Sendable)? {
+    do throws(SystemCallError) {
+      return try WatchThread.shared.every(Self.period) { [weak self] in self?.request(sawEvent: false, look) }
+    } catch {
+      // The system has no thread or no inotify instance left. The next call of `adjust` for a new stream tries again.
+      return nil
     }
+  }
+
+  private func request(sawEvent: Bool, _ look: @escaping @Sendable (Bool) -> Void) {
+    let isFirst = state.withLock { state in
+      switch state.look {
+      case .none:
+        state.look = .running
+        return true
+      case .running: state.look = .again(sawEvent: sawEvent)
+      case .again(let saw): state.look = .again(sawEvent: saw || sawEvent)
+      }
+      return false
+    }
+    if isFirst { CallThreads.shared.submit { [weak self] in self?.run(sawEvent: sawEvent, look) } }
+  }
+
+  private func run(sawEvent: Bool, _ look: @escaping @Sendable (Bool) -> Void) {
+    var sawEvent = sawEvent
+    while true {
+      let isNew = renewDirectory(look)
+      look(sawEvent || isNew)
+      let next: Bool? = state.withLock { state in
+        guard case .again(let sawEvent) = state.look else {
+          state.look = .none
+          return nil
+        }
+        state.look = .running
+        return sawEvent
+      }
+      guard let next else { return }
+      sawEvent = next
+    }
+  }
+
+  /// Watches the directory if it is not watched, because it has appeared or was replaced. Returns whether that began.
+  private func renewDirectory(_ look: @escaping @Sendable (Bool) -> Void) -> Bool {
+    guard state.withLock({ $0.isStarted && $0.directory?.isAlive != true }) else { return false }
+    guard let directory = watchDirectory(look) else { return false }
+    let replaced: Any? = state.withLock { state in
+      guard state.isStarted else { return directory }
+      defer { state.directory = directory }
+      return state.directory
+    }
+    withExtendedLifetime(replaced) {}
+    return true
   }
 }

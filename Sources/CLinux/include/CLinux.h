@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/statfs.h>
@@ -43,6 +44,9 @@ extern int pipe2(int ends[2], int flags);
 
 static inline int coffer_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
+/// A counter that a thread can wait for together with other descriptors. Reading it does not block.
+static inline int coffer_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
 /// Creates a file in memory, which is closed when a program is executed and can be sealed.
 static inline int coffer_memfd(const char *name) {
   return (int)syscall(SYS_memfd_create, name, 3u);  // MFD_CLOEXEC | MFD_ALLOW_SEALING
@@ -52,6 +56,13 @@ static inline int coffer_memfd(const char *name) {
 static inline long long coffer_file_system_type(const char *path) {
   struct statfs status;
   return statfs(path, &status) == 0 ? (long long)status.f_type : -1;
+}
+
+/// Takes the lock of one byte of an open file, or fails with EAGAIN if another open file has it. The lock ends when the
+/// descriptor is closed. The byte need not exist.
+static inline int coffer_lock_byte(int descriptor, long long offset) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = offset, .l_len = 1};
+  return fcntl(descriptor, 37, &lock);  // F_OFD_SETLK
 }
 
 // The kernel keyrings. For the operations, see keyctl(2).

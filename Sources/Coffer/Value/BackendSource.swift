@@ -1,31 +1,59 @@
 internal import CofferConfiguration
 internal import CofferCore
+internal import Synchronization
+
+/// A hub of one secret.
+typealias SecretHub = ValueHub<SecretValueStore>
 
 /// The backend of a value: a given one, or one that is chosen at the first use. Thread-safe.
 package final class BackendSource: Sendable {
   private let choose: @Sendable () throws(SecretError) -> any SecretBackend
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) var backend: (any SecretBackend)?  // only under the lock
+  private let resolved = Mutex<(any SecretBackend)?>(nil)
+  /// The backend, if it was given and need not be chosen.
+  let given: (any SecretBackend)?
+  /// The time between two attempts to choose a backend while a value is observed.
+  let retryPause: Duration
+  /// The hubs that live as long as this source, by the identifier of their secret.
+  private let kept = Mutex<[SecretIdentifier: SecretHub]>([:])
 
   /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
   /// a vault is created, or a keyring starts.
-  package init(_ choose: @escaping @Sendable () throws(SecretError) -> any SecretBackend) {
+  package init(
+    retryPause: Duration = .seconds(2),
+    _ choose: @escaping @Sendable () throws(SecretError) -> any SecretBackend
+  ) {
     self.choose = choose
+    self.retryPause = retryPause
+    given = nil
   }
 
   init(given backend: any SecretBackend) {
     choose = { () throws(SecretError) in backend }
+    retryPause = .seconds(2)
+    given = backend
   }
 
-  /// The source of all values that are made without a backend.
-  static let process = BackendSource { () throws(SecretError) in try CofferConfiguration.current().backend() }
+  /// The backend, if it has been given or chosen.
+  var backend: (any SecretBackend)? { given ?? resolved.withLock { $0 } }
 
   func resolve() throws(SecretError) -> any SecretBackend {
-    try lock.withLock(timeout: .seconds(60)) { () throws(SecretError) in
+    if let backend { return backend }
+    return try lock.withLock(timeout: .seconds(60)) { () throws(SecretError) in
       if let backend { return backend }
       let backend = try choose()
-      self.backend = backend
+      resolved.withLock { $0 = backend }
       return backend
+    }
+  }
+
+  /// Returns the hub of a secret, and keeps it as long as this source exists.
+  func keptHub(for identifier: SecretIdentifier) -> SecretHub {
+    let hub = HubRegistry.shared.hub(for: identifier, source: self)
+    return kept.withLock { kept in
+      if let hub = kept[identifier] { return hub }
+      kept[identifier] = hub
+      return hub
     }
   }
 }

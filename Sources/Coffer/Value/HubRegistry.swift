@@ -12,33 +12,24 @@ final class HubRegistry: Sendable {
     let identifier: SecretIdentifier
   }
   private struct Entry {
-    weak var hub: ValueHub?
+    weak var hub: SecretHub?
   }
   private let entries = Mutex<[Key: Entry]>([:])
 
-  /// Returns the hub of a secret in `backend`, or in the backend that `source` chooses.
-  ///
-  /// Backends are distinguished by object identity. For a backend of a value type, each value has its own hub, and
-  /// sees the writes of other values only if the backend is an `ObservableSecretBackend`.
-  func hub(for identifier: SecretIdentifier, backend: (any SecretBackend)?, source: BackendSource)
-    -> ValueHub
-  {
-    guard let backend else { return hub(for: identifier, in: source, source) }
-    guard type(of: backend) is AnyClass else {
-      return ValueHub(identifier, source: BackendSource(given: backend), onRelease: {})
+  /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
+  func hub(for identifier: SecretIdentifier, source: BackendSource) -> SecretHub {
+    var source = source
+    // The backend that the process uses by default may also be given: it is one backend with one hub.
+    if let given = source.given, DefaultBackend.configured.backend === given {
+      source = DefaultBackend.configured
     }
-    return hub(for: identifier, in: backend as AnyObject, BackendSource(given: backend))
-  }
-
-  private func hub(
-    for identifier: SecretIdentifier,
-    in store: AnyObject,
-    _ source: BackendSource
-  ) -> ValueHub {
-    let key = Key(store: ObjectIdentifier(store), identifier: identifier)
+    let store = source.given.map { ObjectIdentifier($0) } ?? ObjectIdentifier(source)
+    let key = Key(store: store, identifier: identifier)
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
-      let hub = ValueHub(identifier, source: source) { [weak self] in self?.forget(key) }
+      let hub = SecretHub(SecretValueStore(identifier, source: source), retryPause: source.retryPause) {
+        [weak self] in self?.forget(key)
+      }
       entries[key] = Entry(hub: hub)
       return hub
     }

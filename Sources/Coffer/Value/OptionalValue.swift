@@ -2,28 +2,39 @@ internal import CofferCore
 
 /// `Optional`, as a value's type that is flattened at run time: the coder sees the wrapped type only, and `nil`
 /// is an absent secret.
-private protocol OptionalValue {
+protocol OptionalValue {
   /// Decodes the wrapped type. Returns `nil` if the bytes are an encoded `nil`.
   static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self?
+
+  /// Decodes the wrapped type, and an encoded `nil` as `nil`.
+  static func decodedOrNil(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self
 
   /// Encodes the wrapped value, or returns `nil` if there is none.
   func encoded(by coder: any SecretCoder) throws -> SecretBytes?
 }
 
 extension Optional: OptionalValue where Wrapped: Codable {
-  fileprivate static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws
+  static func decodedOrNil(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self {
+    try decoded(from: secret, by: coder) ?? .none
+  }
+
+  static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws
     -> Self?
   {
     do {
       return try coder.decodeFlattened(Wrapped.self, from: secret).map { .some($0) }
     } catch {
-      // The JSON text `null`, which another program may have stored.
-      if case .none = try coder.decode(Self.self, from: secret) { return nil }
+      // The JSON text `null`, which another program may have stored. The standard coder comes here itself.
+      if coder is StandardSecretCoder {
+        if secret.isEqual(to: SecretBytes(copying: "null")) { return nil }
+      } else if case .none = try coder.decode(Self.self, from: secret) {
+        return nil
+      }
       throw error
     }
   }
 
-  fileprivate func encoded(by coder: any SecretCoder) throws -> SecretBytes? {
+  func encoded(by coder: any SecretCoder) throws -> SecretBytes? {
     guard let wrapped = self else { return nil }
     return try coder.encodeFlattened(wrapped)
   }

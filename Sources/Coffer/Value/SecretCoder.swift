@@ -13,21 +13,36 @@ public protocol SecretCoder: Sendable {
   func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value
 }
 
-/// The coder of values that are made without one. A `String` is stored as its UTF-8 bytes, `Data` and `[UInt8]` as
-/// they are, and every other type as JSON with sorted keys.
+/// The coder of values that are made without one: text where a shell would write text, and JSON otherwise.
 ///
-/// Text is therefore stored without quotation marks, so that other programs can read it. Bytes that are not UTF-8
-/// do not decode as a `String`.
+/// | Type | Bytes |
+/// |---|---|
+/// | `String` | its UTF-8 |
+/// | `Data`, `[UInt8]` | as they are |
+/// | an enum or another `RawRepresentable` type with a `String` as raw value | the raw value, without quotation marks |
+/// | `URL` | its absolute string |
+/// | `UUID` | 36 characters, in upper case |
+/// | `Date` | ISO 8601 in UTC, with a fraction of up to nine digits if there is one: `2026-11-22T08:30:00Z` |
+/// | an optional of any of these | the same bytes |
+/// | every other type | JSON with sorted keys |
+///
+/// A `Date` is also read from a number, which is the time since 1970 in seconds, as `date +%s` prints it. In arrays,
+/// dictionaries and types of your own, all of these types are JSON as `JSONEncoder` writes it. Bytes that are not UTF-8
+/// do not decode as text.
 public struct StandardSecretCoder: SecretCoder {
   /// Creates a coder. It has no state.
   public init() {}
 
-  /// Returns the bytes to store for `value`. Throws the errors of `JSONEncoder`.
+  /// Returns the bytes to store for `value`. Throws the errors of `JSONEncoder`, and `SecretError` for a `Date` outside
+  /// the years 1 to 9999.
   public func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes {
     // By the type, because an empty array of any type can be cast to an empty array of bytes.
-    if Value.self == String.self, let text = value as? String { return SecretBytes(copying: text) }
     if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return SecretBytes(copying: bytes) }
     if Value.self == Data.self, let data = value as? Data { return Self.secret(data) }
+    if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
+      return try optional.encoded(by: self) ?? SecretBytes(copying: "null")
+    }
+    if let text = try PlainText.text(of: value) { return SecretBytes(copying: text) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     var json = try encoder.encode(value)
@@ -35,11 +50,16 @@ public struct StandardSecretCoder: SecretCoder {
     return Self.secret(json)
   }
 
-  /// Returns the value that `secret` encodes. Throws the errors of `JSONDecoder`, and `SecretError` if a `String` is
-  /// not UTF-8.
+  /// Returns the value that `secret` encodes. Throws the errors of `JSONDecoder`, and `SecretError` if the text is not
+  /// UTF-8 or no text of that type.
   public func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value
   {
-    if Value.self == String.self, let text = try secret.string() as? Value { return text }
+    if let optional = type as? any OptionalValue.Type,
+      let value = try optional.decodedOrNil(from: secret, by: self) as? Value
+    {
+      return value
+    }
+    if PlainText.isText(type) { return try PlainText.value(of: type, in: secret.string()) }
     return try secret.withBytes { (bytes) throws -> Value in
       try bytes.withUnsafeBytes { bytes in
         if Value.self == [UInt8].self, let array = [UInt8](bytes) as? Value { return array }

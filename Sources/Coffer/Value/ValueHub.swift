@@ -1,67 +1,72 @@
 internal import CofferCore
-internal import Dispatch
 internal import Observation
 internal import Synchronization
 
-/// The meeting point of all ``SecurelyStoredValue`` objects for one secret in one backend. It writes the secret,
-/// watches it, and publishes each change once, to Observation and to the streams of `values`.
+/// The meeting point of all wrappers of one value in one store. It saves the value, watches it, and publishes each
+/// change once, to Observation and to the streams of `values`.
 ///
-/// There are two locks. `order` is held during calls on the backend, so that changes are published in the order of
-/// the writes. `state` is held only for short updates. Neither is held while a change is delivered, because
-/// delivery runs the clients' code. Thread-safe.
-final class ValueHub: Sendable, Observable {
-  /// The result of reading the backend.
+/// There are two locks. `order` is held during calls on the store, so that changes are published in the order of the
+/// writes. `state` is held only for short updates. Neither is held while a change is delivered, because delivery runs
+/// the clients' code. Thread-safe.
+final class ValueHub<Store: ValueStore>: Sendable, Observable {
+  /// The result of reading the store.
   enum Reading: Sendable {
     case absent
-    case secret(SharedSecret)
+    case value(Store.Value)
     case failed(SecretError)
   }
 
-  /// The reading that was published last, with a fingerprint in place of the secret.
+  /// The reading that was published last, with a summary in place of the value.
   private enum LastPublished: Equatable {
     case nothing
     case absent
-    case secret(SecretFingerprint)
+    case value(Store.Summary)
     case failed(SecretError)
   }
 
   private struct Publication {
     let reading: Reading
     /// The subscribers at the time of the publication. Later ones have begun with a newer reading.
-    let subscribers: [AsyncStream<Reading>.Continuation]
+    let subscribers: [StreamBuffer<Reading>]
   }
 
   private struct State {
     var lastPublished = LastPublished.nothing
-    /// Whether a client has read the secret, or is about to, without holding `order`.
+    /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
     /// Whether a client's read failed without a publication. The next successful read must be published even if
-    /// the secret did not change.
+    /// the value did not change.
     var hasFailed = false
     var nextSubscriber = 0
-    var subscribers: [Int: AsyncStream<Reading>.Continuation] = [:]
+    var subscribers: [Int: StreamBuffer<Reading>] = [:]
     var outbox: [Publication] = []
     var isDelivering = false
+    /// Whether Observation has recorded a read.
+    var isTracked = false
     var watch: Task<Void, Never>?
+
+    var isObserved: Bool { isTracked || !subscribers.isEmpty }
   }
 
-  let identifier: SecretIdentifier
-  private let source: BackendSource
+  let store: Store
+  private let retryPause: Duration
   private let order = DeadlineLock()
   private let state = Mutex(State())
   /// Held while the watch starts.
   private let watchStart = DeadlineLock()
   private let registrar = ObservationRegistrar()
-  private let fingerprintKey = SharedSecret(.random(count: 32))
   private let onRelease: @Sendable () -> Void
 
   /// The longest wait for another thread's write, during which a keyring may be showing a prompt.
-  private static let timeout = Duration.seconds(120)
+  private static var timeout: Duration { .seconds(120) }
+  /// The bytes of values that a stream keeps if nobody reads it.
+  private static var bufferLimit: Int { 1 << 20 }
 
-  /// Creates the hub of the secret `identifier` in the backend of `source`. `onRelease` is called by `deinit`.
-  init(_ identifier: SecretIdentifier, source: BackendSource, onRelease: @escaping @Sendable () -> Void) {
-    self.identifier = identifier
-    self.source = source
+  /// Creates the hub of a store. A store that cannot be reached is tried again after each `retryPause` while it is
+  /// observed. `onRelease` is called by `deinit`.
+  init(_ store: Store, retryPause: Duration, onRelease: @escaping @Sendable () -> Void) {
+    self.store = store
+    self.retryPause = retryPause
     self.onRelease = onRelease
   }
 
@@ -75,51 +80,75 @@ final class ValueHub: Sendable, Observable {
 
   // MARK: Reading
 
-  /// Reads the secret. Starts the watch, and registers the access with Observation.
-  func read() throws(SecretError) -> SecretBytes? {
+  /// Reads the value, and registers the access with Observation. Starts the watch if Observation records it.
+  func read() throws(SecretError) -> Store.Value? {
     registrar.access(self, keyPath: \.value)
-    state.withLock { $0.hasReaders = true }
-    let secret: SecretBytes?
+    let isTracked = isReadTracked
+    state.withLock { state in
+      state.hasReaders = true
+      if isTracked { state.isTracked = true }
+    }
+    let value: Store.Value?
     do throws(SecretError) {
-      let backend = try source.resolve()
       // Before the read, so that every change after the read is published.
-      watch(backend)
-      secret = try backend.lookUp(identifier)
+      if isTracked, let failure = watch() { throw failure }
+      value = try store.load()
     } catch {
       state.withLock { $0.hasFailed = true }
-      throw error.about(identifier)
+      throw error
     }
     if state.withLock({ $0.lastPublished == .nothing }) {
-      let read = summary(of: secret)
+      let read = summary(of: value)
       state.withLock { if $0.lastPublished == .nothing { $0.lastPublished = read } }
     }
-    return secret
+    return value
+  }
+
+  /// A subscript for the key path of ``isReadTracked``.
+  private subscript(probe: ObservationProbe) -> Void { () }
+
+  /// Whether Observation records the reads of the calling thread. Only then must the store be watched.
+  private var isReadTracked: Bool {
+    if state.withLock({ $0.isTracked }) { return true }
+    let probe = ObservationProbe()
+    registrar.access(self, keyPath: \.[probe])
+    return probe.wasRecorded
   }
 
   /// Returns a stream of the current reading and each change after it.
   func readings() -> AsyncStream<Reading> {
-    let (stream, continuation) = AsyncStream.makeStream(of: Reading.self)
+    let buffer = StreamBuffer<Reading>(limit: Self.bufferLimit)
     let key = state.withLock { state in
       state.nextSubscriber += 1
       return state.nextSubscriber
     }
-    continuation.onTermination = { [weak self] _ in
-      _ = self?.state.withLock { $0.subscribers.removeValue(forKey: key) }
-    }
+    let stream = buffer.stream { [weak self] in self?.unsubscribe(key) }
+    // The watch must not end between its start and the subscription.
+    state.withLock { $0.subscribers[key] = StreamBuffer(limit: 1) }
+    let failure = watch()
     do throws(SecretError) {
-      watch(try source.resolve())
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
-        let reading = readNow()
+        let reading = failure.map { .failed($0) } ?? readNow()
         publishIfChanged(to: reading)
-        continuation.yield(reading)
-        state.withLock { $0.subscribers[key] = continuation }
+        yield(reading, to: buffer)
+        state.withLock { $0.subscribers[key] = buffer }
       }
     } catch {
-      continuation.yield(.failed(error.about(identifier)))
-      state.withLock { $0.subscribers[key] = continuation }
+      buffer.yield(.failed(error))
+      state.withLock { $0.subscribers[key] = buffer }
     }
     drain()
     return stream
+  }
+
+  private func unsubscribe(_ key: Int) {
+    let ended: Task<Void, Never>? = state.withLock { state in
+      state.subscribers[key] = nil
+      if state.isObserved { return nil }
+      defer { state.watch = nil }
+      return state.watch
+    }
+    ended?.cancel()
   }
 
   /// The number of streams that have not ended.
@@ -127,77 +156,59 @@ final class ValueHub: Sendable, Observable {
 
   private func readNow() -> Reading {
     do throws(SecretError) {
-      guard let secret = try source.resolve().lookUp(identifier) else { return .absent }
-      return .secret(SharedSecret(secret))
+      guard let value = try store.load() else { return .absent }
+      return .value(value)
     } catch {
-      return .failed(error.about(identifier))
+      return .failed(error)
     }
+  }
+
+  private func yield(_ reading: Reading, to buffer: StreamBuffer<Reading>) {
+    var size = 0
+    if case .value(let value) = reading { size = store.size(of: value) }
+    // At most 4096 small values.
+    buffer.yield(reading, size: max(size, Self.bufferLimit / 4096))
   }
 
   // MARK: Writing
 
-  /// Stores the secret and publishes it.
-  func store(_ secret: consuming SecretBytes) throws(SecretError) {
-    let secret = SharedSecret(secret)
-    try write { backend throws(SecretError) in
-      try backend.store(secret.bytes, for: identifier)
-      publish(.secret(secret))
-    }
+  /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
+  /// published last.
+  func save(_ value: Store.Value?) throws(SecretError) {
+    _ = try save(value, over: .anything)
   }
 
-  /// Removes the secret, and publishes that it is absent unless that was published last.
-  func remove() throws(SecretError) {
-    try write { backend throws(SecretError) in
-      if try backend.remove(identifier) { publish(.absent) } else { publishIfChanged(to: .absent) }
-    }
+  /// Stores `new` if the value is still `old`, and returns whether it was.
+  func replace(_ old: Store.Value?, with new: Store.Value?) throws(SecretError) -> Bool {
+    try save(new, over: .only(old.map(store.summary)))
   }
 
-  /// Stores `new` if the secret is still `old`, and returns whether it was.
-  ///
-  /// The comparison and the store are one step for other threads of this process, and for other processes if the
-  /// backend has transactions.
-  func replace(
-    _ old: borrowing SecretBytes?,
-    with new: consuming SecretBytes
+  private func save(
+    _ value: Store.Value?, over expectation: SaveExpectation<Store.Summary>
   ) throws(SecretError) -> Bool {
-    let new = SharedSecret(new)
-    let expected = summary(of: old)
-    var isReplaced = false
-    try write { backend throws(SecretError) in
-      isReplaced = try backend.withTransaction { transaction throws(SecretError) in
-        let current = try transaction.lookUp(identifier)
-        if summary(of: current) != expected { return false }
-        try transaction.store(new.bytes, for: identifier, metadata: nil)
-        return true
+    let result = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      let result = try store.save(value, over: expectation)
+      switch result {
+      case .saved: publish(value.map { .value($0) } ?? .absent)
+      case .wasAbsent: publishIfChanged(to: .absent)
+      case .isDifferent: break
       }
-      if isReplaced { publish(.secret(new)) }
-    }
-    return isReplaced
-  }
-
-  private func write(_ body: (any SecretBackend) throws(SecretError) -> Void) throws(SecretError) {
-    do throws(SecretError) {
-      let backend = try source.resolve()
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in try body(backend) }
-    } catch {
-      throw error.about(identifier)
+      return result
     }
     drain()
+    return result != .isDifferent
   }
 
   // MARK: Publishing
 
-  private func summary(of secret: borrowing SecretBytes?) -> LastPublished {
-    switch secret {
-    case .some(let secret): .secret(secret.fingerprint(under: fingerprintKey.bytes))
-    case .none: .absent
-    }
+  private func summary(of value: Store.Value?) -> LastPublished {
+    value.map { .value(store.summary(of: $0)) } ?? .absent
   }
 
   private func summary(of reading: Reading) -> LastPublished {
     switch reading {
     case .absent: .absent
-    case .secret(let secret): .secret(secret.bytes.fingerprint(under: fingerprintKey.bytes))
+    case .value(let value): .value(store.summary(of: value))
     case .failed(let error): .failed(error)
     }
   }
@@ -238,45 +249,65 @@ final class ValueHub: Sendable, Observable {
       }
       guard let next else { return }
       registrar.withMutation(of: self, keyPath: \.value) {}
-      for subscriber in next.subscribers { subscriber.yield(next.reading) }
+      for subscriber in next.subscribers { yield(next.reading, to: subscriber) }
       state.withLock { $0.isDelivering = false }
     }
   }
 
   // MARK: Watching
 
-  /// Starts the watch of the backend's changes if it has not started. Concurrent callers block until it has.
-  private func watch(_ backend: any SecretBackend) {
-    guard let backend = backend as? any ObservableSecretBackend else { return }
+  /// Starts the watch of the store's changes if it has not started. Concurrent callers block until it has. Returns the
+  /// error of a store that cannot be reached yet.
+  private func watch() -> SecretError? {
     do throws(SecretError) {
-      try watchStart.withLock(timeout: .seconds(10)) { () throws(SecretError) in
-        if state.withLock({ $0.watch == nil }) { follow(backend) }
+      return try watchStart.withLock(timeout: .seconds(10)) { () throws(SecretError) in
+        guard state.withLock({ $0.watch == nil }) else { return nil }
+        do throws(SecretError) {
+          if let changes = try store.changes() { follow(changes) }
+          return nil
+        } catch {
+          follow(nil)
+          return error
+        }
       }
     } catch {
-      // The backend took too long, or its `changes()` reads this secret. It stays unwatched.
+      // The store took too long, or its `changes()` reads this value. It stays unwatched.
+      return nil
     }
   }
 
-  /// Reads the secret again after each change that the backend reports. The task does not keep the hub.
-  private func follow(_ backend: any ObservableSecretBackend) {
-    let changes = backend.changes()
-    let identifier = identifier
+  /// Reads the value again after each change. Without a stream of changes, asks the store for one after each pause.
+  /// The task does not keep the hub.
+  private func follow(_ changes: AsyncStream<Void>?) {
+    let pause = retryPause
     let task = Task { [weak self] in
-      for await change in changes where change.identifier == nil || change.identifier == identifier {
+      var stream = changes
+      while stream == nil {
+        do { try await Task.sleep(for: pause) } catch { return }
         guard let hub = self else { return }
-        // Outside the cooperative pool, because the read may wait for a prompt.
-        await withCheckedContinuation { continuation in
-          Self.reads.async {
-            hub.readAgain()
-            continuation.resume()
-          }
-        }
+        let retry = await CallThreads.shared.run { hub.retry() }
+        if retry.isFinal && retry.changes == nil { return }
+        stream = retry.changes
+      }
+      guard let stream else { return }
+      for await _ in stream {
+        guard let hub = self else { return }
+        await CallThreads.shared.run { hub.readAgain() }
       }
     }
     state.withLock { $0.watch = task }
   }
 
-  private static let reads = DispatchQueue(label: "coffer.reads", attributes: .concurrent)
+  /// Asks the store for its changes again. If it has become reachable, its value is published.
+  private func retry() -> (changes: AsyncStream<Void>?, isFinal: Bool) {
+    do throws(SecretError) {
+      let changes = try store.changes()
+      readAgain()
+      return (changes, true)
+    } catch {
+      return (nil, false)
+    }
+  }
 
   private func readAgain() {
     do throws(SecretError) {

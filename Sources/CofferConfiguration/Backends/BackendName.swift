@@ -12,3 +12,9 @@ public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringCon
   /// The text of the name.
   public var description: String { rawValue }
 }
+
+extension BackendName {
+  /// A `MemoryBackend` that ends with the process, for the tests of programs. Only `COFFER_BACKEND` and calls choose it:
+  /// it cannot be recorded, and the tool `secret` refuses it, because what it stores would be lost at once.
+  public static let memory = BackendName(rawValue: "memory")
+}

@@ -20,7 +20,7 @@ extension CofferConfiguration {
       _ name: String,
       _ read: @escaping @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
     ) {
-      sources.append(CredentialSource(name: name, read: read))
+      sources.append(VaultCredentialClosure(name: name, read))
     }
     if let path = environment["COFFER_KEY_FILE"] {
       add("COFFER_KEY_FILE") { _ throws(SecretError) in
@@ -68,12 +68,4 @@ extension CofferConfiguration {
     }
     return sources + [KernelKeyringSource()] + additional
   }
-}
-
-/// A source that is a name and a closure.
-private struct CredentialSource: VaultCredentialSource {
-  let name: String
-  let read: @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
-
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { try read(vault) }
 }

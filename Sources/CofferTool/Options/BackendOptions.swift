@@ -45,6 +45,11 @@ extension BackendOptions {
   ) throws(SecretError) -> any SecretBackend {
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
     let backend = try configuration.backend(name, at: place, additionalCredentials: prompts)
+    if backend is MemoryBackend {
+      throw SecretError(
+        .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
+        advice: "Unset it: memory is for the tests of programs.")
+    }
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
     return backend
   }

@@ -73,6 +73,19 @@ public enum VaultKey {
     return key
   }
 
+  /// Throws `.invalidKey` unless `key` is the bytes of a key.
+  static func requireBytes(_ key: borrowing SecretBytes) throws(SecretError) {
+    if key.count == length { return }
+    guard !key.withUnsafeBytes({ $0.starts(with: prefix) }) else {
+      throw SecretError(
+        .invalidKey, "The credential is the text of a key instead of the key's \(length) bytes.",
+        advice: "Pass the result of VaultKey.parse of the text.")
+    }
+    throw SecretError(
+      .invalidKey, "The key is \(key.count) bytes long instead of \(length).",
+      advice: "Use a key that Coffer made.")
+  }
+
   private static func checksum(of key: borrowing SecretBytes) -> [UInt8] {
     // The message is in guarded memory, so that no array with the key has to be wiped.
     let message = SecretBytes(count: prefix.count + length) { message in

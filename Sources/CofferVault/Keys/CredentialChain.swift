@@ -128,7 +128,7 @@ package struct CredentialChain: Sendable {
     if misses.tried.isEmpty {
       throw SecretError(
         .locked, "The vault at \(file.path) is locked, and no key for it was found.",
-        advice: "Set COFFER_KEY_FILE, or one of the other sources of keys.")
+        advice: options.lockedAdvice)
     }
     throw SecretError(
       .wrongKey, "No key opens the vault at \(file.path); tried: \(misses.tried.joined(separator: ", ")).",

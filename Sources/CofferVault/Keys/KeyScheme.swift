@@ -7,7 +7,7 @@ extension VaultCredential.Kind {
 }
 
 extension VaultCredential {
-  /// A 32-byte key, such as ``VaultKey/generate()`` makes.
+  /// A 32-byte key, such as ``VaultKey/generate()`` makes. For the text of a key, use ``VaultKey/parse(_:)`` first.
   public static func key(_ key: consuming SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
 }
 
@@ -21,12 +21,7 @@ extension KeyParameters: KeySlotScheme {
     environment: VaultEnvironment
   ) throws(SecretError) -> NewSlot? {
     guard credential.kind == .key else { return nil }
-    guard credential.secret.count == VaultKey.length else {
-      throw SecretError(
-        .invalidKey,
-        "The key is \(credential.secret.count) bytes long instead of \(VaultKey.length).",
-        advice: "Use a key that Coffer made.")
-    }
+    try VaultKey.requireBytes(credential.secret)
     return NewSlot(
       parameters: KeyParameters(salt: environment.randomness.array(16)),
       key: SlotKey(credential.secret.copy()))
@@ -36,6 +31,7 @@ extension KeyParameters: KeySlotScheme {
     for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey? {
     guard credential.kind == .key else { return nil }
+    try VaultKey.requireBytes(credential.secret)
     return SlotKey(credential.secret.copy())
   }
 }

@@ -221,8 +221,10 @@ struct StorageLocation: Sendable {
     try perform("write", path: path, location.directory.synchronize)
   }
 
-  /// Begins to watch the directory.
-  func watch() throws(SecretError) -> any DirectoryWatch {
-    try perform("watch", path: path, location.directory.watch)
+  /// Calls `onChange` after each change of the file, until the result is released.
+  func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch {
+    try perform("watch", path: path) { () throws(FileSystemError) in
+      try location.directory.watch(name, onChange)
+    }
   }
 }

@@ -102,6 +102,22 @@ final class VaultTransaction: SecretTransaction {
     return try current(identifier, vault.keys.lookupID(identifier))?.item()
   }
 
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try requireOpen(isOpen)
+    var items: [SecretItem] = []
+    for entry in try vault.allItems()
+    where indices[entry.record.id] == nil && entry.record.isInService(service) {
+      items.append(try entry.record.item())
+    }
+    for changed in indices.values {
+      guard let record = changed.last.map({ changes[$0].record }), record.kind == .put,
+        record.isInService(service)
+      else { continue }
+      items.append(try record.item())
+    }
+    return items.sorted { $0.identifier < $1.identifier }
+  }
+
   func store(
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {

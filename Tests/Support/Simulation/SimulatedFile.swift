@@ -67,7 +67,9 @@ struct SimulatedDirectory: Directory {
     }
   }
 
-  func watch() throws(FileSystemError) -> any DirectoryWatch { throw FileSystemError(ENOSYS) }
+  func watch(
+    _ name: String, _ onChange: @escaping @Sendable () -> Void
+  ) throws(FileSystemError) -> any DirectoryWatch { throw FileSystemError(ENOSYS) }
 }
 
 // Unchecked: the inode is used only under the disk's lock.

@@ -16,6 +16,7 @@ extension BrokenBackend {
     case losesConcurrentWrites, readsHalfWritten, missesDuringOverwrite
     case tellsNoChange, tellsTwice, tellsOneSubscriber, tellsOfNothing, tellsOfGivenUpTransactions
     case transactionIsNotUndone, transactionIsBlind, transactionOutlivesItself, transactionSwallowsErrors
+    case transactionListsThePast
     case nestedUseIsAllowed, nestedUseHangs, transactionsInterleave, transactionIsSeenInParts
 
     // Faults of a `VersionedSecretBackend`.

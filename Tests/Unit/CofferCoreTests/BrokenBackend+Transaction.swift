@@ -26,6 +26,11 @@ extension BrokenBackend {
       return try good.transaction { transaction throws(SecretError) in
         try body(Blind(transaction: transaction))
       }
+    case .transactionListsThePast:
+      let items = try good.items(inService: nil)
+      return try good.transaction { transaction throws(SecretError) in
+        try body(Forgetful(transaction: transaction, items: items))
+      }
     case .transactionMakesOneVersion:
       return try good.transaction { transaction throws(SecretError) in
         let last = LastChanges(transaction: transaction)
@@ -62,6 +67,9 @@ extension BrokenBackend {
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
       try backend.item(identifier)
     }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try backend.items(inService: service)
+    }
     func store(
       _ secret: borrowing SecretBytes,
       for identifier: SecretIdentifier,
@@ -78,10 +86,32 @@ extension BrokenBackend {
     let transaction: any SecretTransaction
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { nil }
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { nil }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
     func store(
       _ secret: borrowing SecretBytes,
       for identifier: SecretIdentifier,
       metadata: SecretMetadata?
+    ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
+    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+      try transaction.remove(identifier)
+    }
+  }
+
+  /// A transaction whose list is that of its beginning.
+  private struct Forgetful: SecretTransaction {
+    let transaction: any SecretTransaction
+    let items: [SecretItem]
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+      try transaction.lookUp(identifier)
+    }
+    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+      try transaction.item(identifier)
+    }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      items.filter { service == nil || $0.identifier.service == service }
+    }
+    func store(
+      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
     ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
     func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
       try transaction.remove(identifier)
@@ -99,6 +129,9 @@ extension BrokenBackend {
     }
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
       try transaction.item(identifier)
+    }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try transaction.items(inService: service)
     }
     func store(
       _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?

@@ -34,6 +34,7 @@ import Testing
     (.tellsOfGivenUpTransactions, "changes-of-a-transaction"),
     (.transactionIsNotUndone, "transaction-that-throws-changes-nothing"),
     (.transactionIsBlind, "transaction-sees-its-own-changes"),
+    (.transactionListsThePast, "transaction-lists-its-own-changes"),
     (.transactionOutlivesItself, "finished-transaction-is-a-conflict"),
     (.transactionSwallowsErrors, "transaction-that-throws-changes-nothing"),
     (.nestedUseIsAllowed, "backend-inside-its-own-transaction-is-a-conflict"),
@@ -173,7 +174,7 @@ import Testing
   }
 
   /// A backend without optional capabilities.
-  private struct Plain: SecretBackend {
+  private final class Plain: SecretBackend {
     let store = MemoryBackend()
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       try store.lookUp(identifier)

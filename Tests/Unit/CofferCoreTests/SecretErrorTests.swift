@@ -1,4 +1,5 @@
 import CofferCore
+import Foundation
 import Testing
 
 @Suite struct SecretErrorTests {
@@ -17,6 +18,27 @@ import Testing
     #expect(error.identifier == one)
     #expect(error.about(two).identifier == one)
     #expect(error.code == .io && error.reason == "x" && error.advice == nil)
+  }
+
+  @Test func theLocalizedDescriptionIsTheDescription() {
+    let error: any Error = SecretError(.locked, "The vault is locked.", advice: "Give its key.")
+    #expect(error.localizedDescription == "The vault is locked. Give its key.")
+    #expect((error as? any LocalizedError)?.recoverySuggestion == "Give its key.")
+  }
+
+  @Test func aCodeCanBeCaught() throws {
+    func kind(_ error: any Error) -> String {
+      do { throw error } catch SecretError.Code.locked { return "locked" } catch { return "another" }
+    }
+    #expect(kind(SecretError(.locked, "x")) == "locked")
+    #expect(kind(SecretError(.io, "x")) == "another")
+    #expect(kind(CancellationError()) == "another")
+    func typed(_ error: SecretError) -> Bool {
+      do throws(SecretError) { throw error } catch SecretError.Code.wrongKey { return true } catch {
+        return false
+      }
+    }
+    #expect(typed(SecretError(.wrongKey, "x")) && !typed(SecretError(.io, "x")))
   }
 
   @Test func codesAreEqualIfTheirNamesAre() {

@@ -5,7 +5,7 @@ import Testing
 /// `withTransaction` over backends with transactions and without.
 @Suite struct TransactionAdapterTests {
   /// A backend without transactions.
-  private struct Plain: SecretBackend {
+  private final class Plain: SecretBackend {
     let memory = MemoryBackend()
 
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
@@ -85,5 +85,37 @@ import Testing
         try ended.store(SecretBytes(copying: "1"), for: first, metadata: nil)
       } == .conflict)
     #expect(try backend.item(first) == nil)
+  }
+
+  @Test func theOwnErrorOfATransactionIsThrownAndNothingIsChanged() throws {
+    struct Own: Error {}
+    let backend: any TransactionalSecretBackend = MemoryBackend()
+    #expect(throws: Own.self) {
+      try backend.transaction { transaction in
+        try transaction.store(SecretBytes(copying: "1"), for: first)
+        throw Own()
+      }
+    }
+    #expect(try backend.item(first) == nil)
+    let failure = #expect(throws: SecretError.self) {
+      try backend.transaction { transaction in
+        if try transaction.item(first) == nil { throw SecretError(.missing, "The test says so.") }
+      }
+    }
+    #expect(failure?.code == .missing)
+    #expect(try backend.transaction { transaction in try transaction.items(inService: nil).count } == 0)
+  }
+
+  @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
+  func removeAllRemovesTheSecretsOfOneService(_ backend: any SecretBackend) throws {
+    let other = try SecretIdentifier(service: "other", account: "first")
+    for identifier in [first, second, other] { try backend.store(SecretBytes(copying: "1"), for: identifier) }
+    try backend.withTransaction { transaction throws(SecretError) in
+      try transaction.store(SecretBytes(copying: "2"), for: first)
+      #expect(try transaction.items(inService: "tests").map(\.identifier) == [first, second].sorted())
+    }
+    #expect(try backend.removeAll(inService: "tests") == 2)
+    #expect(try backend.items(inService: nil).map(\.identifier) == [other])
+    #expect(try backend.removeAll(inService: "tests") == 0)
   }
 }

@@ -95,8 +95,8 @@ private final class AService: Sendable {
       changes.add()
     }
     let stream = manager.$watched.values
-    try manager.$watched.set(true)
-    try manager.$watched.remove()
+    try await manager.$watched.set(true)
+    try await manager.$watched.remove()
     var seen: [Bool?] = []
     for await value in stream {
       seen.append(value)

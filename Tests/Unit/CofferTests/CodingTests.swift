@@ -79,12 +79,88 @@ import Testing
     #expect(try value(Int.self).get() == -7)
     try value(Double.self).set(0.5)
     #expect(try value(Double.self).get() == 0.5)
+  }
+
+  @Test func anEnumIsStoredAsItsRawValue() throws {
+    enum Port: Int, Codable, Sendable { case https = 443 }
     try value(Level.self).set(.high)
-    #expect(try stored() == Array("\"high\"".utf8))
-    #expect(try value(Level.self).get() == .high)
-    let date = Date(timeIntervalSince1970: 1_700_000_000.25)
-    try value(Date.self).set(date)
-    #expect(try value(Date.self).get() == date)
+    #expect(try stored() == Array("high".utf8))
+    try value(Port.self).set(.https)
+    #expect(try stored() == Array("443".utf8))
+    #expect(try value(Port.self).get() == .https)
+    try value(Level?.self).set(.low)
+    #expect(try stored() == Array("low".utf8))
+    #expect(try value(Level?.self).get() == .low)
+  }
+
+  @Test func whatAShellStoresDecodes() throws {
+    func read<Value: Codable & Sendable & Equatable>(_ text: String, as expected: Value) throws -> Bool {
+      try put(Array(text.utf8))
+      return try value(Value.self).get() == expected
+    }
+    #expect(try read("https://example.com/a?b", as: #require(URL(string: "https://example.com/a?b"))))
+    let id = UUID()
+    #expect(try read(id.uuidString.lowercased(), as: id))
+    #expect(try read("high", as: Level.high))
+    let date = Date(timeIntervalSince1970: 1_700_000_000)
+    for text in [
+      "2023-11-14T22:13:20Z", "2023-11-14T23:13:20+01:00", "2023-11-14T22:13:20.000Z", "1700000000",
+    ] {
+      #expect(try read(text, as: date), "\(text)")
+    }
+    #expect(try read("true", as: true))
+    #expect(try read("17", as: 17))
+  }
+
+  @Test func whatIsNoneOfATypeDoesNotDecode() throws {
+    func fails<Value: Codable & Sendable>(_ text: String, _ type: Value.Type) throws -> Bool {
+      try put(Array(text.utf8))
+      return thrown { () throws(SecretError) in _ = try value(type).get() }?.code == .decodingFailed
+    }
+    #expect(try fails("medium", Level.self))
+    #expect(try fails("\"high\"", Level.self))
+    #expect(try fails("no uuid", UUID.self))
+    #expect(try fails("", URL.self))
+    for text in ["yesterday", "", "2023-11-14", "2023-11-14T22:13:20.Z", "nan", "1e400"] {
+      #expect(try fails(text, Date.self), "\(text)")
+    }
+  }
+
+  @Test func textTypesAreStoredAsText() throws {
+    let url = try #require(URL(string: "https://example.com/"))
+    try value(URL.self).set(url)
+    #expect(try stored() == Array("https://example.com/".utf8))
+    let id = UUID()
+    try value(UUID.self).set(id)
+    #expect(try stored() == Array(id.uuidString.utf8))
+    try value(Date.self).set(Date(timeIntervalSince1970: 1_700_000_000))
+    #expect(try stored() == Array("2023-11-14T22:13:20Z".utf8))
+    try value(Date.self).set(Date(timeIntervalSince1970: 1_700_000_000.25))
+    #expect(try stored() == Array("2023-11-14T22:13:20.250Z".utf8))
+  }
+
+  @Test func datesAreReadBackExactly() throws {
+    for seconds in [0, 1_700_000_000.25, 1_700_000_000.123456, -1.5, 253_402_300_799, -62_135_596_800] {
+      let date = Date(timeIntervalSince1970: seconds)
+      try value(Date.self).set(date)
+      #expect(try value(Date.self).get() == date)
+    }
+    for _ in 0..<100 {
+      let date = Date()
+      try value(Date.self).set(date)
+      #expect(try value(Date.self).get() == date)
+    }
+    let late = Date(timeIntervalSince1970: 1e12)
+    #expect(thrown { () throws(SecretError) in try value(Date.self).set(late) }?.code == .encodingFailed)
+  }
+
+  @Test func theCoderItselfFlattensOptionals() throws {
+    let coder = StandardSecretCoder()
+    #expect(try coder.encode(String?.some("x")).string() == "x")
+    #expect(try coder.encode(String?.none).string() == "null")
+    #expect(try coder.decode(String?.self, from: SecretBytes(copying: "x")) == "x")
+    #expect(try coder.decode(Int?.self, from: SecretBytes(copying: "null")) == nil)
+    #expect(try coder.decode(Int??.self, from: SecretBytes(copying: "7")) == 7)
   }
 
   @Test func invalidUTF8DoesNotDecodeAsText() throws {

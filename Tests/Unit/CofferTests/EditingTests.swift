@@ -119,7 +119,7 @@ import Testing
       for writer in 0..<8 {
         group.addTask {
           let list = SecurelyStoredValue<[Int]>(key: "list", service: "tests", backend: backend)
-          for round in 0..<20 { try list.append(writer * 100 + round) }
+          for round in 0..<20 { try await list.append(writer * 100 + round) }
         }
       }
       try await group.waitForAll()

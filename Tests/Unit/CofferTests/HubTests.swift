@@ -3,22 +3,20 @@ import CofferTestSupport
 import CofferCore
 import Foundation
 import Observation
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HubTests {
   @Test func theHubAndTheWatchEndWithTheLastValue() async throws {
     let backend = ScriptedBackend()
-    weak var hub: ValueHub?
+    weak var hub: SecretHub?
     do {
       let one = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       let two = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       hub = try HubRegistry.shared.hub(
-        for: SecretIdentifier(service: "tests", account: "token"),
-        backend: backend,
-        source: .process
-      )
+        for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
       _ = (one.wrappedValue, two.wrappedValue)
-      try one.set("one")
+      try await one.set("one")
       var values = two.values.makeAsyncIterator()
       #expect(await values.next() == .some("one"))
       #expect(backend.watchers == 1)
@@ -44,14 +42,11 @@ import Testing
 
   @Test func aReleasedStreamIsUnsubscribed() async throws {
     let backend = ScriptedBackend()
-    weak var hub: ValueHub?
+    weak var hub: SecretHub?
     do {
       let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       hub = try HubRegistry.shared.hub(
-        for: SecretIdentifier(service: "tests", account: "token"),
-        backend: backend,
-        source: .process
-      )
+        for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
       for _ in 0..<10 { _ = value.values }
       try await eventually("streams were not released") { hub?.subscriberCount == 0 }
       let kept = value.values
@@ -65,67 +60,24 @@ import Testing
     let registry = HubRegistry()
     let backend = MemoryBackend()
     let identifier = try SecretIdentifier(service: "tests", account: "token")
-    var hub: ValueHub? = registry.hub(for: identifier, backend: backend, source: .process)
+    var hub: SecretHub? = registry.hub(for: identifier, source: BackendSource(given: backend))
     #expect(registry.count == 1)
-    #expect(registry.hub(for: identifier, backend: backend, source: .process) === hub)
-    #expect(registry.hub(for: identifier, backend: MemoryBackend(), source: .process) !== hub)
+    #expect(registry.hub(for: identifier, source: BackendSource(given: backend)) === hub)
+    #expect(registry.hub(for: identifier, source: BackendSource(given: MemoryBackend())) !== hub)
     hub = nil
     #expect(registry.count == 0)
-  }
-
-  @Test func aBackendOfAValueTypeWorks() throws {
-    struct Wrapped: SecretBackend {
-      let store = MemoryBackend()
-      func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-        try store.lookUp(identifier)
-      }
-      func store(
-        _ secret: borrowing SecretBytes,
-        for identifier: SecretIdentifier,
-        metadata: SecretMetadata?
-      ) throws(SecretError) { try store.store(secret, for: identifier, metadata: metadata) }
-      func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try store.remove(identifier) }
-      func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-        try store.items(inService: service)
-      }
-    }
-    let backend = Wrapped()
-    let one = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
-    let two = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
-    let changes = Count()
-    withObservationTracking {
-      _ = one.wrappedValue
-    } onChange: {
-      changes.add()
-    }
-    try two.set("one")
-    #expect(one.wrappedValue == "one")
-    try one.set("two")
-    #expect(changes.value == 1)
   }
 
   @Test func aFailedChoiceIsReportedAndRetried() throws {
     let attempts = Count()
     let backend = MemoryBackend()
-    let source = BackendSource { () throws(SecretError) in
+    let source = BackendSource(retryPause: .seconds(600)) { () throws(SecretError) in
       attempts.add()
       if attempts.value < 4 { throw SecretError(.configuration, "There is no store yet.") }
       return backend
     }
-    let token = SecurelyStoredValue<String>(
-      key: "token",
-      service: "tests",
-      backend: nil,
-      coder: StandardSecretCoder(),
-      source: source
-    )
-    let other = SecurelyStoredValue<String>(
-      key: "token",
-      service: "tests",
-      backend: nil,
-      coder: StandardSecretCoder(),
-      source: source
-    )
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
+    let other = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
     #expect(attempts.value == 0)
     let changes = Count()
     withObservationTracking {
@@ -153,5 +105,99 @@ import Testing
       #expect(thrown { () throws(SecretError) in try token.remove() }?.code == .conflict)
     }
     #expect(token.wrappedValue == "one")
+  }
+
+  @Test func valuesThatBeganWithoutABackendGoOnWhenThereIsOne() async throws {
+    let backend = MemoryBackend()
+    try backend.write("stored", "token")
+    let isReady = Mutex(false)
+    let source = BackendSource(retryPause: .milliseconds(5)) { () throws(SecretError) in
+      if !isReady.withLock({ $0 }) { throw SecretError(.noBackend, "There is no store yet.") }
+      return backend
+    }
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    #expect(token.lastError?.code == .noBackend)
+    isReady.withLock { $0 = true }
+    #expect(await values.next() == .some("stored"))
+    #expect(token.lastError == nil)
+    // From now on the backend is watched.
+    try backend.write("changed", "token")
+    #expect(await values.next() == .some("changed"))
+  }
+
+  @Test func aTrackedReadThatFoundNoBackendIsPublishedWhenThereIsOne() async throws {
+    let backend = MemoryBackend()
+    let isReady = Mutex(false)
+    let source = BackendSource(retryPause: .milliseconds(5)) { () throws(SecretError) in
+      if !isReady.withLock({ $0 }) { throw SecretError(.noBackend, "There is no store yet.") }
+      return backend
+    }
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
+    let changes = Count()
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    isReady.withLock { $0 = true }
+    try await eventually("Observation did not fire") { changes.value == 1 }
+  }
+
+  @Test func onlyWhatSomebodyObservesIsWatched() async throws {
+    let backend = ScriptedBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    #expect(try token.result.get() == nil)
+    try await token.set("one")
+    #expect(try await token.get() == "one")
+    #expect(backend.edit { $0.watchersEver } == 0)
+    do {
+      let stream = token.values
+      #expect(backend.watchers == 1)
+      withExtendedLifetime(stream) {}
+    }
+    try await eventually("the backend is watched after the stream's end") { backend.watchers == 0 }
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+    }
+    #expect(backend.watchers == 1)
+  }
+
+  @Test func manyWaitingHubsDoNotKeepTasksFromRunning() async throws {
+    let backend = ScriptedBackend()
+    let tokens = (0..<16).map {
+      SecurelyStoredValue<String>(key: "token \($0)", service: "tests", backend: backend)
+    }
+    let streams = tokens.map { $0.values }
+    let (gate, waiting, late) = (DispatchSemaphore(value: 0), Count(), Count())
+    backend.edit { script in
+      script.beforeLookup = {
+        waiting.add()
+        if gate.wait(timeout: .now() + 20) == .timedOut { late.add() }
+        gate.signal()
+      }
+    }
+    backend.report(nil)
+    // The reads end only if this task gets a thread while all of them wait.
+    while waiting.value < 16 { await Task.yield() }
+    await Task { _ = gate.signal() }.value
+    #expect(late.value == 0)
+    withExtendedLifetime(streams) {}
+  }
+
+  @Test func anUnreadStreamOfLargeValuesIsBounded() async throws {
+    let backend = MemoryBackend(history: .none)
+    let value = SecurelyStoredValue<[UInt8]>(key: "large", service: "tests", backend: backend)
+    let stream = value.values
+    let size = 100_000
+    for number in 0..<100 { try await value.set([UInt8](repeating: UInt8(number), count: size)) }
+    var kept: [UInt8] = []
+    for await value in stream {
+      if let first = value?.first { kept.append(first) }
+      if kept.last == 99 { break }
+    }
+    #expect(kept == Array(90...99))
   }
 }

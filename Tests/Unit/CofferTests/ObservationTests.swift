@@ -197,12 +197,17 @@ private final class Account {
     #expect(account.token == "from another thread")
   }
 
-  @Test func theFirstReadStartsTheOnlyWatch() throws {
+  @Test func theFirstTrackedReadStartsTheOnlyWatch() throws {
     let account = Account(backend: backend)
     #expect(backend.edit { $0.watchersEver } == 0)
     try account.$token.set("one")
     #expect(backend.edit { $0.watchersEver } == 0)
-    for _ in 0..<3 { _ = account.token }
+    for _ in 0..<3 {
+      withObservationTracking {
+        _ = account.token
+      } onChange: {
+      }
+    }
     _ = account.$token.values
     #expect(backend.edit { $0.watchersEver } == 1)
   }

@@ -80,10 +80,3 @@ final class ScriptedBackend: ObservableSecretBackend {
     try await eventually("the hub did not read a changed secret") { self.lookups > before }
   }
 }
-
-/// A thread-safe counter of calls.
-final class Count: Sendable {
-  private let count = Atomic(0)
-  func add() { count.add(1, ordering: .relaxed) }
-  var value: Int { count.load(ordering: .relaxed) }
-}

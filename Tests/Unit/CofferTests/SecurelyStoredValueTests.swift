@@ -183,7 +183,7 @@ import Testing
   @Test func manyThreadsMayUseOneValue() async throws {
     let token = token
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for number in 0..<50 { group.addTask { try token.set("\(number)") } }
+      for number in 0..<50 { group.addTask { try await token.set("\(number)") } }
       try await group.waitForAll()
     }
     #expect(Int(try #require(token.wrappedValue)) != nil)

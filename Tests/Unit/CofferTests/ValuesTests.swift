@@ -153,7 +153,7 @@ import Testing
       for writer in 0..<8 {
         group.addTask {
           for round in 0..<25 {
-            #expect(throws: Never.self) { try token.set("\(writer).\(round)") }
+            await #expect(throws: Never.self) { try await token.set("\(writer).\(round)") }
           }
         }
       }
@@ -176,5 +176,5 @@ import Testing
 }
 
 extension SecurelyStoredValue<String> {
-  fileprivate func backendText(_ backend: ScriptedBackend) async throws -> String? { try get() }
+  fileprivate func backendText(_ backend: ScriptedBackend) async throws -> String? { try await get() }
 }

@@ -24,7 +24,9 @@ struct ReadOnlyFileSystem: FileSystem {
     func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
     func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) {}
-    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+    func watch(
+      _ name: String, _ onChange: @escaping @Sendable () -> Void
+    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 }
 
@@ -85,7 +87,9 @@ struct AlteredFileSystem: FileSystem {
     func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
     func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) { try directory.synchronize() }
-    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+    func watch(
+      _ name: String, _ onChange: @escaping @Sendable () -> Void
+    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 
   final class AlteredFile: File {

@@ -1,0 +1,61 @@
+internal import CofferConfiguration
+public import CofferCore
+internal import Synchronization
+
+/// The backend of values that are made without one: one object for the whole process.
+///
+/// It is the one that `CofferConfiguration` chooses, at its first use. A program can replace it for the process, and a
+/// test for a task and its child tasks. A value asks for it at each use, so that values of global constants follow a
+/// replacement too. Thread-safe.
+public enum DefaultBackend {
+  @TaskLocal static var ofTask: BackendSource?
+  private static let replacement = Mutex<BackendSource?>(nil)
+
+  /// The backend by the environment and the configuration file.
+  static let configured = BackendSource { () throws(SecretError) in
+    try CofferConfiguration.current().backend()
+  }
+
+  static var source: BackendSource { ofTask ?? replacement.withLock { $0 } ?? configured }
+
+  /// Returns the backend that values without one use now: that of the task, of the process, or of the configuration.
+  ///
+  /// Throws `.noBackend` and `.configuration` if the configuration names none.
+  public static func current() throws(SecretError) -> any SecretBackend { try source.resolve() }
+
+  /// Replaces the backend for the process, or restores that of the configuration if `backend` is `nil`.
+  ///
+  /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` that has begun stays with its
+  /// backend.
+  public static func replace(with backend: (any SecretBackend)?) {
+    let source = backend.map { BackendSource(given: $0) }
+    replacement.withLock { $0 = source }
+  }
+
+  /// Runs `operation` with another backend for this task and its child tasks.
+  ///
+  /// Detached tasks, Dispatch queues and threads that `operation` starts use the backend of the process.
+  public static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
+    try $ofTask.withValue(BackendSource(given: backend), operation: operation)
+  }
+
+  /// Runs `operation` with another backend for this task and its child tasks.
+  public static func with<R>(
+    _ backend: any SecretBackend, isolation: isolated (any Actor)? = #isolation,
+    operation: () async throws -> R
+  ) async rethrows -> R {
+    try await $ofTask.withValue(BackendSource(given: backend), operation: operation, isolation: isolation)
+  }
+
+  /// Runs `body` on a thread for blocking calls, with the backend of this task.
+  static func offPool<R: Sendable>(
+    _ body: @escaping @Sendable () throws(SecretError) -> R
+  ) async throws(SecretError) -> R {
+    try await offPoolResult { Result { () throws(SecretError) in try body() } }.get()
+  }
+
+  static func offPoolResult<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+    guard let source = ofTask else { return await CallThreads.shared.run(body) }
+    return await CallThreads.shared.run { $ofTask.withValue(source, operation: body) }
+  }
+}

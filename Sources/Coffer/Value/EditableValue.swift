@@ -1,0 +1,79 @@
+public import CofferCore
+
+/// A stored value that can be changed in place: what the methods for properties, flags, arrays and dictionaries need.
+///
+/// Each method reads, changes and stores the value in one step for the threads of this process, and for other processes
+/// if the backend has transactions. If the value cannot be read or decoded, the method throws and stores nothing.
+public protocol EditableValue<Content>: Sendable {
+  associatedtype Content: Codable & Sendable
+
+  /// Changes the content and returns the result of `change`, which gets `nil` if there is no content, and may run
+  /// several times. Stores nothing if the content stays the same.
+  @discardableResult
+  func edit<R>(_ change: (inout Content?) -> R) throws(SecretError) -> R
+}
+
+extension EditableValue {
+  /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value.
+  @discardableResult
+  public func set<Part>(_ keyPath: WritableKeyPath<Content, Part>, to part: Part) throws(SecretError) -> Bool
+  {
+    try edit { value in
+      guard var changed = value else { return false }
+      changed[keyPath: keyPath] = part
+      value = changed
+      return true
+    }
+  }
+}
+
+extension EditableValue where Content == Bool {
+  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`.
+  public func toggle() throws(SecretError) {
+    try edit { $0 = !($0 ?? false) }
+  }
+}
+
+extension EditableValue {
+  /// Adds an element at the end. An absent value counts as an empty array.
+  public func append<Element>(_ element: Element) throws(SecretError) where Content == [Element] {
+    try edit { $0 = ($0 ?? []) + [element] }
+  }
+
+  /// Replaces the first element that equals `element` and returns `true`. Returns `false` and stores nothing if no
+  /// element does.
+  @discardableResult
+  public func replace<Element: Equatable>(
+    _ element: Element,
+    with replacement: Element
+  ) throws(SecretError) -> Bool where Content == [Element] {
+    try edit { value in
+      guard let index = value?.firstIndex(of: element) else { return false }
+      value?[index] = replacement
+      return true
+    }
+  }
+
+  /// Removes every element that equals `element`, or adds `element` at the end if none does.
+  public func togglePresence<Element: Equatable>(_ element: Element) throws(SecretError)
+  where Content == [Element] {
+    try edit { value in
+      let elements = value ?? []
+      let others = elements.filter { $0 != element }
+      value = others.count == elements.count ? elements + [element] : others
+    }
+  }
+
+  /// Sets the dictionary's value for `key`, or removes the key if `element` is `nil`. An absent value counts as an
+  /// empty dictionary. A dictionary that becomes empty is stored.
+  public func update<Key: Hashable, Element>(
+    key: Key,
+    value element: Element?
+  ) throws(SecretError) where Content == [Key: Element] {
+    try edit { value in
+      var dictionary = value ?? [:]
+      dictionary[key] = element
+      value = dictionary
+    }
+  }
+}

@@ -1,0 +1,104 @@
+public import CofferCore
+
+// The same methods for `async` code. Each call runs on a thread outside the cooperative pool, because a backend can wait
+// for a disk, a lock or a prompt. Cancelling the task does not end the call.
+
+extension SecurelyStoredValue {
+  /// Returns the value, or `nil` if there is none.
+  public func get() async throws(SecretError) -> Value? {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
+  }
+
+  /// Returns the value. Throws `.missing` if there is none.
+  public func required() async throws(SecretError) -> Value {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.required() }
+  }
+
+  /// Stores the value in one durable step. `nil` removes the value.
+  public func set(_ value: Value?) async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
+  }
+
+  /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
+  public func set(_ value: Value?, ifCurrentIs expected: Value?) async throws(SecretError) -> Bool
+  where Value: Equatable {
+    try await DefaultBackend.offPool { () throws(SecretError) in
+      try self.set(value, ifCurrentIs: expected)
+    }
+  }
+
+  /// Removes the value. Succeeds if there is none.
+  public func remove() async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.remove() }
+  }
+
+  /// Changes the value in one step, and returns the result of `change`, which may run several times.
+  @discardableResult
+  public func update<R: Sendable>(
+    _ change: @escaping @Sendable (inout Value?) throws -> R
+  ) async throws -> R {
+    try await DefaultBackend.offPoolResult { Result { try self.update(change) } }.get()
+  }
+}
+
+// MARK: Leases
+
+extension SecurelyStoredValue {
+  /// Runs `body` while no other thread or process has the lease of this value.
+  ///
+  /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the value.
+  /// Read the value inside `body`, because another program may have changed it during the wait. Throws what `body`
+  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no leases: a
+  /// vault and a `MemoryBackend` have them.
+  public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
+    let (backend, identifier) = try content.place()
+    return try backend.withLease(of: identifier, timeout: timeout, body)
+  }
+
+  /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread.
+  public func withLease<R>(
+    timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> sending R
+  ) async throws -> sending R {
+    let content = content
+    let lease = try await DefaultBackend.offPool { () throws(SecretError) in
+      LeasedPlace(try content.place())
+    }
+    return try await lease.backend.withLease(
+      of: lease.identifier, timeout: timeout, isolation: isolation, body)
+  }
+
+  /// Returns the value if it is fresh, and otherwise replaces it by the result of `refresh`, which only one of all tasks
+  /// and processes calls at a time.
+  ///
+  /// ```swift
+  /// let token = try await $token.refreshed(unless: { $0.expires > .now }) { old in
+  ///   try await api.refresh(old)
+  /// }
+  /// ```
+  ///
+  /// The others wait for up to `timeout`, and then get the new value. A value that is not there is not fresh. Throws like
+  /// ``withLease(timeout:_:)`` and what `refresh` throws; the old value then stays.
+  public func refreshed(
+    timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
+    unless isFresh: (Value) -> Bool, by refresh: (Value?) async throws -> Value
+  ) async throws -> Value {
+    if let value = try await get(), isFresh(value) { return value }
+    return try await withLease(timeout: timeout, isolation: isolation) {
+      let current = try await self.get()
+      if let current, isFresh(current) { return current }
+      let value = try await refresh(current)
+      try await self.set(value)
+      return value
+    }
+  }
+}
+
+private struct LeasedPlace: Sendable {
+  let backend: any SecretBackend
+  let identifier: SecretIdentifier
+
+  init(_ place: (backend: any SecretBackend, identifier: SecretIdentifier)) {
+    (backend, identifier) = place
+  }
+}

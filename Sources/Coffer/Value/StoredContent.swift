@@ -1,0 +1,205 @@
+internal import CofferCore
+internal import Synchronization
+
+/// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
+final class StoredContent<Value: Codable & Sendable>: Sendable {
+  private let identifier: Result<SecretIdentifier, SecretError>
+  private let coder: any SecretCoder
+  /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
+  private let fixedSource: BackendSource?
+  private let failure = Mutex<SecretError?>(nil)
+  private let latest = Mutex<(source: BackendSource, hub: SecretHub)?>(nil)
+
+  init(key: String, service: String?, source: BackendSource?, coder: any SecretCoder) {
+    self.coder = coder
+    fixedSource = source
+    identifier = Result { () throws(SecretError) in
+      try SecretIdentifier(service: service ?? Executable.name, account: key)
+    }
+  }
+
+  var lastError: SecretError? { failure.withLock { $0 } }
+
+  private func hub() throws(SecretError) -> SecretHub {
+    let identifier = try identifier.get()
+    if fixedSource == nil, let source = DefaultBackend.ofTask { return source.keptHub(for: identifier) }
+    let source = fixedSource ?? DefaultBackend.source
+    return latest.withLock { latest in
+      if let latest, latest.source === source { return latest.hub }
+      let hub = HubRegistry.shared.hub(for: identifier, source: source)
+      latest = (source, hub)
+      return hub
+    }
+  }
+
+  // MARK: Reading
+
+  func get() throws(SecretError) -> Value? {
+    try recordingError { hub throws(SecretError) in try decode(hub.read(), hub) }
+  }
+
+  /// The value for a property, whose reader gets `nil` for every failure.
+  func getOrNil() -> Value? {
+    do throws(SecretError) {
+      return try get()
+    } catch {
+      // The value exists, so that a program that goes on would lose it. `lastError` says so in release builds.
+      assert(
+        error.code != .conflict,
+        "A stored property was read inside a transaction of its own backend. Use the transaction.")
+      return nil
+    }
+  }
+
+  /// A new stream of the current value and each change after it.
+  func values<Element: Sendable>(
+    _ transform: @escaping @Sendable (Value?) -> Element
+  ) -> AsyncStream<Element> {
+    let hub: SecretHub
+    do throws(SecretError) {
+      hub = try self.hub()
+    } catch {
+      failure.withLock { $0 = error }
+      return AsyncStream { continuation in
+        continuation.yield(transform(nil))
+        continuation.finish()
+      }
+    }
+    let readings = hub.readings()
+    // A reading is decoded when it is consumed. The closure keeps this object and the hub.
+    return AsyncStream { () async -> Element? in
+      var iterator = readings.makeAsyncIterator()
+      guard let reading = await iterator.next() else { return nil }
+      return transform(self.value(of: reading, hub))
+    }
+  }
+
+  private func value(of reading: SecretHub.Reading, _ hub: SecretHub) -> Value? {
+    do throws(SecretError) {
+      return try recordingError { _ throws(SecretError) in
+        switch reading {
+        case .absent: return nil
+        case .failed(let error): throw error
+        case .value(let secret): return try decode(secret, hub)
+        }
+      }
+    } catch {
+      return nil
+    }
+  }
+
+  // MARK: Writing
+
+  func set(_ value: Value?) throws(SecretError) {
+    try recordingError { hub throws(SecretError) in try hub.save(encode(value, hub)) }
+  }
+
+  /// Changes the value by `change` and returns its result. `change` runs without a lock, and again if another thread or
+  /// process has changed the value meanwhile. It gets `fallback` if there is no value. Stores nothing if the encoded
+  /// value stays the same, or if `change` throws.
+  func edit<R, E: Error>(
+    fallback: Value? = nil, _ change: (inout Value?) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    try recordingError { hub throws(SecretError) in
+      for _ in 0..<1000 {
+        let old = try hub.read()
+        var value = try decode(old, hub) ?? fallback
+        let before = try encode(value, hub)
+        let result = Result { () throws(E) in try change(&value) }
+        guard case .success = result else { return result }
+        let new = try encode(value, hub)
+        if isSame(new, before) || isSame(new, old) { return result }
+        if try hub.replace(old, with: new) { return result }
+      }
+      throw tooManyConflicts(hub)
+    }
+  }
+
+  /// Stores `new` if the value is `expected`, and returns whether it was.
+  func set(_ new: Value?, ifCurrentIs expected: (Value?) -> Bool) throws(SecretError) -> Bool {
+    try recordingError { hub throws(SecretError) in
+      for _ in 0..<1000 {
+        let old = try hub.read()
+        guard expected(try decode(old, hub)) else { return false }
+        if try hub.replace(old, with: encode(new, hub)) { return true }
+      }
+      throw tooManyConflicts(hub)
+    }
+  }
+
+  private func tooManyConflicts(_ hub: SecretHub) -> SecretError {
+    SecretError(
+      .conflict,
+      "Other threads or processes changed the secret during each of 1000 attempts.",
+      advice: "Try again.",
+      identifier: hub.store.identifier
+    )
+  }
+
+  private func isSame(_ one: SharedSecret?, _ other: SharedSecret?) -> Bool {
+    guard let one, let other else { return one == nil && other == nil }
+    return one.bytes.isEqual(to: other.bytes)
+  }
+
+  // MARK: Leases
+
+  /// The backend and the identifier of the secret.
+  func place() throws(SecretError) -> (backend: any SecretBackend, identifier: SecretIdentifier) {
+    let store = try hub().store
+    return (try store.source.resolve(), store.identifier)
+  }
+
+  /// The error for a value that must be there and is not.
+  func missing() throws(SecretError) -> SecretError {
+    let identifier = try identifier.get()
+    return SecretError(
+      .missing, "There is no value for \(identifier), and the program needs one.",
+      advice: "Store it first, for example with `secret -s \(identifier.service) set \(identifier.account)`.",
+      identifier: identifier)
+  }
+
+  // MARK: Coding
+
+  /// The bytes to store, or `nil` if there is no value.
+  private func encode(_ value: Value?, _ hub: SecretHub) throws(SecretError) -> SharedSecret? {
+    guard let value else { return nil }
+    do {
+      guard let secret = try coder.encodeFlattened(value) else { return nil }
+      return SharedSecret(secret)
+    } catch {
+      // Without the coder's error, which quotes the value.
+      throw SecretError(
+        .encodingFailed,
+        "The value could not be encoded.",
+        advice: "Check the encode(to:) of its type.",
+        identifier: hub.store.identifier
+      )
+    }
+  }
+
+  private func decode(_ secret: SharedSecret?, _ hub: SecretHub) throws(SecretError) -> Value? {
+    guard let secret else { return nil }
+    do {
+      return try coder.decodeFlattened(Value.self, from: secret.bytes)
+    } catch {
+      throw SecretError(
+        .decodingFailed,
+        "The stored value does not decode as \(Value.self).",
+        advice: "Read it as the type that was stored, or store a new value.",
+        identifier: hub.store.identifier
+      )
+    }
+  }
+
+  /// Runs `body`, and sets ``lastError`` to its error or to `nil`.
+  private func recordingError<R>(_ body: (SecretHub) throws(SecretError) -> R) throws(SecretError) -> R {
+    do throws(SecretError) {
+      let result = try body(hub())
+      failure.withLock { $0 = nil }
+      return result
+    } catch {
+      failure.withLock { $0 = error }
+      throw error
+    }
+  }
+}

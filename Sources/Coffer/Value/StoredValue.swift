@@ -1,0 +1,158 @@
+public import CofferCore
+public import Observation
+
+/// A value with a default, stored in a keyring, a vault or another backend.
+///
+/// ```swift
+/// @StoredValue(key: "hasHaptics", service: "com.example.app")
+/// var hasHaptics = false
+///
+/// try $hasHaptics.toggle()
+/// try $hasHaptics.reset()                    // false again
+/// ```
+///
+/// The default is what a read returns if nothing is stored. It is not stored itself. A type that is not `Codable` does
+/// not compile. An optional value needs no default, and storing `nil` deletes it.
+///
+/// Like ``SecurelyStoredValue``, it reads through to the backend, may be used by any thread and actor, notifies
+/// Observation, and has `async` overloads of its methods.
+@propertyWrapper
+public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
+  let content: StoredContent<Value>
+  /// The secret's account.
+  public let key: String
+  /// The value that a read returns if nothing is stored.
+  public let defaultValue: Value
+
+  /// Creates the value for `key`. Reads nothing. The parameters are those of
+  /// ``SecurelyStoredValue/init(key:service:backend:coder:)``.
+  public init(
+    key: String, default defaultValue: Value, service: String? = nil, backend: (any SecretBackend)? = nil,
+    coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.key = key
+    self.defaultValue = defaultValue
+    let source = backend.map { BackendSource(given: $0) }
+    content = StoredContent(key: key, service: service, source: source, coder: coder)
+  }
+
+  /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
+  public convenience init(
+    wrappedValue: Value, key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
+    coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.init(key: key, default: wrappedValue, service: service, backend: backend, coder: coder)
+  }
+
+  /// Creates the value for `key` with the service and the backend of `scope`.
+  public convenience init(
+    key: String, default defaultValue: Value, in scope: SecretScope,
+    coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.init(
+      key: key, default: defaultValue, service: scope.service, backend: scope.backend, coder: coder)
+  }
+
+  /// Creates the value for `key` with the default of the property, and the service and the backend of `scope`.
+  public convenience init(
+    wrappedValue: Value, key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.init(key: key, default: wrappedValue, in: scope, coder: coder)
+  }
+
+  /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
+  public var wrappedValue: Value { content.getOrNil() ?? defaultValue }
+
+  /// The object itself, for calls such as `$count.set(…)`.
+  public var projectedValue: StoredValue<Value> { self }
+
+  /// The error of the call on this object that ended last, in any thread, or `nil` if it succeeded.
+  public var lastError: SecretError? { content.lastError }
+
+  /// Returns the value, or the default if nothing is stored. Throws the backend's errors, and `.decodingFailed` if the
+  /// stored bytes are not a `Value`.
+  public func get() throws(SecretError) -> Value { try content.get() ?? defaultValue }
+
+  /// Stores the value in one durable step. Throws the backend's errors, and `.encodingFailed`.
+  public func set(_ value: Value) throws(SecretError) { try content.set(value) }
+
+  /// Deletes the stored value, so that reads return the default. Succeeds if there is none.
+  public func reset() throws(SecretError) { try content.set(nil) }
+
+  /// Changes the value in one step, and returns the result of `change`, as
+  /// ``SecurelyStoredValue/update(_:)-(_)`` does. Without a stored value, `change` gets the default.
+  @discardableResult
+  public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
+    let fallback = defaultValue
+    return try content.edit(fallback: fallback) { (stored: inout Value?) throws -> R in
+      var value = stored ?? fallback
+      defer { stored = value }
+      return try change(&value)
+    }.get()
+  }
+
+  /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
+  @discardableResult
+  public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
+    try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }
+      .get()
+  }
+
+  /// A new stream of the current value and each change after it, by the rules of ``SecurelyStoredValue/values``. The
+  /// default stands for an absent value, and for one that cannot be read.
+  public var values: AsyncStream<Value> {
+    let fallback = defaultValue
+    return content.values { $0 ?? fallback }
+  }
+
+  /// The value as a pair of closures, for code that reads and writes a value without knowing where it is.
+  public var binding: StoredBinding<Value> {
+    StoredBinding(get: { () throws(SecretError) in try self.get() }) { value throws(SecretError) in
+      try self.set(value)
+    }
+  }
+}
+
+extension StoredValue where Value: ExpressibleByNilLiteral {
+  /// Creates an optional value whose default is `nil`.
+  public convenience init(
+    key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
+    coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.init(key: key, default: nil, service: service, backend: backend, coder: coder)
+  }
+
+  /// Creates an optional value whose default is `nil`, with the service and the backend of `scope`.
+  public convenience init(
+    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder()
+  ) {
+    self.init(key: key, default: nil, in: scope, coder: coder)
+  }
+}
+
+// MARK: Async
+
+extension StoredValue {
+  /// Returns the value, or the default if nothing is stored.
+  public func get() async throws(SecretError) -> Value {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
+  }
+
+  /// Stores the value in one durable step.
+  public func set(_ value: Value) async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
+  }
+
+  /// Deletes the stored value, so that reads return the default.
+  public func reset() async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.reset() }
+  }
+
+  /// Changes the value in one step, and returns the result of `change`, which may run several times.
+  @discardableResult
+  public func update<R: Sendable>(
+    _ change: @escaping @Sendable (inout Value) throws -> R
+  ) async throws -> R {
+    try await DefaultBackend.offPoolResult { Result { try self.update(change) } }.get()
+  }
+}

@@ -1,0 +1,112 @@
+internal import Glibc
+
+/// Threads for calls that block, apart from the threads that run tasks.
+///
+/// Swift's tasks and Dispatch share one small pool of threads on Linux. A call that blocks one of them keeps other tasks
+/// from running. The threads here are started on demand up to a limit, and end when they have been idle for a while.
+/// Further jobs wait for a thread in the order of their submission. A job must not wait for a later job. Thread-safe.
+package final class CallThreads: @unchecked Sendable {  // the state is used only under the mutex
+  package typealias Job = @Sendable () -> Void
+
+  /// The threads of the process: at most 64.
+  package static let shared = CallThreads(limit: 64, idleTime: .seconds(10))
+
+  private let limit: Int
+  private let idleTime: Duration
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  private var jobs = Fifo<Job>()
+  private var threads = 0
+  private var idleThreads = 0
+
+  /// Creates threads on demand, at most `limit`. A thread without a job ends after `idleTime`.
+  package init(limit: Int, idleTime: Duration) {
+    self.limit = limit
+    self.idleTime = idleTime
+    pthread_mutex_init(mutex, nil)
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    pthread_cond_init(condition, &attributes)
+    pthread_condattr_destroy(&attributes)
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    pthread_mutex_destroy(mutex)
+    condition.deallocate()
+    mutex.deallocate()
+  }
+
+  /// The number of threads that exist.
+  package var threadCount: Int {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return threads
+  }
+
+  /// Runs `job` on one of the threads. Returns at once.
+  package func submit(_ job: @escaping Job) {
+    pthread_mutex_lock(mutex)
+    jobs.append(job)
+    let isThreadNeeded = jobs.count > idleThreads && threads < limit
+    if isThreadNeeded { threads += 1 } else { pthread_cond_signal(condition) }
+    pthread_mutex_unlock(mutex)
+    if isThreadNeeded && startThread({ self.work() }) != 0 {
+      // The system has no thread to give. Others will do the job, or else this one must.
+      pthread_mutex_lock(mutex)
+      threads -= 1
+      let stranded = threads == 0 ? jobs.popFirst() : nil
+      pthread_mutex_unlock(mutex)
+      stranded?()
+    }
+  }
+
+  /// Runs `body` on one of the threads while the task is suspended. Cancelling the task does not end the call.
+  package func run<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+    await withCheckedContinuation { continuation in
+      submit { continuation.resume(returning: body()) }
+    }
+  }
+
+  private func work() {
+    while let job = nextJob() { job() }
+  }
+
+  /// Waits for a job. Returns `nil`, and gives the thread up, when none has come in the idle time.
+  private func nextJob() -> Job? {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    var deadline = Self.time(after: idleTime)
+    while true {
+      if let job = jobs.popFirst() { return job }
+      idleThreads += 1
+      let result = pthread_cond_timedwait(condition, mutex, &deadline)
+      idleThreads -= 1
+      if result != 0 && jobs.isEmpty {
+        threads -= 1
+        return nil
+      }
+    }
+  }
+
+  private static func time(after duration: Duration) -> timespec {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    let (seconds, attoseconds) = duration.components
+    let nanoseconds = time.tv_nsec + Int(attoseconds / 1_000_000_000)
+    time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+    time.tv_nsec = nanoseconds % 1_000_000_000
+    return time
+  }
+}
+
+extension CallThreads {
+  /// Runs `body` as ``run(_:)`` does, and throws what it throws.
+  package func call<R: Sendable>(
+    _ body: @escaping @Sendable () throws(SecretError) -> R
+  ) async throws(SecretError) -> R {
+    let result: Result<R, SecretError> = await run { Result { () throws(SecretError) in try body() } }
+    return try result.get()
+  }
+}

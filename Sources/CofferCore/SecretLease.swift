@@ -1,0 +1,106 @@
+internal import Synchronization
+
+/// A backend with locks on single secrets that hold between processes.
+///
+/// A lease does not keep anybody from reading or changing the secret. It keeps others from taking the same lease, so
+/// that of several programs that refresh one token only one does.
+public protocol LeasingSecretBackend: SecretBackend {
+  /// Takes the lease of a secret, which need not exist. Returns `nil` if another thread or process has it. Does not
+  /// wait for it.
+  ///
+  /// The system releases the leases of a process that ends.
+  func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
+}
+
+/// A lock on one secret, held until it is released. Thread-safe.
+public final class SecretLease: Sendable {
+  private let onRelease: Mutex<(@Sendable () -> Void)?>
+
+  /// Creates the lease of a backend. `onRelease` is called once.
+  public init(onRelease: @escaping @Sendable () -> Void) { self.onRelease = Mutex(onRelease) }
+
+  deinit { release() }
+
+  /// Releases the lease. Calls after the first do nothing.
+  public func release() {
+    let body = onRelease.withLock { body in
+      defer { body = nil }
+      return body
+    }
+    body?()
+  }
+}
+
+extension SecretBackend {
+  /// Runs `body` with the lease of a secret, and throws what it throws.
+  ///
+  /// Throws `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and `.unsupported` if
+  /// the backend is no ``LeasingSecretBackend``. In `body`, the backend can be used as usual, but the same lease cannot
+  /// be taken again.
+  public func withLease<R>(
+    of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: () throws -> R
+  ) throws -> R {
+    var wait = LeaseWait(self, identifier, timeout: timeout)
+    while true {
+      if let lease = try wait.attempt() {
+        defer { lease.release() }
+        return try body()
+      }
+      threadSleep(try wait.nextPause())
+    }
+  }
+
+  /// Runs `body` with the lease of a secret, as the method without `async` does. The wait blocks no thread, and ends
+  /// with `CancellationError` if the task is cancelled.
+  public func withLease<R>(
+    of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
+    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> sending R
+  ) async throws -> sending R {
+    var wait = LeaseWait(self, identifier, timeout: timeout)
+    while true {
+      let attempt = wait
+      if let lease = try await CallThreads.shared.call({ () throws(SecretError) in try attempt.attempt() }) {
+        defer { lease.release() }
+        return try await body()
+      }
+      try await Task.sleep(for: wait.nextPause())
+    }
+  }
+}
+
+/// The attempts to take one lease, until a deadline.
+private struct LeaseWait: Sendable {
+  private let backend: any SecretBackend
+  private let identifier: SecretIdentifier
+  private let timeout: Duration
+  private let deadline: ContinuousClock.Instant
+  private var pause = Duration.milliseconds(1)
+
+  init(_ backend: any SecretBackend, _ identifier: SecretIdentifier, timeout: Duration) {
+    self.backend = backend
+    self.identifier = identifier
+    self.timeout = timeout
+    deadline = .now + timeout
+  }
+
+  func attempt() throws(SecretError) -> SecretLease? {
+    guard let backend = backend as? any LeasingSecretBackend else {
+      throw SecretError(
+        .unsupported, "This backend has no leases.",
+        advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
+    }
+    return try backend.tryLease(identifier)
+  }
+
+  /// The time until the next attempt. Throws `.timedOut` after the deadline.
+  mutating func nextPause() throws(SecretError) -> Duration {
+    let left = deadline - .now
+    guard left > .zero else {
+      throw SecretError(
+        .timedOut, "Another thread or process kept the lease of the secret for \(timeout).",
+        advice: "Try again, or allow more time.", identifier: identifier)
+    }
+    defer { pause = min(pause * 2, .milliseconds(50)) }
+    return min(pause, left)
+  }
+}

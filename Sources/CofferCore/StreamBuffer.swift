@@ -1,0 +1,85 @@
+internal import Synchronization
+
+/// The elements that a stream's consumer has not taken yet, up to a limit. Thread-safe.
+///
+/// An `AsyncStream` keeps all elements or a number of them, whatever their size.
+package final class StreamBuffer<Element: Sendable>: Sendable {
+  private struct State {
+    var elements = Fifo<(element: Element, size: Int)>()
+    var size = 0
+    var isFinished = false
+  }
+  private let state = Mutex(State())
+  private let limit: Int
+  private let replacement: Element?
+  private let signals: AsyncStream<Void>
+  private let signal: AsyncStream<Void>.Continuation
+
+  /// A buffer of elements with the total size `limit`. When an element exceeds it, all elements before that one are
+  /// replaced by `replacement`, or else the oldest are dropped. The newest element is always kept.
+  package init(limit: Int, replacingOldBy replacement: Element? = nil) {
+    self.limit = limit
+    self.replacement = replacement
+    (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// Adds an element of `size`, in the unit of the limit. Does nothing after ``finish()``.
+  package func yield(_ element: Element, size: Int = 1) {
+    state.withLock { state in
+      if state.isFinished { return }
+      state.elements.append((element, size))
+      state.size += size
+      if state.size <= limit { return }
+      if let replacement {
+        state.elements.removeAll()
+        state.elements.append((replacement, 1))
+        state.size = 1
+      } else {
+        while state.size > limit, state.elements.count > 1, let oldest = state.elements.popFirst() {
+          state.size -= oldest.size
+        }
+      }
+    }
+    signal.yield()
+  }
+
+  /// Ends the stream after the elements that are in the buffer.
+  package func finish() {
+    state.withLock { $0.isFinished = true }
+    signal.finish()
+  }
+
+  private func next() async -> Element? {
+    while true {
+      let (element, isFinished) = state.withLock { state -> (Element?, Bool) in
+        guard let next = state.elements.popFirst() else { return (nil, state.isFinished) }
+        state.size -= next.size
+        return (next.element, false)
+      }
+      if element != nil || isFinished { return element }
+      var iterator = signals.makeAsyncIterator()
+      // `nil` if the task is cancelled, or if the stream was finished meanwhile.
+      if await iterator.next() == nil, Task.isCancelled { return nil }
+    }
+  }
+
+  /// The stream of the elements, for one consumer. `onEnd` is called once: when the stream is released, or when the
+  /// task that reads it is cancelled.
+  package func stream(onEnd: @escaping @Sendable () -> Void) -> AsyncStream<Element> {
+    let subscription = Subscription(buffer: self, onEnd: onEnd)
+    return AsyncStream { await subscription.buffer.next() }
+  }
+
+  /// What a stream owns. Its end is the stream's end.
+  private final class Subscription: Sendable {
+    let buffer: StreamBuffer
+    private let onEnd: @Sendable () -> Void
+
+    init(buffer: StreamBuffer, onEnd: @escaping @Sendable () -> Void) {
+      self.buffer = buffer
+      self.onEnd = onEnd
+    }
+
+    deinit { onEnd() }
+  }
+}

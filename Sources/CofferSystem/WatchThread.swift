@@ -1,0 +1,200 @@
+internal import CLinux
+internal import CofferCore
+internal import Glibc
+internal import Synchronization
+
+/// The thread of this process that waits for changes of files, with one inotify instance for all directories, and
+/// calls handlers after a change and after each period.
+///
+/// The thread, the instance and their descriptors exist only while something is watched, because a user has few
+/// instances (128 by default). Thread-safe.
+package final class WatchThread: Sendable {
+  package typealias Handler = @Sendable () -> Void
+
+  /// The thread of the process.
+  package static let shared = WatchThread()
+
+  private struct Directory {
+    let watch: Int32
+    let name: String
+    let handler: Handler
+  }
+  private struct Period {
+    let length: Duration
+    var next: ContinuousClock.Instant
+    let handler: Handler
+  }
+  /// What the running thread waits on.
+  private struct Descriptors: Sendable {
+    let events: Descriptor
+    let wake: Descriptor
+
+    /// Ends the wait of the thread.
+    func signal() {
+      var one: UInt64 = 1
+      _ = write(wake.number, &one, 8)
+    }
+
+    func acceptSignals() {
+      var count: UInt64 = 0
+      _ = read(wake.number, &count, 8)
+    }
+  }
+  private struct State {
+    var descriptors: Descriptors?
+    var nextKey = 0
+    var directories: [Int: Directory] = [:]
+    var periods: [Int: Period] = [:]
+    var isIdle: Bool { directories.isEmpty && periods.isEmpty }
+  }
+  private let state = Mutex(State())
+
+  package init() {}
+
+  /// Whether the thread runs. It ends soon after the last watch is released.
+  package var isRunning: Bool { state.withLock { $0.descriptors != nil } }
+
+  /// The number of watches.
+  package var watchCount: Int { state.withLock { $0.directories.count + $0.periods.count } }
+
+  /// Calls `handler` after each change of the file `name` in the open `directory`, until the result is released.
+  ///
+  /// The handler runs on the thread of all watches, and must not block.
+  package func watch(
+    _ name: String, in directory: Descriptor, _ handler: @escaping Handler
+  ) throws(SystemCallError) -> any DirectoryWatch {
+    let key = try start { state, descriptors throws(SystemCallError) in
+      let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
+      let watch = inotify_add_watch(descriptors.events.number, directory.path, UInt32(mask))
+      if watch == -1 { throw SystemCallError(errno) }
+      state.nextKey += 1
+      state.directories[state.nextKey] = Directory(watch: watch, name: name, handler: handler)
+      return state.nextKey
+    }
+    return Watch(thread: self, key: key)
+  }
+
+  /// Calls `handler` after each `period`, until the result is released. The handler must not block.
+  package func every(_ period: Duration, _ handler: @escaping Handler) throws(SystemCallError)
+    -> any AnyObject & Sendable
+  {
+    let key = try start { state, descriptors throws(SystemCallError) in
+      state.nextKey += 1
+      state.periods[state.nextKey] = Period(length: period, next: .now + period, handler: handler)
+      descriptors.signal()
+      return state.nextKey
+    }
+    return Watch(thread: self, key: key)
+  }
+
+  /// A watch that is in force until it is released.
+  private final class Watch: DirectoryWatch {
+    let thread: WatchThread
+    let key: Int
+
+    init(thread: WatchThread, key: Int) {
+      self.thread = thread
+      self.key = key
+    }
+
+    deinit { thread.end(key) }
+
+    var isAlive: Bool { thread.state.withLock { $0.directories[key] != nil } }
+  }
+
+  private func end(_ key: Int) {
+    // A handler can own the last reference to another watch: it is released outside the lock.
+    let released: Any? = state.withLock { state in
+      if let period = state.periods.removeValue(forKey: key) {
+        if state.isIdle { state.descriptors?.signal() }
+        return period
+      }
+      guard let directory = state.directories.removeValue(forKey: key) else { return nil }
+      if let descriptors = state.descriptors {
+        if !state.directories.values.contains(where: { $0.watch == directory.watch }) {
+          _ = inotify_rm_watch(descriptors.events.number, directory.watch)
+        }
+        if state.isIdle { descriptors.signal() }
+      }
+      return directory
+    }
+    withExtendedLifetime(released) {}
+  }
+
+  // MARK: The thread
+
+  /// Runs `add` with the descriptors of the thread, which is started if it does not run.
+  private func start(
+    _ add: (inout State, Descriptors) throws(SystemCallError) -> Int
+  ) throws(SystemCallError) -> Int {
+    let result: Result<Int, SystemCallError> = state.withLock { state in
+      do throws(SystemCallError) {
+        if let descriptors = state.descriptors { return .success(try add(&state, descriptors)) }
+        let descriptors = Descriptors(
+          events: try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))),
+          wake: try Descriptor(opened: coffer_eventfd()))
+        let key = try add(&state, descriptors)
+        do throws(SystemCallError) {
+          let failure = startThread { self.run(descriptors) }
+          if failure != 0 { throw SystemCallError(failure) }
+        } catch {
+          state.directories = [:]
+          state.periods = [:]
+          throw error
+        }
+        state.descriptors = descriptors
+        return .success(key)
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+
+  private func run(_ descriptors: Descriptors) {
+    while let timeout = nextTimeout() {
+      var waited = [descriptors.events, descriptors.wake].map {
+        pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
+      }
+      _ = poll(&waited, 2, timeout)
+      descriptors.acceptSignals()
+      let changes = descriptors.events.readEvents()
+      for handler in dueHandlers(after: changes) { handler() }
+    }
+  }
+
+  /// The milliseconds to the end of the next period, or -1 if there is none. `nil` if nothing is watched: the thread
+  /// has been declared ended then.
+  private func nextTimeout() -> Int32? {
+    state.withLock { state in
+      if state.isIdle {
+        state.descriptors = nil
+        return nil
+      }
+      guard let next = state.periods.values.map(\.next).min() else { return -1 }
+      let left = (next - .now) / .milliseconds(1)
+      return Int32(max(0, min(left.rounded(.up), 3_600_000)))
+    }
+  }
+
+  private func dueHandlers(after events: [FileEvent]) -> [Handler] {
+    state.withLock { state in
+      var handlers: [Handler] = []
+      let overflowed = events.contains { $0.isOverflow }
+      for (key, directory) in state.directories {
+        let own = events.filter { $0.watch == directory.watch }
+        if overflowed || own.contains(where: { $0.isEnd || $0.name.elementsEqual(directory.name.utf8) }) {
+          handlers.append(directory.handler)
+        }
+        // The directory is gone, and the kernel has removed the watch.
+        if own.contains(where: { $0.isEnd }) { state.directories[key] = nil }
+      }
+      let now = ContinuousClock.now
+      for (key, period) in state.periods where period.next <= now {
+        state.periods[key]?.next = now + period.length
+        handlers.append(period.handler)
+      }
+      return handlers
+    }
+  }
+}

@@ -1,0 +1,39 @@
+public import CofferCore
+
+/// A source of credentials that is a closure, such as a call of a key management service.
+public struct VaultCredentialClosure: VaultCredentialSource {
+  /// The name of the source in messages. Never a secret.
+  public let name: String
+  private let body: @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
+
+  /// Creates a source. `body` is called as ``VaultCredentialSource/credential(for:)``: when the vault is first used, and
+  /// again when another process has changed its master key. The call blocks a use of the vault, so `body` needs a
+  /// deadline of its own.
+  public init(
+    name: String,
+    _ body: @escaping @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
+  ) {
+    self.name = name
+    self.body = body
+  }
+
+  /// Calls the closure.
+  public func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+    try body(vault)
+  }
+}
+
+extension VaultBackend {
+  /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
+  ///
+  /// Nothing is opened yet. With bytes that are no key, each use throws `.invalidKey`.
+  public convenience init(
+    path: String, key: consuming SecretBytes, options: VaultOptions = VaultOptions()
+  ) {
+    let key = SharedSecret(key)
+    let source = VaultCredentialClosure(name: "the given key") { _ throws(SecretError) in
+      .key(key.bytes.copy())
+    }
+    self.init(path: path, credentials: [source], options: options)
+  }
+}

@@ -1,0 +1,102 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import CofferTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct DefaultBackendTests {
+  private static let global = SecurelyStoredValue<String>(key: "global", service: "tests")
+
+  @Test func aTaskUsesItsOwnBackend() async throws {
+    let (one, two) = (MemoryBackend(), MemoryBackend())
+    func useOne() throws {
+      try DefaultBackend.with(one) {
+        try Self.global.set("one")
+        #expect(try DefaultBackend.current() === one)
+      }
+    }
+    try useOne()
+    try await DefaultBackend.with(two) {
+      #expect(try await Self.global.get() == nil)
+      try await Self.global.set("two")
+      // Child tasks, and the threads for calls, use it too.
+      try await withThrowingTaskGroup(of: String?.self) { group in
+        group.addTask { try await Self.global.get() }
+        for try await value in group { #expect(value == "two") }
+      }
+      await DefaultBackend.with(one) { #expect(Self.global.wrappedValue == "one") }
+      #expect(try await Self.global.update { $0 } == "two")
+    }
+    #expect(try one.text("global") == "one")
+    #expect(try two.text("global") == "two")
+  }
+
+  @Test func valuesOfATaskSeeEachOther() async throws {
+    try await DefaultBackend.with(MemoryBackend()) {
+      let stream = Self.global.values
+      let other = SecurelyStoredValue<String>(key: "global", service: "tests")
+      try await other.set("one")
+      var values = stream.makeAsyncIterator()
+      #expect(await values.next() == .some(nil))
+      #expect(await values.next() == .some("one"))
+    }
+  }
+
+  @Test func aGivenBackendIsNotReplaced() async throws {
+    let own = MemoryBackend()
+    let value = SecurelyStoredValue<String>(key: "given", service: "tests", backend: own)
+    try await DefaultBackend.with(MemoryBackend()) { try await value.set("own") }
+    #expect(try own.text("given") == "own")
+  }
+
+  @Test func aScopeGivesServiceAndBackend() throws {
+    let backend = MemoryBackend()
+    let scope = SecretScope(service: "com.example.app", backend: backend)
+    struct Settings {
+      @SecurelyStoredValue<String> var token: String?
+      @StoredValue var limit: Int
+      init(_ scope: SecretScope) {
+        _token = SecurelyStoredValue(key: "token", in: scope)
+        _limit = StoredValue(key: "limit", default: 10, in: scope)
+      }
+    }
+    let settings = Settings(scope)
+    try settings.$token.set("x")
+    try settings.$limit.set(11)
+    #expect(try backend.items(inService: "com.example.app").map(\.identifier.account) == ["limit", "token"])
+    #expect(settings.limit == 11)
+  }
+
+  @Test func theMemoryOfTheEnvironmentIsOneObject() throws {
+    let configuration = CofferConfiguration(environment: ["COFFER_BACKEND": "memory"])
+    let backend = try configuration.backend()
+    #expect(backend is MemoryBackend)
+    #expect(try configuration.backend() === backend)
+    #expect(try configuration.choice().backend == .memory)
+    let error = thrown { () throws(SecretError) in try configuration.record(backend: .memory) }
+    #expect(error?.code == .configuration)
+  }
+
+  @Test func aFailingBackendFailsAsItIsTold() async throws {
+    let backend = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    try await token.set("one")
+    backend.fail(.lookUp, with: SecretError(.locked, "The test says so."), times: 2)
+    for _ in 0..<2 { #expect(token.wrappedValue == nil && token.lastError?.code == .locked) }
+    #expect(token.wrappedValue == "one")
+    #expect(backend.count(of: .lookUp) == 3)
+    backend.fail(.commit, with: SecretError(.io, "The disk is full."))
+    let error = await #expect(throws: SecretError.self) { try await token.update { $0 = "two" } }
+    #expect(error?.code == .io)
+    #expect(try backend.base.text("token") == "one")
+    backend.recover()
+    try await token.update { $0 = "two" }
+    #expect(try await token.get() == "two")
+  }
+
+  @Test func aFailingBackendThatDoesNotFailConforms() async throws {
+    var options = SecretBackendConformance.Options()
+    options.roundCount = 5
+    try await SecretBackendConformance(options: options) { FailingBackend() }.run()
+  }
+}

@@ -1,0 +1,181 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import Foundation
+import Observation
+import Testing
+
+private enum Theme: String, Codable, Sendable { case light, dark }
+
+private struct UserPreferences: Codable, Sendable, Equatable {
+  var hasHapticsEnabled = false
+  var prefersDarkMode = false
+}
+
+@Observable
+private final class Preferences {
+  @ObservationIgnored
+  @StoredValue(key: "hasHapticsEnabled", in: Preferences.scope)
+  var hasHapticsEnabled = false
+
+  @ObservationIgnored
+  @StoredValue(key: "lastOpenedDate", in: Preferences.scope)
+  var lastOpenedDate: Date? = nil
+
+  @ObservationIgnored
+  @StoredValue(key: "currentTheme", in: Preferences.scope)
+  var currentlySelectedTheme = Theme.light
+
+  @ObservationIgnored
+  @StoredValue(key: "userPreferences", in: Preferences.scope)
+  var preferences = UserPreferences()
+
+  static let scope = SecretScope(service: "tests", backend: MemoryBackend())
+}
+
+@Suite(.timeLimit(.minutes(5))) struct StoredValueTests {
+  let backend = ScriptedBackend()
+
+  private func value<Value: Codable & Sendable>(_ initial: Value) -> StoredValue<Value> {
+    StoredValue(key: "value", default: initial, service: "tests", backend: backend)
+  }
+
+  @Test func theCallSitesOfItsAncestorWork() throws {
+    let preferences = Preferences()
+    try preferences.$lastOpenedDate.set(.now)
+    try preferences.$currentlySelectedTheme.set(.dark)
+    #expect(preferences.lastOpenedDate != nil)
+    #expect(preferences.currentlySelectedTheme == .dark)
+    try preferences.$lastOpenedDate.reset()
+    try preferences.$currentlySelectedTheme.reset()
+    #expect(preferences.lastOpenedDate == nil)
+    #expect(preferences.currentlySelectedTheme == .light)
+    try preferences.$hasHapticsEnabled.toggle()
+    #expect(preferences.hasHapticsEnabled)
+    try preferences.$preferences.set(\.prefersDarkMode, to: true)
+    #expect(preferences.preferences == UserPreferences(prefersDarkMode: true))
+  }
+
+  @Test func theDefaultIsReadAndNotStored() throws {
+    let limit = value(10)
+    #expect(limit.wrappedValue == 10)
+    #expect(try limit.get() == 10)
+    #expect(limit.defaultValue == 10 && limit.key == "value")
+    try limit.update { _ in }
+    #expect(try backend.items(inService: nil).isEmpty)
+  }
+
+  @Test func resetDeletesTheValue() throws {
+    let limit = value(10)
+    try limit.set(11)
+    #expect(limit.wrappedValue == 11)
+    try limit.reset()
+    try limit.reset()
+    #expect(limit.wrappedValue == 10)
+    #expect(try backend.items(inService: nil).isEmpty)
+  }
+
+  @Test func nilDeletesAnOptionalValue() throws {
+    let name = StoredValue<String?>(key: "value", service: "tests", backend: backend)
+    #expect(name.wrappedValue == nil)
+    try name.set("x")
+    #expect(try backend.text("value") == "x")
+    try name.set(nil)
+    #expect(try backend.items(inService: nil).isEmpty)
+    try name.update { $0 = "y" }
+    #expect(name.wrappedValue == "y")
+    try name.update { $0 = nil }
+    #expect(try backend.items(inService: nil).isEmpty)
+  }
+
+  @Test func anEnumIsStoredByItsRawValue() throws {
+    let theme = value(Theme.light)
+    try theme.set(.dark)
+    #expect(try backend.text("value") == "dark")
+  }
+
+  @Test func whatDoesNotDecodeIsReportedAndKept() throws {
+    let limit = value(10)
+    try backend.write("ten", "value")
+    #expect(limit.wrappedValue == 10)
+    #expect(limit.lastError?.code == .decodingFailed)
+    #expect(thrown { () throws(SecretError) in _ = try limit.get() }?.code == .decodingFailed)
+    #expect(throws: SecretError.self) { try limit.update { $0 += 1 } }
+    #expect(try backend.text("value") == "ten")
+  }
+
+  @Test func aFailedWriteIsThrown() throws {
+    let limit = value(10)
+    backend.edit { $0.storeError = SecretError(.io, "The disk is full.") }
+    #expect(thrown { () throws(SecretError) in try limit.set(11) }?.code == .io)
+    let number = value(0.5)
+    #expect(thrown { () throws(SecretError) in try number.set(.nan) }?.code == .encodingFailed)
+  }
+
+  @Test func theEditingMethodsBeginWithTheDefault() async throws {
+    let list = value(["a"])
+    try await list.append("b")
+    #expect(list.wrappedValue == ["a", "b"])
+    try await list.reset()
+    #expect(try await list.replace("a", with: "x"))
+    #expect(try await list.get() == ["x"])
+    try await list.togglePresence("x")
+    #expect(list.wrappedValue == [])
+    let table = StoredValue(key: "table", default: ["a": 1], service: "tests", backend: backend)
+    try await table.update(key: "b", value: 2)
+    #expect(table.wrappedValue == ["a": 1, "b": 2])
+    let flag = StoredValue(key: "flag", default: true, service: "tests", backend: backend)
+    try await flag.toggle()
+    #expect(!flag.wrappedValue)
+    let profile = StoredValue(
+      key: "profile", default: UserPreferences(), service: "tests", backend: backend)
+    #expect(try await profile.set(\.prefersDarkMode, to: true))
+    #expect(profile.wrappedValue.prefersDarkMode)
+  }
+
+  @Test func valuesBeginWithTheDefault() async throws {
+    let limit = value(10)
+    var values = limit.values.makeAsyncIterator()
+    #expect(await values.next() == 10)
+    try await limit.set(11)
+    #expect(await values.next() == 11)
+    try backend.store.write("12", "value")
+    backend.report(nil)
+    #expect(await values.next() == 12)
+    try await limit.reset()
+    #expect(await values.next() == 10)
+  }
+
+  @Test func observationReportsChanges() throws {
+    let limit = value(10)
+    let changes = Count()
+    withObservationTracking {
+      _ = limit.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    try value(0).set(11)
+    #expect(changes.value == 1)
+  }
+
+  @Test func aBindingReadsAndWrites() throws {
+    let binding = value(10).binding
+    #expect(try binding.get() == 10)
+    try binding.set(11)
+    #expect(try backend.text("value") == "11")
+  }
+
+  @Test func concurrentUpdatesLoseNothing() async throws {
+    let backend = MemoryBackend()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<8 {
+        group.addTask {
+          let count = StoredValue(key: "count", default: 100, service: "tests", backend: backend)
+          for _ in 0..<25 { try await count.update { $0 += 1 } }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try backend.text("count") == "300")
+  }
+}

@@ -1,0 +1,173 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct UpdateTests {
+  private struct Own: Error {}
+
+  let backend = ScriptedBackend()
+  let counter: SecurelyStoredValue<Int>
+
+  init() { counter = SecurelyStoredValue<Int>(key: "counter", service: "tests", backend: backend) }
+
+  private var stores: Int { backend.edit { $0.metadata.count } }
+
+  @Test func updateReturnsTheResultOfTheClosure() throws {
+    let count = try counter.update { value in
+      value = (value ?? 0) + 1
+      return value
+    }
+    #expect(count == 1)
+    try counter.update { $0 = 5 }
+    #expect(try counter.get() == 5)
+    try counter.update { $0 = nil }
+    #expect(try backend.items(inService: nil).isEmpty)
+  }
+
+  @Test func anErrorOfTheClosureIsThrownAndStoresNothing() async throws {
+    try await counter.set(1)
+    let counter = counter
+    func fail(_ value: inout Int?) throws {
+      value = 2
+      throw Own()
+    }
+    #expect(throws: Own.self) { try counter.update(fail) }
+    await #expect(throws: Own.self) {
+      try await counter.update { value in
+        value = 2
+        throw Own()
+      }
+    }
+    #expect(try await counter.get() == 1)
+    #expect(stores == 1)
+  }
+
+  @Test func anUnchangedValueIsNotStored() throws {
+    try backend.write(" 7 ", "counter")
+    try counter.update { _ in }
+    try counter.update { $0 = 7 }
+    #expect(stores == 0)
+    #expect(try backend.text("counter") == " 7 ")
+  }
+
+  @Test func aWriteOfAnotherProcessDuringAnUpdateIsKept() throws {
+    try counter.set(1)
+    let first = Count()
+    try counter.update { value in
+      if first.value == 0 {
+        first.add()
+        #expect(throws: Never.self) { try backend.store.write("10", "counter") }
+      }
+      value = (value ?? 0) + 1
+    }
+    #expect(try counter.get() == 11)
+  }
+
+  @Test func compareAndSetStoresOnlyOverTheExpectedValue() async throws {
+    #expect(try await !counter.set(1, ifCurrentIs: 0))
+    #expect(try await counter.get() == nil)
+    #expect(try await counter.set(1, ifCurrentIs: nil))
+    #expect(try await !counter.set(2, ifCurrentIs: nil))
+    #expect(try await counter.set(2, ifCurrentIs: 1))
+    #expect(try await counter.get() == 2)
+    #expect(try await counter.set(nil, ifCurrentIs: 2))
+    #expect(try await counter.get() == nil)
+  }
+
+  @Test func compareAndSetComparesValuesAndNotBytes() throws {
+    try backend.write(" 7 ", "counter")
+    #expect(try counter.set(8, ifCurrentIs: 7))
+    #expect(try counter.get() == 8)
+  }
+
+  @Test func ofManyCompareAndSetsOneSucceeds() async throws {
+    let backend = MemoryBackend()
+    let winners = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<32 {
+        group.addTask {
+          let value = SecurelyStoredValue<Int>(key: "counter", service: "tests", backend: backend)
+          return try await value.set(number, ifCurrentIs: nil)
+        }
+      }
+      return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(winners == 1)
+  }
+
+  @Test func requiredThrowsMissing() async throws {
+    let error = thrown { () throws(SecretError) in _ = try counter.required() }
+    #expect(error?.code == .missing)
+    #expect(error?.identifier?.account == "counter")
+    try await counter.set(3)
+    #expect(try await counter.required() == 3)
+  }
+
+  @Test func aReadGivesTheValueOrTheErrorAtOnce() throws {
+    #expect(counter.result == .success(nil))
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    #expect(throws: SecretError.self) { try counter.result.get() }
+    backend.edit { $0.lookupError = nil }
+    #expect(counter.result == .success(nil))
+  }
+
+  @Test func theEditingMethodsHaveAsyncForms() async throws {
+    struct Profile: Codable, Sendable, Equatable { var age: Int }
+    let backend = MemoryBackend()
+    let flag = SecurelyStoredValue<Bool>(key: "flag", service: "tests", backend: backend)
+    try await flag.toggle()
+    #expect(try await flag.get() == true)
+    let list = SecurelyStoredValue<[Int]>(key: "list", service: "tests", backend: backend)
+    try await list.append(1)
+    #expect(try await list.replace(1, with: 2))
+    try await list.togglePresence(3)
+    #expect(try await list.get() == [2, 3])
+    let table = SecurelyStoredValue<[String: Int]>(key: "table", service: "tests", backend: backend)
+    try await table.update(key: "a", value: 1)
+    #expect(try await table.get() == ["a": 1])
+    let profile = SecurelyStoredValue<Profile>(key: "profile", service: "tests", backend: backend)
+    try await profile.set(Profile(age: 1))
+    #expect(try await profile.set(\.age, to: 2))
+    #expect(try await profile.required().age == 2)
+    try await profile.remove()
+    #expect(try await profile.update { $0 == nil })
+  }
+
+  @Test func aBindingReadsAndWrites() throws {
+    let binding = counter.binding
+    try binding.set(4)
+    #expect(try binding.get() == 4)
+    #expect(try counter.get() == 4)
+  }
+
+  // MARK: Leases
+
+  @Test func aValueThatIsRefreshedByManyIsRefreshedOnce() async throws {
+    let backend = MemoryBackend()
+    let refreshes = Count()
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<50 {
+        group.addTask {
+          let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: backend)
+          return try await token.refreshed(unless: { $0 > 0 }) { old in
+            refreshes.add()
+            await Task.yield()
+            return (old ?? 0) + 1
+          }
+        }
+      }
+      for try await value in group { #expect(value == 1) }
+    }
+    #expect(refreshes.value == 1)
+  }
+
+  @Test func aFailedRefreshKeepsTheValueAndReleasesTheLease() async throws {
+    let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: MemoryBackend())
+    try await token.set(1)
+    await #expect(throws: Own.self) { try await token.refreshed(unless: { $0 > 1 }) { _ in throw Own() } }
+    #expect(try await token.get() == 1)
+    #expect(try await token.refreshed(unless: { $0 > 1 }) { _ in 2 } == 2)
+    let isRun: Bool = try { () throws in try token.withLease { true } }()
+    #expect(isRun)
+  }
+}

@@ -1,0 +1,159 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import Foundation
+import Observation
+import Testing
+
+/// Values in a real vault.
+@Suite(.timeLimit(.minutes(5))) struct VaultUseTests {
+  let directory: TemporaryDirectory
+  let path: String
+  let key = [UInt8](repeating: 7, count: 32)
+
+  init() throws {
+    directory = try TemporaryDirectory(inMemory: true)
+    path = directory.file("test.vault")
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+  }
+
+  private func open() -> VaultBackend { VaultBackend(path: path, key: SecretBytes(copying: key)) }
+
+  /// The inotify instances of this process.
+  private static func inotifyInstances() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+      var buffer = [CChar](repeating: 0, count: 64)
+      return readlink("/proc/self/fd/\(name)", &buffer, 63) > 0
+        && String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+          == "anon_inode:inotify"
+    }
+  }
+
+  @Test func manyObservedBackendsShareOneInstanceOfInotify() async throws {
+    var streams: [AsyncStream<String?>] = []
+    for _ in 0..<200 {
+      streams.append(SecurelyStoredValue<String>(key: "token", service: "tests", backend: open()).values)
+    }
+    #expect(try Self.inotifyInstances() < 20)
+    try open().write("changed", "token")
+    for stream in streams {
+      for await value in stream where value == "changed" { break }
+    }
+  }
+
+  @Test func manyBackendsThatWereReadAreNotWatched() throws {
+    var backends: [VaultBackend] = []
+    for _ in 0..<300 {
+      let backend = open()
+      #expect(SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).wrappedValue == nil)
+      backends.append(backend)
+    }
+    #expect(try Self.inotifyInstances() < 20)
+  }
+
+  @Test func aChangeByAnotherObjectOfTheVaultIsObserved() async throws {
+    let (one, two) = (open(), open())
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)
+    let changes = Count()
+    withObservationTracking {
+      _ = token.wrappedValue
+    } onChange: {
+      changes.add()
+    }
+    try two.write("foreign", "token")
+    try await eventually("Observation did not fire") { changes.value == 1 }
+    #expect(token.wrappedValue == "foreign")
+  }
+
+  @Test func aVaultThatIsMadeLaterIsObserved() async throws {
+    let path = directory.file("sub/later.vault")
+    let backend = VaultBackend(path: path, key: SecretBytes(copying: key))
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    #expect(token.lastError?.code == .vaultNotFound)
+    try directory.makeDirectory("sub")
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    try VaultBackend(path: path, key: SecretBytes(copying: key)).write("stored", "token")
+    while let value = await values.next(), value != "stored" {}
+    #expect(token.lastError == nil)
+  }
+
+  /// Each backend object has its own open files, as a process has.
+  @Test func ofRefreshesByManyNoneIsLost() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: open())
+        group.addTask {
+          for _ in 0..<25 {
+            try await token.withLease {
+              let old = try await token.get() ?? 0
+              await Task.yield()
+              try await token.set(old + 1)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try open().text("token") == "100")
+  }
+
+  @Test func aLeaseHoldsBetweenObjectsAndOnlyForItsSecret() throws {
+    let (one, two) = (open(), open())
+    let (a, b) = (try SecretIdentifier(service: "s", account: "a"), try SecretIdentifier(service: "s", account: "b"))
+    let lease = try #require(try one.tryLease(a))
+    #expect(try one.tryLease(a) == nil)
+    #expect(try two.tryLease(a) == nil)
+    #expect(try two.tryLease(b) != nil)
+    lease.release()
+    #expect(try two.tryLease(a) != nil)
+    #expect(try directory.mode(of: "test.vault.leases") == 0o600)
+    // A lease of a file that was removed meanwhile excludes nobody who comes later.
+    let old = try #require(try one.tryLease(a))
+    try FileManager.default.removeItem(atPath: path + ".leases")
+    #expect(try two.tryLease(a) != nil)
+    old.release()
+  }
+
+  @Test func theTextOfAKeyIsNotTakenForAKey() throws {
+    let text = VaultKey.text(of: SecretBytes(copying: key))
+    let backend = VaultBackend(path: path, key: text.copy())
+    let error = thrown { () throws(SecretError) in try backend.unlock() }
+    #expect(error?.code == .invalidKey)
+    #expect(error?.advice?.contains("VaultKey.parse") == true)
+    let other = thrown { () throws(SecretError) in
+      try VaultBackend.create(at: directory.file("other.vault"), credential: .key(text.copy()))
+    }
+    #expect(other?.code == .invalidKey)
+    try VaultBackend(path: path, key: VaultKey.parse(text)).unlock()
+  }
+
+  @Test func aVaultWithoutSourcesAdvisesASource() throws {
+    let backend = VaultBackend(path: path, credentials: [])
+    let error = try #require(thrown { () throws(SecretError) in try backend.unlock() })
+    #expect(error.code == .locked)
+    #expect(!error.description.contains("COFFER_"))
+    let configuration = CofferConfiguration(environment: directory.environment(["COFFER_VAULT": path]))
+    let configured = try #require(
+      thrown { () throws(SecretError) in _ = try configuration.backend().items(inService: nil) })
+    #expect(configured.code == .locked && configured.description.contains("COFFER_KEY_FILE"))
+  }
+
+  @Test func aClosureIsASourceOfCredentials() throws {
+    let calls = Count()
+    let source = VaultCredentialClosure(name: "the key service") { [key] vault throws(SecretError) in
+      calls.add()
+      #expect(vault.path.hasSuffix("test.vault"))
+      return .key(SecretBytes(copying: key))
+    }
+    let backend = VaultBackend(path: path, credentials: [source])
+    for _ in 0..<3 { try backend.unlock() }
+    #expect(calls.value == 1)
+    let failing = VaultCredentialClosure(name: "the key service") { _ throws(SecretError) in
+      throw SecretError(.unavailable, "The key service does not answer.")
+    }
+    let other = VaultBackend(path: path, credentials: [failing])
+    #expect(thrown { () throws(SecretError) in try other.unlock() }?.code == .unavailable)
+  }
+}
