@@ -4,7 +4,7 @@ extension SecretBackend {
 
   /// Runs `body` in a transaction if the backend has transactions, and on the backend itself otherwise.
   ///
-  /// With a ``TransactionalSecretBackend`` this is its ``TransactionalSecretBackend/transaction(_:)``. With any
+  /// With a ``TransactionalSecretBackend`` this is its `transaction`. With any
   /// other backend it is not atomic: each call inside is a call on the backend and takes effect at once, other
   /// programs see the steps between, and what was changed before `body` throws stays changed. To lose nothing
   /// in either case, read and check first, store before you remove, and store what can be missed last.

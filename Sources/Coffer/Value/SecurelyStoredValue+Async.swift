@@ -78,7 +78,7 @@ extension SecurelyStoredValue {
   /// ```
   ///
   /// The others wait for up to `timeout`, and then get the new value. A value that is not there is not fresh. Throws like
-  /// ``withLease(timeout:_:)`` and what `refresh` throws; the old value then stays.
+  /// `withLease` and what `refresh` throws; the old value then stays.
   public func refreshed(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     unless isFresh: (Value) -> Bool, by refresh: (Value?) async throws -> Value

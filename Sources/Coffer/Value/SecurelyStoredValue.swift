@@ -68,7 +68,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   /// The error of the call on this object that ended last, in any thread, or `nil` if it succeeded. It is meant for
   /// display.
   ///
-  /// If several tasks use the object, another call may have ended since yours. Use ``get()`` or ``result`` to have the
+  /// If several tasks use the object, another call may have ended since yours. Use `get()` or ``result`` to have the
   /// value and its error together.
   public var lastError: SecretError? { content.lastError }
 
@@ -81,7 +81,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   /// not a `Value`.
   public func get() throws(SecretError) -> Value? { try content.get() }
 
-  /// Returns the value. Throws `.missing` if there is none, and the errors of ``get()``.
+  /// Returns the value. Throws `.missing` if there is none, and the errors of `get()`.
   public func required() throws(SecretError) -> Value {
     guard let value = try content.get() else { throw try content.missing() }
     return value
@@ -116,7 +116,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   ///
   /// `change` gets the value, or `nil` if there is none, and may set it to `nil` to remove it. It runs without a lock,
   /// and runs again if another thread or process has changed the value meanwhile. If it throws, or leaves the value as
-  /// it was, nothing is stored. Throws the errors of `change`, of ``get()`` and of ``set(_:)``, and `.conflict` after
+  /// it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after
   /// 1000 attempts. The change is one step for other processes if the backend has transactions.
   @discardableResult
   public func update<R>(_ change: (inout Value?) throws -> R) throws -> R {
@@ -131,7 +131,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
 
   /// A new stream of the current value and each change after it, made by this process or another one.
   ///
-  /// The call reads the current value, and blocks like ``get()``. Each stream yields every change that is made through
+  /// The call reads the current value, and blocks like `get()`. Each stream yields every change that is made through
   /// this backend object. Changes by other processes or through other backend objects are seen when the backend looks,
   /// so that several of them can be one. If the value cannot be read or decoded, the stream yields `nil` and
   /// ``lastError`` is set. If no backend can be chosen yet, the stream goes on when one can.

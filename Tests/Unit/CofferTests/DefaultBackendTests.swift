@@ -24,7 +24,7 @@ import Testing
         group.addTask { try await Self.global.get() }
         for try await value in group { #expect(value == "two") }
       }
-      await DefaultBackend.with(one) { #expect(Self.global.wrappedValue == "one") }
+      DefaultBackend.with(one) { #expect(Self.global.wrappedValue == "one") }
       #expect(try await Self.global.update { $0 } == "two")
     }
     #expect(try one.text("global") == "one")

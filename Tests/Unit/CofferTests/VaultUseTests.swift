@@ -45,7 +45,8 @@ import Testing
     var backends: [VaultBackend] = []
     for _ in 0..<300 {
       let backend = open()
-      #expect(SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).wrappedValue == nil)
+      #expect(
+        SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).wrappedValue == nil)
       backends.append(backend)
     }
     #expect(try Self.inotifyInstances() < 20)
@@ -101,7 +102,9 @@ import Testing
 
   @Test func aLeaseHoldsBetweenObjectsAndOnlyForItsSecret() throws {
     let (one, two) = (open(), open())
-    let (a, b) = (try SecretIdentifier(service: "s", account: "a"), try SecretIdentifier(service: "s", account: "b"))
+    let (a, b) = (
+      try SecretIdentifier(service: "s", account: "a"), try SecretIdentifier(service: "s", account: "b")
+    )
     let lease = try #require(try one.tryLease(a))
     #expect(try one.tryLease(a) == nil)
     #expect(try two.tryLease(a) == nil)

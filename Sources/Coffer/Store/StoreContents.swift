@@ -1,0 +1,49 @@
+internal import CofferCore
+
+/// The items of a ``Store`` in memory, in their order.
+struct StoreContents<Item: Sendable & Equatable> {
+  struct Entry {
+    let identifier: SecretIdentifier
+    /// Orders the entries, and then the identifier does.
+    let order: String
+    let item: Item
+
+    func isBefore(_ other: Entry) -> Bool {
+      order == other.order ? identifier < other.identifier : order < other.order
+    }
+  }
+
+  private var entries: [Entry] = []
+  private var indices: [SecretIdentifier: Int] = [:]
+  /// The secrets that are no items, which are kept.
+  var failures: [SecretIdentifier: SecretError] = [:]
+
+  var items: [Item] { entries.map(\.item) }
+  var all: [Entry] { entries }
+
+  func entry(_ identifier: SecretIdentifier) -> Entry? { indices[identifier].map { entries[$0] } }
+
+  /// Adds an entry at its place, or replaces the entry with its identifier.
+  mutating func put(_ entry: Entry) {
+    failures[entry.identifier] = nil
+    if let index = indices[entry.identifier] {
+      if entries[index].order == entry.order {
+        entries[index] = entry
+        return
+      }
+      remove([entry.identifier])
+    }
+    // Nearly always at the end.
+    let place = entries.lastIndex { $0.isBefore(entry) }.map { $0 + 1 } ?? 0
+    entries.insert(entry, at: place)
+    for index in place..<entries.count { indices[entries[index].identifier] = index }
+  }
+
+  mutating func remove(_ identifiers: Set<SecretIdentifier>) {
+    for identifier in identifiers { failures[identifier] = nil }
+    guard identifiers.contains(where: { indices[$0] != nil }) else { return }
+    entries.removeAll { identifiers.contains($0.identifier) }
+    indices = [:]
+    for (index, entry) in entries.enumerated() { indices[entry.identifier] = index }
+  }
+}

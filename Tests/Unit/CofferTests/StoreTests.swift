@@ -1,0 +1,254 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import CofferTesting
+import Foundation
+import Observation
+import Testing
+
+private struct Note: Codable, Sendable, Equatable, Identifiable {
+  var id: String
+  var text = ""
+}
+
+private final class NotesController: Sendable {
+  private let stored: Stored<Note>
+  var notes: [Note] { stored.wrappedValue }
+  init(store: Store<Note>) { stored = Stored(in: store) }
+}
+
+private struct Notebook {
+  @Stored var notes: [Note]
+  init(store: Store<Note>) { _notes = Stored(in: store) }
+  func add(_ note: Note) async throws { try await $notes.insert(note) }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct StoreTests {
+  let backend = FailingBackend()
+  var scope: SecretScope { SecretScope(service: "notes", backend: backend) }
+
+  private func load() async throws -> Store<Note> { try await Store<Note>(storage: scope) }
+
+  /// A store that loads in the background.
+  private func background() -> Store<Note> { Store<Note>(storage: scope) }
+
+  private func notes(_ ids: String...) -> [Note] { ids.map { Note(id: $0) } }
+
+  /// The events of a stream up to the first for which `isLast` is true.
+  private func collect(
+    _ stream: AsyncStream<StoreEvent<Note>>, until isLast: (StoreEvent<Note>) -> Bool
+  ) async -> [StoreEvent<Note>] {
+    var events: [StoreEvent<Note>] = []
+    for await event in stream {
+      events.append(event)
+      if isLast(event) { break }
+    }
+    return events
+  }
+
+  @Test func itemsAreInTheOrderOfInsertionAlsoAfterARestart() async throws {
+    let store = try await load()
+    try await store.insert(Note(id: "b"))
+    try await store.insert(notes("c", "a"))
+    try await store.insert(Note(id: "0"))
+    #expect(store.items.map(\.id) == ["b", "c", "a", "0"])
+    #expect(try await load().items == store.items)
+  }
+
+  @Test func insertIsAnUpsertInPlace() async throws {
+    let store = try await load()
+    try await store.insert(notes("a", "b", "c"))
+    try await store.insert(Note(id: "b", text: "new"))
+    #expect(store.items == [Note(id: "a"), Note(id: "b", text: "new"), Note(id: "c")])
+    #expect(try await load().items == store.items)
+  }
+
+  @Test func aBatchIsDeduplicatedAndTheLastWins() async throws {
+    let store = try await load()
+    try await store.insert([Note(id: "a", text: "1"), Note(id: "b"), Note(id: "a", text: "2")])
+    #expect(store.items == [Note(id: "a", text: "2"), Note(id: "b")])
+  }
+
+  @Test func removedItemsStayRemoved() async throws {
+    let store = try await load()
+    try await store.insert(notes("a", "b", "c", "d"))
+    try await store.remove(Note(id: "b"))
+    try await store.remove(notes("c", "absent"))
+    #expect(store.items.map(\.id) == ["a", "d"])
+    #expect(try await load().items.map(\.id) == ["a", "d"])
+    try await store.removeAll()
+    #expect(store.items.isEmpty)
+    #expect(try await load().items.isEmpty)
+  }
+
+  @Test func aChainActsOnlyWhenItRunsAndOnce() async throws {
+    let store = try await load()
+    try await store.insert(notes("old"))
+    let chain = store.removeAll().insert(notes("a", "b")).remove(Note(id: "a"))
+    #expect(store.items.map(\.id) == ["old"])
+    try await chain.run()
+    #expect(store.items.map(\.id) == ["b"])
+    try await store.insert(Note(id: "later"))
+    try await chain.run()
+    #expect(store.items.map(\.id) == ["b", "later"])
+    #expect(try await load().items.map(\.id) == ["b", "later"])
+  }
+
+  @Test func aChainIsOneTransaction() async throws {
+    let store = try await load()
+    try await store.insert(notes("old"))
+    backend.fail(.commit, with: SecretError(.io, "The disk is full."))
+    let chain = store.removeAll().insert(Note(id: "new"))
+    let error = await #expect(throws: SecretError.self) { try await chain.run() }
+    #expect(error?.code == .io)
+    #expect(store.items.map(\.id) == ["old"])
+    #expect(try await backend.base.items(inService: "notes").map(\.identifier.account) == ["old"])
+    backend.recover()
+    try await chain.run()
+    #expect(store.items.map(\.id) == ["new"])
+  }
+
+  @Test func everySubscriberGetsEveryEvent() async throws {
+    let store = background()
+    try await store.itemsHaveLoaded()
+    let streams = (0..<3).map { _ in store.events }
+    try await store.insert(notes("a", "b"))
+    try await store.remove(Note(id: "a"))
+    try await store.removeAll()
+    for stream in streams {
+      let events = await collect(stream) { $0.operation == .remove && $0.items.map(\.id) == ["b"] }
+      #expect(events.map(\.operation) == [.loaded, .insert, .remove, .remove])
+      #expect(events.map { $0.items.map(\.id) } == [[], ["a", "b"], ["a"], ["b"]])
+    }
+  }
+
+  @Test func aNewStoreIsInitializedAndThenLoaded() async throws {
+    let first = try await load()
+    try await first.insert(Note(id: "a"))
+    backend.fail(.items, with: SecretError(.locked, "The test says so."))
+    let store = background()
+    let stream = store.events
+    await #expect(throws: SecretError.self) { try await store.itemsHaveLoaded() }
+    #expect(store.items.isEmpty)
+    backend.recover()
+    try await store.itemsHaveLoaded()
+    let events = await collect(stream) { $0.operation == .loaded }
+    #expect(events.map(\.operation) == [.initialized, .loaded])
+    #expect(events.last?.items == [Note(id: "a")])
+  }
+
+  @Test func aStoreThatCannotBeReadIsNotAnEmptyOne() async throws {
+    backend.fail(.items, with: SecretError(.locked, "The test says so."))
+    let error = await #expect(throws: SecretError.self) { try await load() }
+    #expect(error?.code == .locked)
+  }
+
+  @Test func anInsertDuringTheFirstLoadIsKept() async throws {
+    try await load().insert(notes("a"))
+    for _ in 0..<20 {
+      let store = background()
+      try await store.insert(Note(id: "b"))
+      #expect(store.items.map(\.id) == ["a", "b"])
+    }
+  }
+
+  @Test func anItemThatDoesNotDecodeIsReportedAndKeptAndHidesNoOther() async throws {
+    try await load().insert(notes("a", "b"))
+    try backend.write("no note: canary", "broken", service: "notes")
+    let store = try await load()
+    #expect(Set(store.items.map(\.id)) == ["a", "b"])
+    let broken = try SecretIdentifier(service: "notes", account: "broken")
+    #expect(store.failures[broken]?.code == .decodingFailed)
+    #expect(!String(describing: store.failures).contains("canary"))
+    try await store.removeAll()
+    #expect(try backend.text("broken", service: "notes") == "no note: canary")
+    try await store.insert(Note(id: "broken", text: "mended"))
+    #expect(store.failures.isEmpty)
+    #expect(store.items == [Note(id: "broken", text: "mended")])
+  }
+
+  @Test func changesByAnotherStoreAppear() async throws {
+    let (one, two) = (try await load(), try await load())
+    let stream = two.events
+    try await one.insert(notes("a", "b"))
+    try await one.remove(Note(id: "a"))
+    try await eventually("the other store did not follow") { two.items.map(\.id) == ["b"] }
+    try await two.insert(Note(id: "c"))
+    try await eventually("the other store did not follow") { one.items.map(\.id) == ["b", "c"] }
+    let events = await collect(stream) { $0.items.map(\.id) == ["c"] }
+    #expect(events.first?.operation == .loaded)
+  }
+
+  @Test func concurrentChangesOfTwoStoresLoseNothing() async throws {
+    let stores = [try await load(), try await load()]
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (number, store) in stores.enumerated() {
+        for round in 0..<50 { group.addTask { try await store.insert(Note(id: "\(number).\(round)")) } }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await load().items.count == 100)
+    for store in stores { try await eventually("an item is missing") { store.items.count == 100 } }
+    #expect(stores[0].items == stores[1].items)
+  }
+
+  @Test func observationReportsChanges() async throws {
+    let store = try await load()
+    let changes = Count()
+    withObservationTracking {
+      _ = store.items
+    } onChange: {
+      changes.add()
+    }
+    try await store.insert(Note(id: "a"))
+    #expect(changes.value == 1)
+  }
+
+  @Test func aPropertyIsTheItemsAndItsProjectionTheStore() async throws {
+    let store = try await load()
+    let notebook = Notebook(store: store)
+    try await notebook.add(Note(id: "a"))
+    #expect(notebook.notes == [Note(id: "a")])
+    #expect(notebook.$notes === store)
+    #expect(NotesController(store: store).notes.count == 1)
+  }
+
+  @Test func itemsAreIdentifiedByUUIDsIntegersOrAKeyPath() async throws {
+    struct Numbered: Codable, Sendable, Equatable, Identifiable { var id: Int }
+    struct Unique: Codable, Sendable, Equatable, Identifiable { var id = UUID() }
+    struct Named: Codable, Sendable, Equatable { var name: String }
+    func accounts(_ service: String) throws -> [String] {
+      try backend.items(inService: service).map(\.identifier.account)
+    }
+    let numbers = try await Store<Numbered>(storage: SecretScope(service: "numbers", backend: backend))
+    try await numbers.insert([Numbered(id: 2), Numbered(id: -1)])
+    #expect(try accounts("numbers") == ["-1", "2"])
+    let unique = Unique()
+    let ids = try await Store<Unique>(storage: SecretScope(service: "ids", backend: backend))
+    try await ids.insert(unique)
+    #expect(try accounts("ids") == [unique.id.uuidString])
+    let names = try await Store<Named>(
+      storage: SecretScope(service: "names", backend: backend), cacheIdentifier: \.name)
+    try await names.insert(Named(name: "Ann"))
+    #expect(try accounts("names") == ["Ann"])
+    let error = await #expect(throws: SecretError.self) { try await names.insert(Named(name: "")) }
+    #expect(error?.code == .invalidIdentifier)
+  }
+
+  @Test func manyItemsAreOneCommitInAVault() async throws {
+    let directory = try TemporaryDirectory(inMemory: true)
+    let key = [UInt8](repeating: 7, count: 32)
+    let path = directory.file("test.vault")
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    func open() -> SecretScope {
+      SecretScope(service: "notes", backend: VaultBackend(path: path, key: SecretBytes(copying: key)))
+    }
+    let many = (0..<500).map { Note(id: "\($0 &* 7919 % 500)") }
+    let store = try await Store<Note>(storage: open())
+    let stream = store.events
+    try await store.insert(many)
+    let events = await collect(stream) { $0.operation == .insert }
+    #expect(events.map(\.items.count) == [0, 500])
+    #expect(try await Store<Note>(storage: open()).items == many)
+  }
+}
