@@ -17,20 +17,20 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   }
 
   /// The reading that was published last, with a summary in place of the value.
-  private enum LastPublished: Equatable {
+  enum LastPublished: Equatable {
     case nothing
     case absent
     case value(Store.Summary)
     case failed(SecretError)
   }
 
-  private struct Publication {
+  struct Publication {
     let reading: Reading
     /// The subscribers at the time of the publication. Later ones have begun with a newer reading.
     let subscribers: [StreamBuffer<Reading>]
   }
 
-  private struct State {
+  struct State {
     var lastPublished = LastPublished.nothing
     /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
@@ -49,16 +49,16 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   }
 
   let store: Store
-  private let retryPause: Duration
-  private let order = DeadlineLock()
-  private let state = Mutex(State())
+  let retryPause: Duration
+  let order = DeadlineLock()
+  let state = Mutex(State())
   /// Held while the watch starts.
-  private let watchStart = DeadlineLock()
+  let watchStart = DeadlineLock()
   private let registrar = ObservationRegistrar()
   private let onRelease: @Sendable () -> Void
 
   /// The longest wait for another thread's write, during which a keyring may be showing a prompt.
-  private static var timeout: Duration { .seconds(120) }
+  static var timeout: Duration { .seconds(120) }
   /// The bytes of values that a stream keeps if nobody reads it.
   private static var bufferLimit: Int { 1 << 20 }
 
@@ -154,7 +154,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   /// The number of streams that have not ended.
   var subscriberCount: Int { state.withLock { $0.subscribers.count } }
 
-  private func readNow() -> Reading {
+  func readNow() -> Reading {
     do throws(SecretError) {
       guard let value = try store.load() else { return .absent }
       return .value(value)
@@ -224,7 +224,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   }
 
   /// Publishes the reading if it differs from the last one. Call it as ``publish(_:)``.
-  private func publishIfChanged(to reading: Reading) {
+  func publishIfChanged(to reading: Reading) {
     let new = summary(of: reading)
     let isChanged = state.withLock { state in
       // No client has an earlier value.
@@ -240,7 +240,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
 
   /// Delivers the outbox in order. One thread at a time delivers. Other threads, and observers that write during
   /// the delivery, leave their publications to that thread.
-  private func drain() {
+  func drain() {
     while true {
       let next: Publication? = state.withLock { state in
         if state.isDelivering || state.outbox.isEmpty { return nil }
@@ -252,69 +252,5 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
       for subscriber in next.subscribers { yield(next.reading, to: subscriber) }
       state.withLock { $0.isDelivering = false }
     }
-  }
-
-  // MARK: Watching
-
-  /// Starts the watch of the store's changes if it has not started. Concurrent callers block until it has. Returns the
-  /// error of a store that cannot be reached yet.
-  private func watch() -> SecretError? {
-    do throws(SecretError) {
-      return try watchStart.withLock(timeout: .seconds(10)) { () throws(SecretError) in
-        guard state.withLock({ $0.watch == nil }) else { return nil }
-        do throws(SecretError) {
-          if let changes = try store.changes() { follow(changes) }
-          return nil
-        } catch {
-          follow(nil)
-          return error
-        }
-      }
-    } catch {
-      // The store took too long, or its `changes()` reads this value. It stays unwatched.
-      return nil
-    }
-  }
-
-  /// Reads the value again after each change. Without a stream of changes, asks the store for one after each pause.
-  /// The task does not keep the hub.
-  private func follow(_ changes: AsyncStream<Void>?) {
-    let pause = retryPause
-    let task = Task { [weak self] in
-      var stream = changes
-      while stream == nil {
-        do { try await Task.sleep(for: pause) } catch { return }
-        guard let hub = self else { return }
-        let retry = await CallThreads.shared.run { hub.retry() }
-        if retry.isFinal && retry.changes == nil { return }
-        stream = retry.changes
-      }
-      guard let stream else { return }
-      for await _ in stream {
-        guard let hub = self else { return }
-        await CallThreads.shared.run { hub.readAgain() }
-      }
-    }
-    state.withLock { $0.watch = task }
-  }
-
-  /// Asks the store for its changes again. If it has become reachable, its value is published.
-  private func retry() -> (changes: AsyncStream<Void>?, isFinal: Bool) {
-    do throws(SecretError) {
-      let changes = try store.changes()
-      readAgain()
-      return (changes, true)
-    } catch {
-      return (nil, false)
-    }
-  }
-
-  private func readAgain() {
-    do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
-    } catch {
-      // A write in this process has taken longer than the timeout. It is published when it ends.
-    }
-    drain()
   }
 }

@@ -1,0 +1,66 @@
+internal import CofferCore
+internal import Synchronization
+
+extension ValueHub {
+  /// Starts the watch of the store's changes if it has not started. Concurrent callers block until it has. Returns the
+  /// error of a store that cannot be reached yet.
+  func watch() -> SecretError? {
+    do throws(SecretError) {
+      return try watchStart.withLock(timeout: .seconds(10)) { () throws(SecretError) in
+        guard state.withLock({ $0.watch == nil }) else { return nil }
+        do throws(SecretError) {
+          if let changes = try store.changes() { follow(changes) }
+          return nil
+        } catch {
+          follow(nil)
+          return error
+        }
+      }
+    } catch {
+      // The store took too long, or its `changes()` reads this value. It stays unwatched.
+      return nil
+    }
+  }
+
+  /// Reads the value again after each change. Without a stream of changes, asks the store for one after each pause.
+  /// The task does not keep the hub.
+  private func follow(_ changes: AsyncStream<Void>?) {
+    let pause = retryPause
+    let task = Task { [weak self] in
+      var stream = changes
+      while stream == nil {
+        do { try await Task.sleep(for: pause) } catch { return }
+        guard let hub = self else { return }
+        let retry = await CallThreads.shared.run { hub.retry() }
+        if retry.isFinal && retry.changes == nil { return }
+        stream = retry.changes
+      }
+      guard let stream else { return }
+      for await _ in stream {
+        guard let hub = self else { return }
+        await CallThreads.shared.run { hub.readAgain() }
+      }
+    }
+    state.withLock { $0.watch = task }
+  }
+
+  /// Asks the store for its changes again. If it has become reachable, its value is published.
+  private func retry() -> (changes: AsyncStream<Void>?, isFinal: Bool) {
+    do throws(SecretError) {
+      let changes = try store.changes()
+      readAgain()
+      return (changes, true)
+    } catch {
+      return (nil, false)
+    }
+  }
+
+  private func readAgain() {
+    do throws(SecretError) {
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
+    } catch {
+      // A write in this process has taken longer than the timeout. It is published when it ends.
+    }
+    drain()
+  }
+}
