@@ -38,8 +38,8 @@ extension Store {
   }
 
   /// The attribute of a secret's metadata that orders the items: a time in milliseconds, of 19 digits.
-  private static var orderAttribute: String { "coffer.order" }
-  private static var timeout: Duration { .seconds(120) }
+  static var orderAttribute: String { "coffer.order" }
+  static var timeout: Duration { .seconds(120) }
 
   private struct Write: Sendable {
     let identifier: SecretIdentifier
@@ -63,37 +63,21 @@ extension Store {
     }
     try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
       try loadNow()
-      let known = state.withLock { $0.contents.all }
       let (changes, events) = try source.resolve().withTransaction { transaction throws(SecretError) in
-        var present = Set(known.map(\.identifier))
         var changes: [Change] = []
         var events: [StoreEvent<Item>] = []
         for (step, writes) in zip(steps, encoded) {
           switch step {
-          case .insert(let items):
-            for write in writes {
-              let order = try store(write, in: transaction)
-              present.insert(write.identifier)
-              changes.append(.put(write, order: order))
-            }
+          case .insert:
+            for write in writes { changes.append(.put(write, order: try store(write, in: transaction))) }
             events.append(StoreEvent(operation: .insert, items: writes.map(\.item)))
-            _ = items
           case .remove(let items):
-            for item in items {
-              let identifier = try self.identifier(of: item)
-              try transaction.remove(identifier)
-              present.remove(identifier)
-              changes.append(.drop(identifier))
-            }
+            for item in items { changes.append(.drop(try remove(item, in: transaction))) }
             events.append(StoreEvent(operation: .remove, items: items))
           case .removeAll:
-            let removed = known.filter { present.contains($0.identifier) }.map(\.item)
-            for identifier in present {
-              try transaction.remove(identifier)
-              changes.append(.drop(identifier))
-            }
-            present = []
-            events.append(StoreEvent(operation: .remove, items: removed))
+            let removed = try removeAll(in: transaction, after: changes)
+            changes += removed.map { .drop($0.identifier) }
+            events.append(StoreEvent(operation: .remove, items: removed.compactMap(\.item)))
           }
         }
         return (changes, events)
@@ -126,6 +110,40 @@ extension Store {
       write.secret.bytes, for: write.identifier,
       metadata: SecretMetadata(attributes: [Self.orderAttribute: order]))
     return order
+  }
+
+  private func remove(
+    _ item: Item, in transaction: any SecretTransaction
+  ) throws(SecretError) -> SecretIdentifier {
+    let identifier = try identifier(of: item)
+    try transaction.remove(identifier)
+    return identifier
+  }
+
+  /// Removes every secret of the service that is not known to be no item, also those of other processes that are not in
+  /// memory yet. Returns them with the items that are known, in their order.
+  private func removeAll(
+    in transaction: any SecretTransaction, after changes: [Change]
+  ) throws(SecretError) -> [(identifier: SecretIdentifier, item: Item?)] {
+    let (known, failures) = state.withLock { ($0.contents.all, $0.contents.failures) }
+    var inserted: Set<SecretIdentifier> = []
+    for case .put(let write, _) in changes { inserted.insert(write.identifier) }
+    var listed: [SecretIdentifier: Item?] = [:]
+    for found in try transaction.items(inService: storage.service) {
+      if failures[found.identifier] == nil || inserted.contains(found.identifier) {
+        listed[found.identifier] = .some(nil)
+      }
+    }
+    var removed: [(identifier: SecretIdentifier, item: Item?)] = []
+    for entry in known where listed.removeValue(forKey: entry.identifier) != nil {
+      removed.append((entry.identifier, entry.item))
+    }
+    for case .put(let write, _) in changes where listed.removeValue(forKey: write.identifier) != nil {
+      removed.append((write.identifier, write.item))
+    }
+    removed += listed.keys.map { ($0, nil) }
+    for secret in removed { try transaction.remove(secret.identifier) }
+    return removed
   }
 
   /// The place after all known items, also if the clock went back.
@@ -164,127 +182,5 @@ extension Store {
       }
     }
     return writes
-  }
-
-  // MARK: Loading
-
-  func loadInBackground() {
-    CallThreads.shared.submit { [weak self] in
-      do throws(SecretError) { try self?.loadIfNeeded() } catch {
-        // `itemsHaveLoaded()` tries again, and throws the error.
-      }
-    }
-  }
-
-  func loadIfNeeded() throws(SecretError) {
-    if state.withLock({ $0.isLoaded }) { return }
-    try order.withLock(timeout: Self.timeout) { () throws(SecretError) in try loadNow() }
-  }
-
-  /// Loads the items if they are not loaded. Call it with `order` held.
-  private func loadNow() throws(SecretError) {
-    if state.withLock({ $0.isLoaded }) { return }
-    let backend = try source.resolve()
-    // Before the load, so that every change after it is noticed.
-    watch(backend)
-    let contents = try readAll(backend)
-    publish { state in
-      state.contents = contents
-      state.isLoaded = true
-      state.lastOrder = contents.all.last.flatMap { Int64($0.order) } ?? 0
-      return [StoreEvent(operation: .loaded, items: contents.items)]
-    }
-  }
-
-  private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
-    var contents = StoreContents<Item>()
-    let listed = try backend.items(inService: storage.service).sorted { one, other in
-      let (a, b) = (Self.order(of: one), Self.order(of: other))
-      return a == b ? one.identifier < other.identifier : a < b
-    }
-    for item in listed { try read(item, backend, into: &contents) }
-    return contents
-  }
-
-  private static func order(of item: SecretItem) -> String { item.metadata.attributes[orderAttribute] ?? "" }
-
-  /// Reads one secret. One that was removed meanwhile is left out, and one that does not decode is a failure.
-  private func read(
-    _ item: SecretItem, _ backend: any SecretBackend, into contents: inout StoreContents<Item>
-  ) throws(SecretError) {
-    guard let secret = try backend.lookUp(item.identifier) else { return }
-    do {
-      let value = try coder.decode(Item.self, from: secret)
-      contents.put(.init(identifier: item.identifier, order: Self.order(of: item), item: value))
-    } catch {
-      contents.failures[item.identifier] = SecretError(
-        .decodingFailed, "The stored item does not decode as \(Item.self).",
-        advice: "Store it again, or remove it.", identifier: item.identifier)
-    }
-  }
-
-  // MARK: Changes by others
-
-  private func watch(_ backend: any SecretBackend) {
-    guard let backend = backend as? any ObservableSecretBackend, state.withLock({ $0.watch == nil }) else {
-      return
-    }
-    let changes = backend.changes()
-    let service = storage.service
-    let task = Task { [weak self] in
-      for await change in changes {
-        if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) {
-          continue
-        }
-        guard let self else { return }
-        await CallThreads.shared.run { self.readAgain(change.identifier) }
-      }
-    }
-    state.withLock { $0.watch = task }
-  }
-
-  private func readAgain(_ identifier: SecretIdentifier?) {
-    do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
-        guard state.withLock({ $0.isLoaded }) else { return }
-        let backend = try source.resolve()
-        var found = StoreContents<Item>()
-        if let identifier {
-          if let item = try backend.item(identifier) { try read(item, backend, into: &found) }
-        } else {
-          found = try readAll(backend)
-        }
-        adopt(found, onlyAbout: identifier)
-      }
-    } catch {
-      // The backend cannot be read now. It reports a change when it can.
-    }
-  }
-
-  /// Makes memory what was found in the backend, and reports the difference.
-  private func adopt(_ found: StoreContents<Item>, onlyAbout identifier: SecretIdentifier?) {
-    let known = state.withLock { $0.contents }
-    let gone = (identifier.map { known.entry($0).map { [$0] } ?? [] } ?? known.all)
-      .filter { found.entry($0.identifier) == nil }
-    let new = found.all.filter { entry in
-      known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
-    }
-    let failures = identifier == nil ? found.failures : known.failures.merging(found.failures) { $1 }
-    if gone.isEmpty && new.isEmpty {
-      state.withLock { $0.contents.failures = failures }
-      return
-    }
-    publish { state in
-      state.contents.remove(Set(gone.map(\.identifier)))
-      for entry in new { state.contents.put(entry) }
-      state.contents.failures = failures
-      if let last = state.contents.all.last.flatMap({ Int64($0.order) }) {
-        state.lastOrder = max(state.lastOrder, last)
-      }
-      var events: [StoreEvent<Item>] = []
-      if !gone.isEmpty { events.append(StoreEvent(operation: .remove, items: gone.map(\.item))) }
-      if !new.isEmpty { events.append(StoreEvent(operation: .insert, items: new.map(\.item))) }
-      return events
-    }
   }
 }

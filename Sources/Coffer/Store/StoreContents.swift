@@ -14,11 +14,12 @@ struct StoreContents<Item: Sendable & Equatable> {
   }
 
   private var entries: [Entry] = []
+  /// The items of the entries, which are read more often than changed.
+  private(set) var items: [Item] = []
   private var indices: [SecretIdentifier: Int] = [:]
   /// The secrets that are no items, which are kept.
   var failures: [SecretIdentifier: SecretError] = [:]
 
-  var items: [Item] { entries.map(\.item) }
   var all: [Entry] { entries }
 
   func entry(_ identifier: SecretIdentifier) -> Entry? { indices[identifier].map { entries[$0] } }
@@ -29,6 +30,7 @@ struct StoreContents<Item: Sendable & Equatable> {
     if let index = indices[entry.identifier] {
       if entries[index].order == entry.order {
         entries[index] = entry
+        items[index] = entry.item
         return
       }
       remove([entry.identifier])
@@ -36,6 +38,7 @@ struct StoreContents<Item: Sendable & Equatable> {
     // Nearly always at the end.
     let place = entries.lastIndex { $0.isBefore(entry) }.map { $0 + 1 } ?? 0
     entries.insert(entry, at: place)
+    items.insert(entry.item, at: place)
     for index in place..<entries.count { indices[entries[index].identifier] = index }
   }
 
@@ -43,6 +46,7 @@ struct StoreContents<Item: Sendable & Equatable> {
     for identifier in identifiers { failures[identifier] = nil }
     guard identifiers.contains(where: { indices[$0] != nil }) else { return }
     entries.removeAll { identifiers.contains($0.identifier) }
+    items = entries.map(\.item)
     indices = [:]
     for (index, entry) in entries.enumerated() { indices[entry.identifier] = index }
   }

@@ -39,13 +39,15 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     var hasFailed = false
     var nextSubscriber = 0
     var subscribers: [Int: StreamBuffer<Reading>] = [:]
+    /// The number of streams that are being made.
+    var newSubscribers = 0
     var outbox: [Publication] = []
     var isDelivering = false
     /// Whether Observation has recorded a read.
     var isTracked = false
     var watch: Task<Void, Never>?
 
-    var isObserved: Bool { isTracked || !subscribers.isEmpty }
+    var isObserved: Bool { isTracked || newSubscribers > 0 || !subscribers.isEmpty }
   }
 
   let store: Store
@@ -120,11 +122,11 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     let buffer = StreamBuffer<Reading>(limit: Self.bufferLimit)
     let key = state.withLock { state in
       state.nextSubscriber += 1
+      state.newSubscribers += 1
       return state.nextSubscriber
     }
+    defer { state.withLock { $0.newSubscribers -= 1 } }
     let stream = buffer.stream { [weak self] in self?.unsubscribe(key) }
-    // The watch must not end between its start and the subscription.
-    state.withLock { $0.subscribers[key] = StreamBuffer(limit: 1) }
     let failure = watch()
     do throws(SecretError) {
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in

@@ -1,0 +1,124 @@
+internal import CofferCore
+internal import Synchronization
+
+extension Store {
+  func loadInBackground() {
+    CallThreads.shared.submit { [weak self] in
+      do throws(SecretError) { try self?.loadIfNeeded() } catch {
+        // `itemsHaveLoaded()` tries again, and throws the error.
+      }
+    }
+  }
+
+  func loadIfNeeded() throws(SecretError) {
+    if state.withLock({ $0.isLoaded }) { return }
+    try order.withLock(timeout: Self.timeout) { () throws(SecretError) in try loadNow() }
+  }
+
+  /// Loads the items if they are not loaded. Call it with `order` held.
+  func loadNow() throws(SecretError) {
+    if state.withLock({ $0.isLoaded }) { return }
+    let backend = try source.resolve()
+    // Before the load, so that every change after it is noticed.
+    watch(backend)
+    let contents = try readAll(backend)
+    publish { state in
+      state.contents = contents
+      state.isLoaded = true
+      state.lastOrder = contents.all.last.flatMap { Int64($0.order) } ?? 0
+      return [StoreEvent(operation: .loaded, items: contents.items)]
+    }
+  }
+
+  private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
+    var contents = StoreContents<Item>()
+    let listed = try backend.items(inService: storage.service).sorted { one, other in
+      let (a, b) = (Self.order(of: one), Self.order(of: other))
+      return a == b ? one.identifier < other.identifier : a < b
+    }
+    for item in listed { try read(item, backend, into: &contents) }
+    return contents
+  }
+
+  private static func order(of item: SecretItem) -> String { item.metadata.attributes[orderAttribute] ?? "" }
+
+  /// Reads one secret. One that was removed meanwhile is left out, and one that does not decode is a failure.
+  private func read(
+    _ item: SecretItem, _ backend: any SecretBackend, into contents: inout StoreContents<Item>
+  ) throws(SecretError) {
+    guard let secret = try backend.lookUp(item.identifier) else { return }
+    do {
+      let value = try coder.decode(Item.self, from: secret)
+      contents.put(.init(identifier: item.identifier, order: Self.order(of: item), item: value))
+    } catch {
+      contents.failures[item.identifier] = SecretError(
+        .decodingFailed, "The stored item does not decode as \(Item.self).",
+        advice: "Store it again, or remove it.", identifier: item.identifier)
+    }
+  }
+
+  // MARK: Changes by others
+
+  private func watch(_ backend: any SecretBackend) {
+    guard let backend = backend as? any ObservableSecretBackend, state.withLock({ $0.watch == nil }) else {
+      return
+    }
+    let changes = backend.changes()
+    let service = storage.service
+    let task = Task { [weak self] in
+      for await change in changes {
+        if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) {
+          continue
+        }
+        guard let self else { return }
+        await CallThreads.shared.run { self.readAgain(change.identifier) }
+      }
+    }
+    state.withLock { $0.watch = task }
+  }
+
+  private func readAgain(_ identifier: SecretIdentifier?) {
+    do throws(SecretError) {
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+        guard state.withLock({ $0.isLoaded }) else { return }
+        let backend = try source.resolve()
+        var found = StoreContents<Item>()
+        if let identifier {
+          if let item = try backend.item(identifier) { try read(item, backend, into: &found) }
+        } else {
+          found = try readAll(backend)
+        }
+        adopt(found, onlyAbout: identifier)
+      }
+    } catch {
+      // The backend cannot be read now. It reports a change when it can.
+    }
+  }
+
+  /// Makes memory what was found in the backend, and reports the difference.
+  private func adopt(_ found: StoreContents<Item>, onlyAbout identifier: SecretIdentifier?) {
+    let known = state.withLock { $0.contents }
+    let gone = (identifier.map { known.entry($0).map { [$0] } ?? [] } ?? known.all)
+      .filter { found.entry($0.identifier) == nil }
+    let new = found.all.filter { entry in
+      known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
+    }
+    let failures = identifier == nil ? found.failures : known.failures.merging(found.failures) { $1 }
+    if gone.isEmpty && new.isEmpty {
+      state.withLock { $0.contents.failures = failures }
+      return
+    }
+    publish { state in
+      state.contents.remove(Set(gone.map(\.identifier)))
+      for entry in new { state.contents.put(entry) }
+      state.contents.failures = failures
+      if let last = state.contents.all.last.flatMap({ Int64($0.order) }) {
+        state.lastOrder = max(state.lastOrder, last)
+      }
+      var events: [StoreEvent<Item>] = []
+      if !gone.isEmpty { events.append(StoreEvent(operation: .remove, items: gone.map(\.item))) }
+      if !new.isEmpty { events.append(StoreEvent(operation: .insert, items: new.map(\.item))) }
+      return events
+    }
+  }
+}
