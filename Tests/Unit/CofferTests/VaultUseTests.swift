@@ -31,7 +31,7 @@ import Testing
 
   @Test func manyObservedBackendsShareOneInstanceOfInotify() async throws {
     var streams: [AsyncStream<String?>] = []
-    for _ in 0..<200 {
+    for _ in 0..<60 {
       streams.append(SecurelyStoredValue<String>(key: "token", service: "tests", backend: open()).values)
     }
     #expect(try Self.inotifyInstances() < 20)
@@ -43,7 +43,7 @@ import Testing
 
   @Test func manyBackendsThatWereReadAreNotWatched() throws {
     var backends: [VaultBackend] = []
-    for _ in 0..<300 {
+    for _ in 0..<60 {
       let backend = open()
       #expect(
         SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).wrappedValue == nil)
