@@ -14,8 +14,8 @@ package final class BackendSource: Sendable {
   let given: (any SecretBackend)?
   /// The time between two attempts to choose a backend while a value is observed.
   let retryPause: Duration
-  /// The hubs that live as long as this source, by the identifier of their secret.
-  private let kept = Mutex<[SecretIdentifier: SecretHub]>([:])
+  /// The hubs that are kept until ``releaseHubs()``, by the identifier of their secret. `nil` afterwards.
+  private let kept = Mutex<[SecretIdentifier: SecretHub]?>([:])
 
   /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
   /// a vault is created, or a keyring starts.
@@ -47,13 +47,20 @@ package final class BackendSource: Sendable {
     }
   }
 
-  /// Returns the hub of a secret, and keeps it as long as this source exists.
+  /// Returns the hub of a secret, and keeps it until ``releaseHubs()``.
   func keptHub(for identifier: SecretIdentifier) -> SecretHub {
+    if let hub = kept.withLock({ $0?[identifier] }) { return hub }
     let hub = HubRegistry.shared.hub(for: identifier, source: self)
-    return kept.withLock { kept in
-      if let hub = kept[identifier] { return hub }
-      kept[identifier] = hub
-      return hub
+    kept.withLock { $0?[identifier] = hub }
+    return hub
+  }
+
+  /// Releases the hubs, which own this source.
+  func releaseHubs() {
+    let released = kept.withLock { kept in
+      defer { kept = nil }
+      return kept
     }
+    withExtendedLifetime(released) {}
   }
 }

@@ -36,7 +36,9 @@ public enum DefaultBackend {
   ///
   /// Detached tasks, Dispatch queues and threads that `operation` starts use the backend of the process.
   public static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
-    try $ofTask.withValue(BackendSource(given: backend), operation: operation)
+    let source = BackendSource(given: backend)
+    defer { source.releaseHubs() }
+    return try $ofTask.withValue(source, operation: operation)
   }
 
   /// Runs `operation` with another backend for this task and its child tasks.
@@ -44,7 +46,9 @@ public enum DefaultBackend {
     _ backend: any SecretBackend, isolation: isolated (any Actor)? = #isolation,
     operation: () async throws -> R
   ) async rethrows -> R {
-    try await $ofTask.withValue(BackendSource(given: backend), operation: operation, isolation: isolation)
+    let source = BackendSource(given: backend)
+    defer { source.releaseHubs() }
+    return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
   }
 
   /// Runs `body` on a thread for blocking calls, with the backend of this task.

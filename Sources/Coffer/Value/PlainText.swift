@@ -85,6 +85,14 @@ enum DateText {
     return String(repeating: "0", count: digits - text.count) + text
   }
 
+  /// Whether `text` is `Z`, or a difference to UTC such as `+01:00` or `+0100`.
+  private static func isZone(_ text: Substring) -> Bool {
+    if text == "Z" { return true }
+    let digits = text.dropFirst().filter { $0 != ":" }
+    return (text.hasPrefix("+") || text.hasPrefix("-")) && digits.count == 4
+      && digits.allSatisfy { $0.isASCII && $0.isNumber }
+  }
+
   /// The date that ISO 8601 text or a number of seconds since 1970 names.
   static func date(in text: String) -> Date? {
     if !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) || $0 == 45 || $0 == 46 }),
@@ -100,6 +108,8 @@ enum DateText {
       fraction = value
       whole.removeSubrange(point..<digits.endIndex)
     }
+    // The parser ignores what follows the time zone.
+    guard isZone(whole.dropFirst("2026-11-22T08:30:00".count)) else { return nil }
     do {
       let date = try Date.ISO8601FormatStyle().parse(whole)
       return Date(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate + fraction)

@@ -121,7 +121,9 @@ import Testing
     #expect(try fails("\"high\"", Level.self))
     #expect(try fails("no uuid", UUID.self))
     #expect(try fails("", URL.self))
-    for text in ["yesterday", "", "2023-11-14", "2023-11-14T22:13:20.Z", "nan", "1e400"] {
+    for text in [
+      "yesterday", "", "2023-11-14", "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20Zjunk", "nan", "1e400",
+    ] {
       #expect(try fails(text, Date.self), "\(text)")
     }
   }

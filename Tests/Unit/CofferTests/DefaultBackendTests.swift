@@ -42,6 +42,16 @@ import Testing
     }
   }
 
+  @Test func aBackendOfATaskIsReleasedAfterIt() async throws {
+    weak var released: MemoryBackend?
+    do {
+      let backend = MemoryBackend()
+      released = backend
+      try await DefaultBackend.with(backend) { try await Self.global.set("one") }
+    }
+    #expect(released == nil)
+  }
+
   @Test func aGivenBackendIsNotReplaced() async throws {
     let own = MemoryBackend()
     let value = SecurelyStoredValue<String>(key: "given", service: "tests", backend: own)
