@@ -74,13 +74,7 @@ import Testing
     let configuration = configuration(["COFFER_VAULT": path, "COFFER_KEY": text])
     try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
     let source = BackendSource { () throws(SecretError) in try configuration.backend() }
-    let token = SecurelyStoredValue<String>(
-      key: "token",
-      service: "tests",
-      backend: nil,
-      coder: StandardSecretCoder(),
-      source: source
-    )
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
     #expect(try token.get() == nil)
     try token.set("one")
     #expect(try token.get() == "one")

@@ -219,6 +219,8 @@ private final class NamingFileSystem: FileSystem {
     func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
     func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) { try directory.synchronize() }
-    func watch() throws(FileSystemError) -> any DirectoryWatch { try directory.watch() }
+    func watch(
+      _ name: String, _ onChange: @escaping @Sendable () -> Void
+    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 }
