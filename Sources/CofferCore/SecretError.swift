@@ -122,6 +122,8 @@ extension SecretError {
     public static let tooLarge = Code("tooLarge")
     /// The call conflicts with another one, such as the use of a backend in its own transaction.
     public static let conflict = Code("conflict")
+    /// Several different items have the identifier, and the call is for one.
+    public static let ambiguous = Code("ambiguous")
     /// The backend does not support the call.
     public static let unsupported = Code("unsupported")
     /// The configuration or the environment is wrong.

@@ -11,18 +11,24 @@ internal import FoundationEssentials
 /// | `coffer:expires` | the expiry, as ISO 8601 in UTC with milliseconds |
 /// | `coffer:created` | the creation time, if the first store has one; otherwise the service's own time counts |
 /// | `coffer:label` | `given`, if the metadata has a label that equals the default label |
-/// | `coffer:attribute:NAME` | the attribute NAME, if NAME is in this table or begins with `coffer:` |
+/// | `coffer:attributes` | the names of the attributes that this module gave the item, see ``OwnNames`` |
+/// | `coffer:attribute:NAME` | the attribute NAME, if NAME is in this table or begins with `coffer:` or `xdg:` |
 ///
 /// Other attributes keep their names. The service stores attributes unencrypted.
+///
+/// Several items may have the same identifier. They are the same secret only if their ``distinction(_:)`` is the
+/// same.
 enum ItemAttributes {
   static let service = "service"
-  private static let account = "username"
+  static let account = "username"
   private static let schema = "xdg:schema"
+  private static let program = "application"
   private static let genericSchema = "org.freedesktop.Secret.Generic"
-  private static let reservedPrefix = "coffer:"
+  private static let reservedPrefixes = ["coffer:", "xdg:"]
   private static let expires = "coffer:expires"
   private static let created = "coffer:created"
   private static let givenLabel = "coffer:label"
+  private static let ownNames = "coffer:attributes"
   private static let escapePrefix = "coffer:attribute:"
 
   /// The attributes to search for. An item matches if it has these two, whatever others it has.
@@ -58,20 +64,44 @@ enum ItemAttributes {
     }
   }
 
-  /// Returns the attributes of an item with `metadata`. The schema and the creation time in `existing` are
-  /// kept.
+  /// Returns the attributes of an item with `metadata`. Of `existing`, the creation time and everything that
+  /// another program wrote is kept: that program may search for it.
   static func attributes(
     _ identifier: SecretIdentifier, _ metadata: SecretMetadata?, over existing: [String: String]?
   ) -> [String: String] {
     var result = query(identifier)
-    result[schema] = existing.map { $0[schema] } ?? genericSchema
+    if let existing {
+      let own = OwnNames(existing[ownNames])
+      result = existing.filter {
+        !$0.key.hasPrefix("coffer:") && !own.contains($0.key) && !isProvidersOwn($0.key, existing)
+      }
+    } else {
+      result[schema] = genericSchema
+    }
     result[created] = existing.map { $0[created] } ?? metadata?.created.map(text)
     guard let metadata else { return result }
     result[expires] = metadata.expires.map(text)
     if let label = metadata.label, isDefault(label, identifier) { result[givenLabel] = "given" }
+    var own = OwnNames()
     for (name, value) in metadata.attributes {
-      result[isReserved(name) ? escapePrefix + name : name] = value
+      if isReserved(name) {
+        result[escapePrefix + name] = value
+      } else if result[name].map({ !$0.utf8.elementsEqual(value.utf8) }) ?? true {
+        result[name] = value
+        own.insert(name)
+      }
     }
+    result[ownNames] = own.text
+    return result
+  }
+
+  /// Returns the attributes of `item` for a copy with the identifier `new`. The copy has the time of creation of
+  /// the original, in seconds since 1970.
+  static func attributes(
+    _ item: [String: String], renamedTo new: SecretIdentifier, created seconds: UInt64?
+  ) -> [String: String] {
+    var result = item.filter { !isProvidersOwn($0.key, item) }.merging(query(new)) { $1 }
+    if result[created] == nil { result[created] = seconds.flatMap(date).map(text) }
     return result
   }
 
@@ -102,7 +132,7 @@ enum ItemAttributes {
     metadata.created = attributes[Self.created].flatMap(date) ?? created.flatMap(date)
     metadata.modified = modified.flatMap(date)
     metadata.expires = attributes[expires].flatMap(date)
-    for (name, value) in attributes {
+    for (name, value) in attributes where !isProvidersOwn(name, attributes) {
       if name.hasPrefix(escapePrefix) {
         metadata.attributes[String(name.dropFirst(escapePrefix.count))] = value
       } else if !isReserved(name) {
@@ -112,13 +142,27 @@ enum ItemAttributes {
     return metadata
   }
 
-  /// Whether `attributes` identify this secret and nothing more specific. `application`, a general schema and
-  /// attributes of this module are ignored. Any other attribute makes an item a different one.
-  static func isOnly(_ identifier: SecretIdentifier, _ attributes: [String: String]) -> Bool {
-    let rest = attributes.filter {
-      $0.key != "application" && $0.key != schema && !$0.key.hasPrefix(reservedPrefix)
+  /// Returns the attributes by which another program distinguishes the item from others with the same identifier.
+  ///
+  /// These do not count: attributes that begin with `xdg:` or `coffer:`, those that this module wrote as metadata,
+  /// those that the service adds by itself, and `target=default`, which keyring-rs gives every item.
+  static func distinction(_ attributes: [String: String]) -> [String: String] {
+    let own = OwnNames(attributes[ownNames])
+    return attributes.filter { name, value in
+      !isReserved(name) && !own.contains(name) && !isProvidersOwn(name, attributes)
+        && !(name == "target" && value == "default")
     }
-    return rest == query(identifier) && [nil, "", genericSchema].contains(attributes[schema])
+  }
+
+  /// Returns `distinction` without the name of the program that wrote the item.
+  static func withoutProgram(_ distinction: [String: String]) -> [String: String] {
+    distinction.filter { $0.key != program }
+  }
+
+  /// Whether the service added the attribute by itself. KeePassXC adds these to each item.
+  private static func isProvidersOwn(_ name: String, _ attributes: [String: String]) -> Bool {
+    let names = ["Title", "UserName", "URL", "Notes", "Uuid", "Path", "TOTP"]
+    return names.contains(name) && attributes["Uuid"] != nil && attributes["Path"] != nil
   }
 
   /// Whether a locked item may have an identifier. gnome-keyring returns hashed attributes of locked items.
@@ -127,7 +171,7 @@ enum ItemAttributes {
   }
 
   private static func isReserved(_ name: String) -> Bool {
-    name == service || name == account || name == schema || name.hasPrefix(reservedPrefix)
+    name == service || name == account || reservedPrefixes.contains { name.hasPrefix($0) }
   }
 
   private static let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)

@@ -1,42 +1,35 @@
 #if Keyring
 internal import CofferCore
 
-/// Finds items and collections in one session, and unlocks them if that is necessary.
+/// Finds items and collections for one method of the backend, and unlocks them if that is necessary.
 struct ItemSearch {
-  let session: SecretSession
+  let process: ServiceProcess
+  let service: SecretServiceProxy
   let options: KeyringOptions
   let prompter: Prompter
+  private let deadline: OperationDeadline
 
-  var service: SecretServiceProxy { session.service }
-
-  /// An item that matches a secret. Of several, the greatest one is read and updated.
-  private struct Candidate: Comparable {
-    let path: String
-    let modified: UInt64
-    var metadata = SecretMetadata()
-
-    static func < (left: Candidate, right: Candidate) -> Bool {
-      if left.modified != right.modified { return left.modified < right.modified }
-      // Paths end in a counter: the longer path is the later one, then the greater.
-      if left.path.utf8.count != right.path.utf8.count {
-        return left.path.utf8.count < right.path.utf8.count
-      }
-      return left.path.utf8.lexicographicallyPrecedes(right.path.utf8)
-    }
+  init(
+    _ process: ServiceProcess, _ deadline: OperationDeadline, _ options: KeyringOptions, _ prompter: Prompter
+  ) {
+    self.process = process
+    self.deadline = deadline
+    self.options = options
+    self.prompter = prompter
+    service = SecretServiceProxy(
+      bus: process.bus, name: process.owner, timeout: options.callTimeout, deadline: deadline)
   }
+
+  /// The session for secrets in messages. The first call opens it.
+  func session() throws(ServiceFailure) -> SecretSession { try process.session(deadline) }
 
   // MARK: Items
 
-  /// Returns the item to read or update, unlocked, or `nil` if there is none.
+  /// Returns the item to read, unlocked, or `nil` if there is none.
   func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
     let items = try items(matching: ItemAttributes.query(identifier), unlockingAll: false)
     if items.count < 2 { return items.first }
-    var candidates: [Candidate] = []
-    try forEachExisting(items) { item throws(ServiceFailure) in
-      let modified = try service.property("Modified", of: item, .item).unsigned
-      candidates.append(Candidate(path: item, modified: modified ?? 0))
-    }
-    return candidates.max()?.path
+    return try service.found(items).max()?.path
   }
 
   /// Returns the items with the attributes in `query`. Locked ones are unlocked first: all of them, or only
@@ -59,47 +52,12 @@ struct ItemSearch {
 
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
-    var candidates: [(SecretIdentifier, Candidate)] = []
-    try forEachExisting(items(matching: query)) { item throws(ServiceFailure) in
-      let properties = try service.properties(of: item, .item)
-      guard let attributes = properties["Attributes"]?.dictionary,
-        let identifier = ItemAttributes.identifier(attributes)
-      else { return }
-      let modified = properties["Modified"]?.unsigned
-      let metadata = ItemAttributes.metadata(
-        identifier, attributes, label: properties["Label"]?.string,
-        created: properties["Created"]?.unsigned, modified: modified)
-      candidates.append((identifier, Candidate(path: item, modified: modified ?? 0, metadata: metadata)))
+    let candidates = try service.found(items(matching: query)).compactMap { item in
+      ItemAttributes.identifier(item.attributes).map { ($0, item) }
     }
     return Dictionary(candidates, uniquingKeysWith: max)
-      .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata) }
+      .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata(of: $0.key)) }
       .sorted { $0.identifier < $1.identifier }
-  }
-
-  /// Runs `body` for each item, except those that another program has removed since they were found.
-  func forEachExisting(
-    _ items: [String],
-    _ body: (String) throws(ServiceFailure) -> Void
-  ) throws(ServiceFailure) {
-    for item in items {
-      do throws(ServiceFailure) { try body(item) } catch  where error.isNoSuchObject {}
-    }
-  }
-
-  /// Deletes other programs' items for the same secret in the collection of `item`, because those programs
-  /// would otherwise still read the old value. A failure is ignored: the store has succeeded by then.
-  func removeShadowed(by item: String, _ identifier: SecretIdentifier) {
-    func collection(_ item: String) -> Substring { item[..<(item.lastIndex(of: "/") ?? item.startIndex)] }
-    do throws(ServiceFailure) {
-      for other in try find(ItemAttributes.query(identifier)).unlocked
-      where other != item && collection(other) == collection(item) {
-        if ItemAttributes.isOnly(identifier, try service.attributes(of: other)),
-          let prompt = try service.delete(other)
-        {
-          service.dismiss(prompt)
-        }
-      }
-    } catch {}
   }
 
   private func find(
@@ -116,11 +74,8 @@ struct ItemSearch {
     }
     if !query.isEmpty { return found }
     // A list of all secrets must not unlock items that no identifier can name.
-    let locked = found.locked
-    found.locked = []
-    try forEachExisting(locked) { item throws(ServiceFailure) in
-      if ItemAttributes.mayBeNamed(try service.attributes(of: item)) { found.locked.append(item) }
-    }
+    found.locked = try service.attributes(of: found.locked)
+      .filter { ItemAttributes.mayBeNamed($0.attributes) }.map(\.item)
     return found
   }
 
@@ -146,7 +101,7 @@ struct ItemSearch {
   /// collection. Returns whether a new search may find more.
   private func unlockSeeminglyEmptyCollection() throws(ServiceFailure) -> Bool {
     guard let collection = try collectionIfAny(), try service.isLocked(collection: collection),
-      try service.property("Items", of: collection, .collection).strings.isEmpty
+      try service.items(of: collection).isEmpty
     else { return false }
     try unlock([collection])
     return true
@@ -169,7 +124,7 @@ struct ItemSearch {
       .locked, "There is no default keyring, and prompts for a new keyring's password are not allowed.",
       advice: "Create a keyring in the desktop session, or use a vault.")
     let result = try prompter.complete(created.prompt, of: service, refusal: refusal)
-    guard let path = result?.string ?? created.collection, path != "/" else { throw .malformed }
+    guard let path = result?.path ?? created.collection, path != "/" else { throw .malformed }
     return path
   }
 

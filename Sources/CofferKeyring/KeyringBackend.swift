@@ -8,6 +8,8 @@ public import FoundationEssentials
 /// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
 /// with this backend.
 ///
+/// - Several items may have one identifier. They are the same secret if they differ at most in attributes that begin
+///   with `xdg:` or `coffer:`, in attributes of the service, and in `target=default`.
 /// - Searches cover all collections, or only ``KeyringOptions/collection``. New items go to that collection,
 ///   or to the default collection.
 /// - A store updates an existing item in place. Its label and other attributes stay, unless the store has
@@ -15,20 +17,23 @@ public import FoundationEssentials
 /// - If several items match, unlocked items come before locked ones. Of those, the item that was modified
 ///   last is read and updated. The service's times are in whole seconds; within one second, the item that was
 ///   created last counts.
-/// - A store also deletes outdated items of other programs in the same collection: those with the same two
-///   attributes and no other attribute except `application`. `remove` deletes all items that match.
+/// - A store changes an item that another program distinguishes by more attributes, such as `target=work`, only if no
+///   other item has the identifier. Otherwise it updates or creates an item of its own.
+/// - A store also deletes outdated items in the same collection: the same secret stored twice, and an item that differs
+///   only in `application` or the label and has the value that the store overwrote.
+/// - `remove` throws `.ambiguous` if the items are different secrets. ``removeAll(_:)`` deletes all of them.
 /// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
 ///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values.
 /// - A locked collection is unlocked if that needs no password, or if ``KeyringOptions/mayPrompt`` allows a
 ///   prompt.
 ///
 /// The service has no transactions. A store with metadata makes several calls, and the last one sets the
-/// value.
+/// value. A secret is moved by a copy: the original is deleted when the copy was read back.
 ///
 /// Methods may be called from any thread. They throw `.unavailable` if the bus or the service cannot be
 /// reached, `.timedOut` after a timeout of the options, `.locked` if the keyring is locked and prompts are
 /// not allowed, and `.promptDismissed` if a prompt was dismissed.
-public final class KeyringBackend: ObservableSecretBackend {
+public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBackend {
   /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   public static let maximumSecretSize = 1_048_576
@@ -37,7 +42,7 @@ public final class KeyringBackend: ObservableSecretBackend {
   private let options: KeyringOptions
   private let prompter: Prompter
   private let watcher: KeyringWatcher
-  private let creation = DeadlineLock()
+  private let storing = DeadlineLock()
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
@@ -59,7 +64,7 @@ public final class KeyringBackend: ObservableSecretBackend {
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
-        return ValueEncoding.decoded(try search.session.secret(of: item))
+        return ValueEncoding.decoded(try search.service.secret(of: item, in: search.session()))
       }
     }
   }
@@ -74,28 +79,15 @@ public final class KeyringBackend: ObservableSecretBackend {
     let value = ValueEncoding.encoded(secret) ?? secret.copy()
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) in
-        if let item = try search.item(identifier) {
-          try update(item, value, identifier, metadata, search)
-        } else {
-          try create(value, identifier, metadata, search)
-        }
+        try ItemWriter(search: search, identifier: identifier, metadata: metadata, turn: storing)
+          .store(value)
       }
     }
   }
 
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    // Outside the closure, which runs a second time if the service stops after a deletion.
-    var isRemoved = false
-    try search(for: identifier) { search throws(ServiceFailure) in
-      // All locked items are unlocked before the first item is deleted.
-      let items = try search.items(matching: ItemAttributes.query(identifier))
-      try search.forEachExisting(items) { item throws(ServiceFailure) in
-        try prompter.complete(search.service.delete(item), of: search.service)
-        isRemoved = true
-      }
-    }
-    return isRemoved
+    try remove(identifier, all: false)
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
@@ -116,15 +108,46 @@ public final class KeyringBackend: ObservableSecretBackend {
   /// it has connected. Changes within 20 milliseconds may be reported as one.
   public func changes() -> AsyncStream<SecretChange> { watcher.subscribe() }
 
-  // MARK: Sessions
+  // MARK: Several items
+
+  public func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
+    try search(for: identifier) { search throws(ServiceFailure) in
+      try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
+        .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
+    }
+  }
+
+  @discardableResult
+  public func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try remove(identifier, all: true)
+  }
+
+  public func move(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
+  ) throws(SecretError) -> SecretMoveOutcome {
+    try search(for: identifier) { search throws(ServiceFailure) in
+      try ItemRemover(search: search, identifier: identifier).move(to: new, replacing: replacing, all: all)
+    }
+  }
+
+  private func remove(_ identifier: SecretIdentifier, all: Bool) throws(SecretError) -> Bool {
+    // Outside the closure, which runs a second time if the service stops after a deletion.
+    var isRemoved = false
+    try search(for: identifier) { search throws(ServiceFailure) in
+      try ItemRemover(search: search, identifier: identifier).remove(all: all) { isRemoved = true }
+    }
+    return isRemoved
+  }
+
+  // MARK: Searches
 
   private func search<R: ~Copyable>(
     for identifier: SecretIdentifier,
     _ body: (ItemSearch) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
-      return try connection.withSession { session throws(ServiceFailure) in
-        try body(ItemSearch(session: session, options: options, prompter: prompter))
+      return try connection.withService { process, deadline throws(ServiceFailure) in
+        try body(ItemSearch(process, deadline, options, prompter))
       }
     } catch {
       throw error.about(identifier)
@@ -132,8 +155,8 @@ public final class KeyringBackend: ObservableSecretBackend {
   }
 
   private func secrets(matching query: [String: String]) throws(SecretError) -> [SecretItem] {
-    try connection.withSession { session throws(ServiceFailure) in
-      try ItemSearch(session: session, options: options, prompter: prompter).secrets(matching: query)
+    try connection.withService { process, deadline throws(ServiceFailure) in
+      try ItemSearch(process, deadline, options, prompter).secrets(matching: query)
     }
   }
 
@@ -147,53 +170,6 @@ public final class KeyringBackend: ObservableSecretBackend {
     throw .error(
       .conflict, "Other programs changed the secret during each of four attempts.",
       advice: "Try again.")
-  }
-
-  // MARK: Items
-
-  private func update(
-    _ item: String, _ value: borrowing SecretBytes, _ identifier: SecretIdentifier,
-    _ metadata: SecretMetadata?, _ search: ItemSearch
-  ) throws(ServiceFailure) {
-    // The value is set last: if an earlier call fails, the item still has the old value.
-    if let metadata {
-      let existing = try search.service.attributes(of: item)
-      let attributes = ItemAttributes.attributes(identifier, metadata, over: existing)
-      if !ItemAttributes.areEqual(attributes, existing) {
-        try search.service.setProperty("Attributes", of: item, to: .dictionary(attributes))
-      }
-      let label = ItemAttributes.label(identifier, metadata)
-      try search.service.setProperty("Label", of: item, to: .string(label))
-    }
-    try search.session.setSecret(of: item, to: value)
-    announceChange(of: item, search.service)
-    search.removeShadowed(by: item, identifier)
-  }
-
-  /// Sets the label of `item` to itself. gnome-keyring sends no signal for a new value, but sends one for a
-  /// label. A failure is ignored: the store has succeeded by then.
-  private func announceChange(of item: String, _ service: SecretServiceProxy) {
-    do throws(ServiceFailure) {
-      try service.setProperty("Label", of: item, to: service.property("Label", of: item, .item))
-    } catch {}
-  }
-
-  private func create(
-    _ value: borrowing SecretBytes, _ identifier: SecretIdentifier, _ metadata: SecretMetadata?,
-    _ search: ItemSearch
-  ) throws(ServiceFailure) {
-    let collection = try search.collectionForStoring()
-    // Threads search and create one at a time, so that two threads do not create an item each. If two
-    // processes create the same item, the service overwrites the first one.
-    try creation.withLock(options.callTimeout * 2) { () throws(ServiceFailure) in
-      if let item = try search.item(identifier) {
-        return try update(item, value, identifier, metadata, search)
-      }
-      let prompt = try search.session.createItem(
-        in: collection, label: ItemAttributes.label(identifier, metadata),
-        attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value)
-      try prompter.complete(prompt, of: search.service)
-    }
   }
 }
 #endif

@@ -32,7 +32,8 @@ final class Prompter: Sendable {
     }
     let context = EventContext()
     return try context.asCurrent { () throws(ServiceFailure) in
-      try result(of: prompt, of: service, on: context)
+      defer { service.bus.deliverLast(on: context) }
+      return try result(of: prompt, of: service, on: context)
     }
   }
 
@@ -60,24 +61,33 @@ final class Prompter: Sendable {
     }
     return try withExtendedLifetime((completion, owner)) { () throws(ServiceFailure) in
       _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
-      let deadline = timeout.map(Deadline.init(after:))
-      while true {
-        if let (isDismissed, result) = outcome.completed {
-          if isDismissed { throw Self.dismissed }
-          return result
-        }
-        if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
-        if cancellations.load(ordering: .relaxed) != cancellation {
-          service.dismiss(prompt)
-          throw Self.dismissed
-        }
-        if let timeout, let deadline, deadline.hasPassed {
-          service.dismiss(prompt)
-          throw Self.unanswered(timeout)
-        }
-        // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
-        context.iterate(timeout: .milliseconds(100))
+      return try service.pausingDeadline { () throws(ServiceFailure) in
+        try wait(for: outcome, prompt, service, context, cancellation)
       }
+    }
+  }
+
+  private func wait(
+    for outcome: Outcome, _ prompt: String, _ service: SecretServiceProxy, _ context: EventContext,
+    _ cancellation: Int
+  ) throws(ServiceFailure) -> Variant {
+    let deadline = timeout.map(Deadline.init(after:))
+    while true {
+      if let (isDismissed, result) = outcome.completed {
+        if isDismissed { throw Self.dismissed }
+        return result
+      }
+      if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
+      if cancellations.load(ordering: .relaxed) != cancellation {
+        service.dismiss(prompt)
+        throw Self.dismissed
+      }
+      if let timeout, let deadline, deadline.hasPassed {
+        service.dismiss(prompt)
+        throw Self.unanswered(timeout)
+      }
+      // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
+      context.iterate(timeout: .milliseconds(100))
     }
   }
 

@@ -1,8 +1,8 @@
 #if Keyring
 internal import CofferCore
 
-/// The D-Bus calls of a Secret Service that transfer no secret. Each method makes one call and waits for the
-/// answer for at most `timeout`.
+/// The D-Bus calls of a Secret Service. Each method makes one call and waits for the answer for at most
+/// `timeout`, and not beyond `deadline`.
 ///
 /// Items, collections and prompts are named by their D-Bus object paths. Source of the protocol: the
 /// freedesktop.org Secret Service API, draft 0.2.
@@ -23,11 +23,46 @@ struct SecretServiceProxy: Sendable {
   /// The bus name that is called: the unique name of one process, or the well-known name for any.
   var name = wellKnownName
   let timeout: Duration
+  var deadline: OperationDeadline?
 
   func call(
     _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant] = []
   ) throws(ServiceFailure) -> Variant {
-    try bus.call(name, path: path, interface.rawValue, method, arguments, timeout: timeout)
+    let allowed = try allowed()
+    do throws(ServiceFailure) {
+      return try bus.call(name, path: path, interface.rawValue, method, arguments, timeout: allowed.time)
+    } catch .timedOut {
+      throw .timedOut(allowed.whole)
+    }
+  }
+
+  /// Makes a call of `method` on each path, many at a time, and passes each answer to `body` with the index of its
+  /// path. Objects that another program has removed meanwhile are left out.
+  func callEach(
+    _ paths: [String], _ interface: Interface, _ method: String, _ arguments: [Variant],
+    _ body: (Int, Variant) throws(ServiceFailure) -> Void
+  ) throws(ServiceFailure) {
+    let calls = ConcurrentCalls(bus, name, interface.rawValue, method, Variant.tuple(arguments))
+    try calls.run(paths, allowed) { index, answer throws(ServiceFailure) in
+      switch answer {
+      case .success(let answer): try body(index, answer)
+      case .failure(let failure) where failure.isNoSuchObject: break
+      case .failure(let failure): throw failure
+      }
+    }
+  }
+
+  /// Runs `body`, whose time does not count against the deadline.
+  func pausingDeadline<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
+    guard let deadline else { return try body() }
+    return try deadline.paused(body)
+  }
+
+  /// The time that the next call has, and the timeout to name if that is not enough.
+  private func allowed() throws(ServiceFailure) -> (time: Duration, whole: Duration) {
+    guard let deadline else { return (timeout, timeout) }
+    let remaining = try deadline.remaining()
+    return remaining < timeout ? (remaining, deadline.total) : (timeout, timeout)
   }
 
   // MARK: Properties
@@ -51,13 +86,46 @@ struct SecretServiceProxy: Sendable {
     return attributes
   }
 
+  /// Returns the attributes of each item in `items` that still exists, in no order.
+  func attributes(of items: [String]) throws(ServiceFailure) -> [(item: String, attributes: [String: String])]
+  {
+    var result: [(item: String, attributes: [String: String])] = []
+    let arguments: [Variant] = [.string(Interface.item.rawValue), .string("Attributes")]
+    try callEach(items, .properties, "Get", arguments) { index, answer throws(ServiceFailure) in
+      guard let attributes = answer[0]?.unboxed?.dictionary else { throw .malformed }
+      result.append((items[index], attributes))
+    }
+    return result
+  }
+
+  /// Returns the properties of each item in `items` that still exists, in no order.
+  func found(_ items: [String]) throws(ServiceFailure) -> [FoundItem] {
+    var result: [FoundItem] = []
+    let arguments: [Variant] = [.string(Interface.item.rawValue)]
+    try callEach(items, .properties, "GetAll", arguments) { index, answer throws(ServiceFailure) in
+      let properties = try answer.element(0, \.properties)
+      guard let attributes = properties["Attributes"]?.dictionary else { throw .malformed }
+      result.append(
+        FoundItem(
+          path: items[index], attributes: attributes, label: properties["Label"]?.string,
+          created: properties["Created"]?.unsigned ?? 0, modified: properties["Modified"]?.unsigned ?? 0))
+    }
+    return result
+  }
+
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {
     guard let isLocked = try property("Locked", of: collection, .collection).boolean else { throw .malformed }
     return isLocked
   }
 
+  func items(of collection: String) throws(ServiceFailure) -> [String] {
+    guard let paths = try property("Items", of: collection, .collection).paths else { throw .malformed }
+    return paths
+  }
+
   func collections() throws(ServiceFailure) -> [String] {
-    try property("Collections", of: Self.path, .service).strings
+    guard let paths = try property("Collections", of: Self.path, .service).paths else { throw .malformed }
+    return paths
   }
 
   // MARK: Methods
@@ -67,12 +135,12 @@ struct SecretServiceProxy: Sendable {
     _ attributes: [String: String]
   ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
     let answer = try call(Self.path, .service, "SearchItems", [.dictionary(attributes)])
-    return (try answer.element(0, \.strings), try answer.element(1, \.strings))
+    return (try answer.element(0, \.paths), try answer.element(1, \.paths))
   }
 
   /// Returns the items in `collection` that have `attributes`.
   func search(collection: String, _ attributes: [String: String]) throws(ServiceFailure) -> [String] {
-    try call(collection, .collection, "SearchItems", [.dictionary(attributes)]).element(0, \.strings)
+    try call(collection, .collection, "SearchItems", [.dictionary(attributes)]).element(0, \.paths)
   }
 
   /// Returns the collection with the alias `name`, or `nil` if there is none.
@@ -100,9 +168,50 @@ struct SecretServiceProxy: Sendable {
     try call(item, .item, "Delete").objectPath(0)
   }
 
-  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone.
+  /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone. Some services
+  /// do not answer.
   func dismiss(_ prompt: String) {
-    do throws(ServiceFailure) { _ = try call(prompt, .prompt, "Dismiss") } catch {}
+    do throws(ServiceFailure) {
+      _ = try bus.call(
+        name, path: prompt, Interface.prompt.rawValue, "Dismiss", timeout: min(timeout, .milliseconds(500)))
+    } catch {}
+  }
+
+  // MARK: Secrets
+
+  private func transfer(
+    _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant]
+  ) throws(ServiceFailure) -> Variant {
+    do throws(ServiceFailure) {
+      return try call(path, interface, method, arguments)
+    } catch  where error.mayBeOfSession {
+      throw .session(error)
+    }
+  }
+
+  func secret(of item: String, in session: SecretSession) throws(ServiceFailure) -> SecretBytes {
+    try session.open(transfer(item, .item, "GetSecret", [.path(session.path)])[0])
+  }
+
+  func setSecret(
+    of item: String, to secret: borrowing SecretBytes, in session: SecretSession
+  ) throws(ServiceFailure) {
+    _ = try transfer(item, .item, "SetSecret", [session.seal(secret)])
+  }
+
+  /// Creates an item. If `replacing`, overwrites an item that has all of `attributes` instead, if there is one.
+  /// Returns the item or the prompt that must be completed first.
+  func createItem(
+    in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes,
+    replacing: Bool, in session: SecretSession
+  ) throws(ServiceFailure) -> (item: String?, prompt: String?) {
+    let item = Interface.item.rawValue
+    let properties = Variant.properties([
+      ("\(item).Label", .string(label)), ("\(item).Attributes", .dictionary(attributes)),
+    ])
+    let arguments = [properties, session.seal(secret), .boolean(replacing)]
+    let answer = try transfer(collection, .collection, "CreateItem", arguments)
+    return (try answer.objectPath(0), try answer.objectPath(1))
   }
 }
 #endif

@@ -13,6 +13,9 @@ enum ServiceFailure: Error {
   case timedOut(Duration)
   /// The answer does not have the type that the protocol requires.
   case malformed
+  /// A call that transfers a secret failed. A new session may succeed: KWallet makes one in a hundred sessions with a
+  /// key that does not decrypt.
+  indirect case session(ServiceFailure)
   /// GLib could not make the call.
   case failed(String)
   /// The error that the caller of the backend gets. No further attempt is made.
@@ -35,6 +38,17 @@ enum ServiceFailure: Error {
     ].contains(name)
   }
 
+  /// Whether a call that transfers a secret may succeed in another session.
+  var mayBeOfSession: Bool {
+    switch self {
+    case .malformed: true
+    case .remote(let name):
+      !isNoSuchObject && !isLocked
+        && !["AccessDenied", "LimitsExceeded"].contains { name == "org.freedesktop.DBus.Error.\($0)" }
+    default: false
+    }
+  }
+
   /// Whether the object is locked.
   var isLocked: Bool {
     guard case .remote(let name) = self else { return false }
@@ -45,6 +59,7 @@ enum ServiceFailure: Error {
   var secretError: SecretError {
     switch self {
     case .error(let error): error
+    case .session(let failure): failure.secretError
     case .lost(let reason):
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",

@@ -18,9 +18,9 @@ final class SignalQueue {
   func add(_ signal: BusSignal) {
     switch signal.member {
     case "ItemCreated", "ItemChanged":
-      if let path = signal.arguments[0]?.string { add(.present(path), path) }
+      if let path = signal.arguments[0]?.path { add(.present(path), path) }
     case "ItemDeleted":
-      if let path = signal.arguments[0]?.string { add(.deleted(path), path) }
+      if let path = signal.arguments[0]?.path { add(.deleted(path), path) }
     case "CollectionCreated", "CollectionDeleted", "CollectionChanged": add(.everything, "")
     default: break
     }

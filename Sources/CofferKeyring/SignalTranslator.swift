@@ -15,8 +15,9 @@ struct SignalTranslator {
   /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
-      for path in try service.search([:]).unlocked.prefix(Self.maximumLearned) {
-        known[path] = try identifier(path)
+      let paths = try service.search([:]).unlocked.prefix(Self.maximumLearned)
+      for (path, attributes) in try service.attributes(of: Array(paths)) {
+        known[path] = ItemAttributes.identifier(attributes)
       }
     } catch {
       // The service is not running, or stopped. The deletion of an unknown item is a change of everything.

@@ -65,12 +65,14 @@ final class WatchThread: Sendable {
   private func run() {
     var isFirst = true
     var pause = Self.backoff.first
+    defer { markReady() }
     context.asCurrent {
       while !isStopped.load(ordering: .acquiring) {
         do throws(ServiceFailure) {
           let bus = try BusConnection(
             address: BusAddress.find(in: environment), timeout: options.connectTimeout)
           pause = Self.backoff.first
+          defer { bus.deliverLast(on: context) }
           try watch(bus, isFirst: isFirst)
         } catch {
           // The bus cannot be reached. Subscribers get a change of everything after the next connection.

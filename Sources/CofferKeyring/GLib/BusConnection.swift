@@ -38,6 +38,16 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return "unix:path=" + String(cString: escaped)
   }
 
+  /// Delivers what has arrived for `context`, whose subscriptions were released. GLib keeps a signal that nobody
+  /// receives, and with it the connection and the context.
+  func deliverLast(on context: EventContext) {
+    if !isClosed {
+      // The bus handles messages in order: no signal of the subscriptions follows this answer.
+      do throws(ServiceFailure) { _ = try callBus("GetId", timeout: .seconds(1)) } catch {}
+    }
+    context.deliverPending()
+  }
+
   /// Makes a call and waits for the answer for at most `timeout`. Never starts a service.
   func call(
     _ destination: String,
@@ -49,14 +59,18 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   ) throws(ServiceFailure) -> Variant {
     let parameters = Variant.tuple(arguments)
     var error: UnsafeMutablePointer<GError>?
-    let milliseconds = gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))
     let answer = withExtendedLifetime(parameters) {
       g_dbus_connection_call_sync(
         raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        milliseconds, nil, &error)
+        Self.milliseconds(timeout), nil, &error)
     }
     guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
     return Variant(owning: answer)
+  }
+
+  /// Returns `timeout` as GDBus takes it. Less than one millisecond would be no timeout, or a default one.
+  static func milliseconds(_ timeout: Duration) -> gint {
+    gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))
   }
 
   /// Calls the bus itself.

@@ -32,6 +32,11 @@ final class EventContext: @unchecked Sendable {  // a GMainContext may be used f
     g_source_unref(source)
   }
 
+  /// Delivers the events that have arrived, without waiting for more.
+  func deliverPending() {
+    while g_main_context_iteration(raw, 0) != 0 {}
+  }
+
   func wake() { g_main_context_wakeup(raw) }
 }
 #endif

@@ -2,7 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 
-/// A session with one process of the Secret Service, and the calls that transfer a secret.
+/// A session with one process of the Secret Service, which encrypts the secrets in messages.
 ///
 /// libsecret encrypts each secret with a key that it negotiates with the service. If the service supports no
 /// encryption, libsecret sends secrets unencrypted; the bus is a local socket of the user.
@@ -10,16 +10,20 @@ internal import CofferCore
 /// The session is bound to the service's unique bus name. Another process that takes over the well-known name
 /// therefore never gets a secret of this session.
 final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libsecret reads it from any thread
-  let service: SecretServiceProxy
+  /// The object path of the session.
+  let path: String
   private let raw: UnsafeMutablePointer<SecretService>
-  private let path: String
+  private let bus: BusConnection
+  private let context: EventContext
 
-  /// Opens a session with `service`, whose name is a unique one, within `timeout`.
-  init(_ service: SecretServiceProxy, timeout: Duration) throws(ServiceFailure) {
-    self.service = service
-    raw = try EventContext().asCurrent { () throws(ServiceFailure) in
+  /// Opens a session with the service that has the unique name `owner`, within `timeout`.
+  init(_ bus: BusConnection, owner: String, timeout: Duration) throws(ServiceFailure) {
+    let context = EventContext()
+    self.bus = bus
+    self.context = context
+    raw = try context.asCurrent { () throws(ServiceFailure) in
       let deadline = TimedCancellation(after: timeout)
-      guard let object = SecretServiceObject.make(service.bus, owner: service.name) else {
+      guard let object = SecretServiceObject.make(bus, owner: owner) else {
         throw .failed("libsecret could not create an object for the service")
       }
       var error: UnsafeMutablePointer<GError>?
@@ -27,6 +31,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
         secret_service_ensure_session_sync(object, deadline.raw, &error) != 0
       else {
         g_object_unref(UnsafeMutableRawPointer(object))
+        bus.deliverLast(on: context)
         throw ServiceFailure(consuming: error, timeout: timeout)
       }
       return object
@@ -34,34 +39,12 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
     path = secret_service_get_session_dbus_path(raw).map { String(cString: $0) } ?? ""
   }
 
-  deinit { g_object_unref(raw) }
-
-  // MARK: Calls
-
-  func secret(of item: String) throws(ServiceFailure) -> SecretBytes {
-    try open(service.call(item, .item, "GetSecret", [.path(path)])[0])
+  deinit {
+    g_object_unref(raw)
+    bus.deliverLast(on: context)
   }
 
-  func setSecret(of item: String, to secret: borrowing SecretBytes) throws(ServiceFailure) {
-    _ = try service.call(item, .item, "SetSecret", [seal(secret)])
-  }
-
-  /// Creates an item, or overwrites an item that has all of `attributes`. Returns the prompt that must be
-  /// completed first, or `nil`.
-  func createItem(
-    in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes
-  ) throws(ServiceFailure) -> String? {
-    let item = SecretServiceProxy.Interface.item.rawValue
-    let properties = Variant.properties([
-      ("\(item).Label", .string(label)), ("\(item).Attributes", .dictionary(attributes)),
-    ])
-    let arguments = [properties, seal(secret), .boolean(true)]
-    return try service.call(collection, .collection, "CreateItem", arguments).objectPath(1)
-  }
-
-  // MARK: Encryption
-
-  private func seal(_ secret: borrowing SecretBytes) -> Variant {
+  func seal(_ secret: borrowing SecretBytes) -> Variant {
     secret.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
         // libsecret copies the bytes into locked memory, and wipes them when the value is released.
@@ -73,10 +56,10 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
     }
   }
 
-  private func open(_ sealed: Variant?) throws(ServiceFailure) -> SecretBytes {
+  func open(_ sealed: Variant?) throws(ServiceFailure) -> SecretBytes {
     // libsecret does not check the type before it reads.
     guard let sealed, sealed.isSecret, let value = secret_service_decode_dbus_secret(raw, sealed.raw) else {
-      throw .malformed
+      throw .session(.malformed)
     }
     defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
     var length: gsize = 0

@@ -24,7 +24,7 @@ final class Variant {
 
   static func unsigned32(_ value: UInt32) -> Variant { Variant(sinking: g_variant_new_uint32(value)) }
 
-  /// `path` must be a valid object path. GDBus validates every path that a service sends.
+  /// `path` must be a valid object path. GDBus validates every ``path`` that a service sends.
   static func path(_ path: String) -> Variant { Variant(sinking: g_variant_new_object_path(path)) }
 
   static func paths(_ paths: [String]) -> Variant { array(of: "o", paths.map(Variant.path)) }
@@ -65,9 +65,13 @@ final class Variant {
     Character(Unicode.Scalar(UInt8(truncatingIfNeeded: g_variant_classify(raw).rawValue)))
   }
 
-  /// A string or an object path.
-  var string: String? {
-    guard type == "s" || type == "o" else { return nil }
+  /// The content of an `s`.
+  var string: String? { type == "s" ? text : nil }
+
+  /// The content of an `o`.
+  var path: String? { type == "o" ? text : nil }
+
+  private var text: String? {
     var length: gsize = 0
     guard let bytes = g_variant_get_string(raw, &length) else { return nil }
     let text = UnsafeRawBufferPointer(start: bytes, count: Int(length))
@@ -77,6 +81,9 @@ final class Variant {
   var boolean: Bool? { type == "b" ? g_variant_get_boolean(raw) != 0 : nil }
 
   var unsigned: UInt64? { type == "t" ? UInt64(g_variant_get_uint64(raw)) : nil }
+
+  /// The content of a `u`.
+  var unsigned32: UInt32? { type == "u" ? g_variant_get_uint32(raw) : nil }
 
   /// The elements of an array, a tuple or a dictionary entry.
   var children: [Variant] {
@@ -98,7 +105,7 @@ final class Variant {
 
   /// Returns the object path at `index`, or `nil` if it is `/`, which stands for no object.
   func objectPath(_ index: Int) throws(ServiceFailure) -> String? {
-    let path = try element(index, \.string)
+    let path = try element(index, \.path)
     return path == "/" ? nil : path
   }
 
@@ -110,8 +117,16 @@ final class Variant {
   /// The content of a `v`.
   var unboxed: Variant? { type == "v" ? Variant(owning: g_variant_get_variant(raw)) : nil }
 
-  /// The strings of an `as` or `ao`.
-  var strings: [String] { children.compactMap(\.string) }
+  /// The elements of an `as`.
+  var strings: [String]? { elements("as", \.string) }
+
+  /// The elements of an `ao`.
+  var paths: [String]? { elements("ao", \.path) }
+
+  private func elements(_ signature: String, _ type: (Variant) -> String?) -> [String]? {
+    guard let own = g_variant_get_type_string(raw), String(cString: own) == signature else { return nil }
+    return children.compactMap(type)
+  }
 
   /// The entries of an `a{ss}`.
   var dictionary: [String: String]? { entries(\.string) }

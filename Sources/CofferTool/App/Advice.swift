@@ -12,6 +12,7 @@ enum Advice {
       // A decision cannot be recorded in a directory that cannot be used.
       advice?.hasSuffix(SecretError.trustAdvice) == true ? "To confirm it: secret trust" : nil
     case .unavailable: "To use a vault instead: secret init"
+    case .ambiguous: "To remove or move all of them: --all"
     default: nil
     }
   }

@@ -38,7 +38,7 @@ enum ExitStatus: Int32, CaseIterable {
   init(_ code: SecretError.Code) {
     self =
       switch code {
-      case .invalidIdentifier, .invalidMetadata, .tooLarge: .usage
+      case .invalidIdentifier, .invalidMetadata, .tooLarge, .ambiguous: .usage
       case .tampered, .notAVault, .unsupportedVersion, .costLimitExceeded: .damaged
       case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable: .damaged
       case .decodingFailed, .encodingFailed: .damaged

@@ -163,6 +163,30 @@ def sharing(tool, session):
     session.run(*secret, "set", "kept", given=b"kept")
 
 
+def ownership(tool, session):
+    """Items that another program tells apart by an attribute are not removed or moved by their common name."""
+    secret = [tool, "--backend", "keyring", "-s", "vpn"]
+
+    def values():
+        found = session.run("secret-tool", "search", "--all", "service", "vpn").stdout
+        return sorted(line for line in found.splitlines() if line.startswith(b"secret = "))
+
+    for target in ("work", "home"):
+        store = ["secret-tool", "store", "--label", target, "service", "vpn", "username", "ann", "target", target]
+        session.run(*store, given=target.encode())
+    both = [b"secret = home", b"secret = work"]
+    check("secret-tool stores two items with one user name", values() == both, values())
+    for command in (["remove", "ann"], ["move", "ann", "ann2"]):
+        result = session.run(*secret, *command)
+        lists_labels = "“work”".encode() in result.stderr and "“home”".encode() in result.stderr
+        check(f"{command[0]} refuses two different items with 64", result.returncode == 64 and lists_labels, result)
+        check(f"{command[0]} that is refused changes nothing", values() == both, values())
+    result = session.run(*secret, "move", "--all", "ann", "ann2")
+    check("move --all moves both items", result.returncode == 0 and values() == both, result)
+    result = session.run(*secret, "remove", "--all", "ann2")
+    check("remove --all removes both items", result.returncode == 0 and values() == [], result)
+
+
 def copying(tool, session):
     """Copies what Python's keyring stored into a vault, completely, and again after the copy was killed."""
     python = ["/usr/bin/python3", "-m", "keyring", "-b", "keyring.backends.SecretService.Keyring"]
@@ -273,6 +297,7 @@ def main():
         try:
             session.start("password")
             sharing(tool, session)
+            ownership(tool, session)
             copying(tool, session)
             failures(tool, session)
             watching(tool, session)

@@ -36,6 +36,7 @@ import Testing
       expires: Date(timeIntervalSince1970: 2_000_000_000.25),
       attributes: [
         "name": "value", "service": "x", "username": "y", "xdg:schema": "z", "coffer:expires": "w",
+        "xdg:other": "v",
       ]
     )
     #expect(read(stored(metadata), label: ItemAttributes.label(identifier, metadata)) == metadata)
@@ -48,14 +49,36 @@ import Testing
     #expect(read(stored(SecretMetadata(label: label)), label: label).label == label)
   }
 
-  @Test func anOverwriteKeepsTheSchemaAndTheCreationTime() {
+  @Test func anOverwriteKeepsTheCreationTimeAndWhatOtherProgramsWrote() {
     let metadata = SecretMetadata(created: Date(timeIntervalSince1970: 2_000_000_000))
-    let existing = ["service": "svc", "username": "alice", "xdg:schema": "org.example", "other": "x"]
-    #expect(
-      stored(metadata, over: existing)
-        == ["service": "svc", "username": "alice", "xdg:schema": "org.example"])
+    let existing = ["service": "svc", "username": "alice", "xdg:schema": "org.example", "target": "x"]
+    #expect(stored(metadata, over: existing) == existing)
     let created = stored(SecretMetadata(created: Date(timeIntervalSince1970: 1_000_000_000)))
     #expect(read(stored(metadata, over: created)).created == Date(timeIntervalSince1970: 1_000_000_000))
+  }
+
+  @Test func anOverwriteReplacesTheAttributesThatThisModuleWrote() {
+    let existing = stored(SecretMetadata(attributes: ["a": "1", "b c%": "2"]))
+    #expect(existing["coffer:attributes"] == "a b%20c%25")
+    let foreign = existing.merging(["application": "mutt"]) { $1 }
+    let read = read(foreign)
+    #expect(read.attributes == ["a": "1", "b c%": "2", "application": "mutt"])
+    let overwritten = stored(SecretMetadata(attributes: ["d": "3"]), over: foreign)
+    #expect(self.read(overwritten).attributes == ["d": "3", "application": "mutt"])
+    #expect(overwritten["coffer:attributes"] == "d")
+    // What is stored as it was read is still another program's.
+    #expect(stored(read, over: foreign)["coffer:attributes"] == "a b%20c%25")
+  }
+
+  @Test func attributesOfTheServiceAreNotMetadata() {
+    let keePassXC = [
+      "service": "svc", "username": "alice", "Title": "t", "UserName": "u", "URL": "", "Notes": "n",
+      "Uuid": "0", "Path": "/t", "TOTP": "1", "own": "x",
+    ]
+    #expect(read(keePassXC).attributes == ["own": "x"])
+    #expect(ItemAttributes.distinction(keePassXC) == ["own": "x"])
+    #expect(stored(nil, over: keePassXC) == ["service": "svc", "username": "alice", "own": "x"])
+    #expect(read(["Title": "t"]).attributes == ["Title": "t"], "of another service it is metadata")
   }
 
   @Test func timesOfTheServiceAreInSecondsAndZeroIsUnknown() {
@@ -73,16 +96,16 @@ import Testing
     #expect(ItemAttributes.identifier(attributes) == nil)
   }
 
-  @Test func onlyAttributesWithoutMeaningLeaveTheSecretTheSame() {
-    func isOnly(_ more: [String: String]) -> Bool {
-      ItemAttributes.isOnly(identifier, ItemAttributes.query(identifier).merging(more) { $1 })
+  @Test func onlyAttributesOfOtherProgramsDistinguishItems() {
+    func distinction(_ more: [String: String]) -> [String: String] {
+      ItemAttributes.distinction(ItemAttributes.query(identifier).merging(more) { $1 })
     }
-    #expect(isOnly([:]))
-    #expect(isOnly(["application": "Python keyring library", "xdg:schema": "", "coffer:label": "given"]))
-    #expect(isOnly(["xdg:schema": "org.freedesktop.Secret.Generic"]))
-    #expect(!isOnly(["xdg:schema": "org.example"]))
-    #expect(!isOnly(["target": "somewhere"]))
-    #expect(!isOnly(["username": "bob"]))
+    #expect(distinction([:]).isEmpty)
+    #expect(distinction(["xdg:schema": "org.example", "coffer:label": "given", "target": "default"]).isEmpty)
+    #expect(distinction(["target": "somewhere"]) == ["target": "somewhere"])
+    #expect(distinction(["application": "mutt"]) == ["application": "mutt"])
+    #expect(ItemAttributes.withoutProgram(["application": "mutt", "target": "x"]) == ["target": "x"])
+    #expect(ItemAttributes.distinction(stored(SecretMetadata(attributes: ["env": "prod"]))).isEmpty)
   }
 
   @Test func aLockedItemMayHaveAnIdentifierIfItsAttributesAreHiddenOrHashed() {

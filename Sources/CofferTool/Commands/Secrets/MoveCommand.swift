@@ -7,8 +7,9 @@ struct MoveCommand: ParsableCommand {
     abstract: "Rename a secret.",
     discussion: """
       Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \
-      sees either the old or the new name, and the earlier versions stay with the old name. In a keyring, the new secret is stored and read back before the old one is \
-      removed.
+      sees either the old or the new name, and the earlier versions stay with the old name. In a keyring, the item is \
+      copied and read back before it is removed. Several different items of other programs may have one name there: \
+      without --all, none of them is moved.
       """
   )
 
@@ -26,19 +27,38 @@ struct MoveCommand: ParsableCommand {
   @Flag(help: "Replace a secret that has the new name.")
   var force = false
 
-  private enum Outcome {
-    case done, missing, taken
-  }
+  @Flag(help: "Move all items of a keyring that have the name.")
+  var all = false
 
   func run() throws {
     let old = try global.identifier(name)
     let new = try SecretIdentifier(service: toService ?? global.serviceName, account: newName)
     let backend = try global.backend.open()
-    let outcome: Outcome = try backend.withTransaction { transaction throws(SecretError) in
+    switch try move(old, to: new, in: backend) {
+    case .moved: break
+    case .missing: throw MissingSecret.failure(old, in: backend)
+    case .taken:
+      throw Failure(
+        .wouldOverwrite,
+        """
+        There is already a secret “\(new.account)” in the service “\(new.service)”, and nothing was changed. \
+        Add --force to replace it.
+        """
+      )
+    }
+  }
+
+  private func move(
+    _ old: SecretIdentifier, to new: SecretIdentifier, in backend: any SecretBackend
+  ) throws(SecretError) -> SecretMoveOutcome {
+    if let backend = backend as? any MultipleItemSecretBackend {
+      return try backend.move(old, to: new, replacing: force, all: all)
+    }
+    return try backend.withTransaction { transaction throws(SecretError) in
       guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
         return .missing
       }
-      if old == new { return .done }
+      if old == new { return .moved }
       if try transaction.item(new) != nil, !force { return .taken }
       try transaction.store(value, for: new, metadata: item.metadata)
       guard let copy = try transaction.lookUp(new), copy.isEqual(to: value) else {
@@ -49,19 +69,7 @@ struct MoveCommand: ParsableCommand {
         )
       }
       try transaction.remove(old)
-      return .done
-    }
-    switch outcome {
-    case .done: break
-    case .missing: throw MissingSecret.failure(old, in: backend)
-    case .taken:
-      throw Failure(
-        .wouldOverwrite,
-        """
-        There is already a secret “\(new.account)” in the service “\(new.service)”, and nothing was changed. \
-        Add --force to replace it.
-        """
-      )
+      return .moved
     }
   }
 }

@@ -8,7 +8,8 @@ struct RemoveCommand: ParsableCommand {
     discussion: """
       If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \
       bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
-      Copies of the vault, and free space of the disk, may still contain them.
+      Copies of the vault, and free space of the disk, may still contain them. In a keyring, several different items of \
+      other programs may have one name: without --all, none of them is removed.
       """
   )
 
@@ -20,16 +21,39 @@ struct RemoveCommand: ParsableCommand {
   @Flag(help: "Remove the earlier versions as well, also of secrets that were removed before.")
   var purge = false
 
+  @Flag(help: "Remove all items of a keyring that have the name.")
+  var all = false
+
   func run() throws {
     let identifiers = try global.identifiers(names)
     if purge { return try removeWithHistory(identifiers) }
     let backend = try global.backend.open()
+    if let backend = backend as? any MultipleItemSecretBackend {
+      return try remove(identifiers, from: backend)
+    }
     let missing: SecretIdentifier? = try backend.withTransaction { transaction throws(SecretError) in
       for identifier in identifiers where try transaction.item(identifier) == nil { return identifier }
       for identifier in identifiers { try transaction.remove(identifier) }
       return nil
     }
     if let missing { throw failure(missing, in: backend, among: identifiers) }
+  }
+
+  private func remove(
+    _ identifiers: [SecretIdentifier], from backend: any MultipleItemSecretBackend
+  ) throws {
+    for identifier in identifiers {
+      let items = try backend.differentItems(identifier)
+      if items.isEmpty { throw failure(identifier, in: backend, among: identifiers) }
+      // The removal of one throws an error that lists the items.
+      if items.count > 1 && !all {
+        try backend.remove(identifier)
+        return
+      }
+    }
+    for identifier in identifiers {
+      if all { try backend.removeAll(identifier) } else { try backend.remove(identifier) }
+    }
   }
 
   private func removeWithHistory(_ identifiers: [SecretIdentifier]) throws {

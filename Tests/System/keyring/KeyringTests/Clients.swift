@@ -36,6 +36,31 @@ struct Clients {
       .output.split(separator: "\n").filter { $0.hasPrefix("[/") }.count
   }
 
+  /// An item as a program sees it that asks for all items.
+  struct Item: Decodable {
+    let label: String
+    let value: String
+    let attributes: [String: String]
+  }
+
+  /// Creates an item, also if there is one with the same attributes.
+  func createItem(_ label: String, _ value: String, _ attributes: [String: String]) throws {
+    _ = try secretStorage(["create", label, value] + attributes.map { "\($0.key)=\($0.value)" })
+  }
+
+  /// All items of the default collection.
+  func items() throws -> [Item] {
+    try JSONDecoder().decode([Item].self, from: Data(secretStorage(["list"]).utf8))
+  }
+
+  private func secretStorage(_ arguments: [String]) throws -> String {
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/items", ofType: "py"))
+    let result = try keyring.run(
+      [InstalledPrograms.pythonWithKeyring.get(), script] + arguments, package: "python3-secretstorage")
+    #expect(result.status == 0)
+    return result.output
+  }
+
   func pythonSet(_ text: String) throws {
     // Python's keyring drops one final line feed, and keyring 23.9 drops the value if there is none.
     _ = try python("set", input: text + "\n")

@@ -43,6 +43,28 @@ import Testing
       }
     }
   }
+
+  @Test func thirtyRestartsOfTheDaemonLeaveNoFilesOpen() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(.encrypted)
+      let backend = keyring.backend()
+      let changes = backend.changes()
+      func restart(_ count: Int) async throws {
+        for _ in 0..<count {
+          try await keyring.restartDaemon()
+          try backend.write("x", "alice")
+        }
+      }
+      try await restart(3)
+      let before = try openFiles()
+      try await restart(30)
+      try await eventually("\(try openFiles()) files are open, and \(before) were before") {
+        // A leak at each restart would be at least 30.
+        try openFiles() <= before + 15
+      }
+      withExtendedLifetime(changes) {}
+    }
+  }
 }
 
 private func residentKilobytes() throws -> Int {

@@ -82,6 +82,13 @@ class Collection(Base):
         return {"Locked": dbus.Boolean(locked), "Label": "Scripted", "Items": dbus.Array([dbus.ObjectPath(ITEM)], signature="o")}
 
 
+    @dbus.service.method(SECRET + "Collection", in_signature="a{sv}(oayays)b", out_signature="oo", byte_arrays=True)
+    def CreateItem(self, properties, secret, replace):
+        note("CreateItem")
+        Item.value = secret[2]
+        return dbus.ObjectPath(ITEM), dbus.ObjectPath("/")
+
+
 class Item(Base):
     value = dbus.ByteArray(b"s3cret")
 

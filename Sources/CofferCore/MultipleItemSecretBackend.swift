@@ -1,0 +1,31 @@
+/// A backend that other programs use as well, in which several different items may have one identifier.
+///
+/// `lookUp` and `item` read the item that was changed last. `store` changes an item of another program only if no other
+/// item has the identifier. `remove` throws `.ambiguous` if the items are different secrets.
+public protocol MultipleItemSecretBackend: SecretBackend {
+  /// Returns each different secret with the identifier. The first one is the one that `lookUp` reads.
+  func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem]
+
+  /// Removes all items with the identifier. Returns `false` if there is none.
+  @discardableResult
+  func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
+
+  /// Gives the secret the identifier `new`, with its value, its metadata and the attributes that other programs gave it.
+  ///
+  /// Nothing is changed unless the result is `.moved`. Throws `.ambiguous` if the items with the identifier are
+  /// different secrets, unless `all` is `true`: then each of them is moved. If `replacing` is `true`, an existing secret
+  /// with the identifier `new` is removed last.
+  func move(
+    _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
+  ) throws(SecretError) -> SecretMoveOutcome
+}
+
+/// The result of ``MultipleItemSecretBackend/move(_:to:replacing:all:)``.
+public enum SecretMoveOutcome: Sendable {
+  /// The secret has the new identifier.
+  case moved
+  /// There is no such secret.
+  case missing
+  /// Another secret has the new identifier.
+  case taken
+}

@@ -1,0 +1,75 @@
+#if Keyring
+internal import CofferCore
+
+/// An item with the properties that decide which of several items is read, changed or deleted.
+struct FoundItem {
+  let path: String
+  let attributes: [String: String]
+  let label: String?
+  /// In seconds since 1970. 0 means that the time is not known.
+  let created: UInt64
+  let modified: UInt64
+
+  /// The attributes by which another program tells this item from others with the same identifier.
+  var distinction: [String: String] { ItemAttributes.distinction(attributes) }
+
+  /// Whether no program searches for this item by more than its identifier.
+  var isGeneral: Bool { ItemAttributes.withoutProgram(distinction).isEmpty }
+
+  /// The path of the item's collection.
+  var collection: Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
+
+  /// Whether both are the same secret, stored twice.
+  func isDuplicate(of other: FoundItem) -> Bool {
+    ItemAttributes.areEqual(distinction, other.distinction) && label == other.label
+  }
+
+  /// Whether the items differ at most in the program that wrote them and in the label.
+  func isAlike(_ other: FoundItem) -> Bool {
+    ItemAttributes.areEqual(
+      ItemAttributes.withoutProgram(distinction), ItemAttributes.withoutProgram(other.distinction))
+  }
+
+  /// What a person sees of the item: its label, or else its attributes.
+  var title: String {
+    if let label, !label.isEmpty { return label }
+    return attributes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+  }
+
+  func metadata(of identifier: SecretIdentifier) -> SecretMetadata {
+    ItemAttributes.metadata(identifier, attributes, label: label, created: created, modified: modified)
+  }
+}
+
+/// Of several items with one identifier, the greatest one is read.
+extension FoundItem: Comparable {
+  static func < (left: FoundItem, right: FoundItem) -> Bool {
+    if left.modified != right.modified { return left.modified < right.modified }
+    // The times are in whole seconds. A store never changes an item of another program if there are several.
+    if left.isGeneral != right.isGeneral { return right.isGeneral }
+    // Paths end in a counter: the longer path is the later one, then the greater.
+    if left.path.utf8.count != right.path.utf8.count { return left.path.utf8.count < right.path.utf8.count }
+    return left.path.utf8.lexicographicallyPrecedes(right.path.utf8)
+  }
+}
+
+extension [FoundItem] {
+  /// The items that are different secrets: of duplicates the greatest one. The greatest item is first.
+  var different: [FoundItem] {
+    var result: [FoundItem] = []
+    for item in sorted(by: >) where !result.contains(where: item.isDuplicate) { result.append(item) }
+    return result
+  }
+
+  /// Throws `.ambiguous` if the items are different secrets.
+  func requireOne(_ identifier: SecretIdentifier) throws(ServiceFailure) {
+    let different = different
+    if different.count < 2 { return }
+    let titles = different.map { "“\($0.title)”" }.joined(separator: ", ")
+    throw .error(
+      .ambiguous,
+      "\(different.count) different items of the keyring have the name “\(identifier.account)”: \(titles).",
+      advice: "Change the one that you mean with the program that stored it, or change all of them.")
+  }
+}
+#endif

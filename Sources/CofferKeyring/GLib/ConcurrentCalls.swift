@@ -1,0 +1,99 @@
+#if Keyring
+internal import CLibsecret
+
+/// Calls of one method on many objects, several of them on their way at a time. The service then works while
+/// answers travel.
+struct ConcurrentCalls {
+  private let bus: BusConnection
+  private let name: String
+  private let interface: String
+  private let method: String
+  private let arguments: Variant
+
+  /// The largest number of calls without an answer. More do not make a service faster.
+  private static let maximumPending = 64
+
+  init(_ bus: BusConnection, _ name: String, _ interface: String, _ method: String, _ arguments: Variant) {
+    self.bus = bus
+    self.name = name
+    self.interface = interface
+    self.method = method
+    self.arguments = arguments
+  }
+
+  private final class Answers {
+    var pending = 0
+    var arrived: [(index: Int, result: Result<Variant, ServiceFailure>)] = []
+  }
+
+  /// One call: what its answer belongs to. GLib holds a reference until the answer arrives.
+  private final class Call {
+    let index: Int
+    let whole: Duration
+    let answers: Answers
+
+    init(_ index: Int, _ whole: Duration, _ answers: Answers) {
+      self.index = index
+      self.whole = whole
+      self.answers = answers
+    }
+  }
+
+  /// Calls the method on each path and passes each answer to `body`, in the order of arrival. `allowed` returns the
+  /// time that the next call has, and the timeout to name in an error.
+  ///
+  /// Returns when every call was answered. If `body` throws, the calls on their way are cancelled.
+  func run(
+    _ paths: [String], _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
+    _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
+  ) throws(ServiceFailure) {
+    if paths.isEmpty { return }
+    let context = EventContext()
+    let answers = Answers()
+    let cancellable = g_cancellable_new()
+    defer { g_object_unref(cancellable) }
+    try context.asCurrent { () throws(ServiceFailure) in
+      defer {
+        g_cancellable_cancel(cancellable)
+        while answers.pending > 0 { context.iterate(timeout: nil) }
+      }
+      var next = 0
+      while next < paths.count || answers.pending > 0 {
+        while next < paths.count, answers.pending < Self.maximumPending {
+          let (time, whole) = try allowed()
+          start(paths[next], timeout: time, Call(next, whole, answers), cancellable)
+          next += 1
+        }
+        context.iterate(timeout: nil)
+        let arrived = answers.arrived
+        answers.arrived = []
+        for answer in arrived { try body(answer.index, answer.result) }
+      }
+    }
+  }
+
+  private func start(
+    _ path: String, timeout: Duration, _ call: Call, _ cancellable: UnsafeMutablePointer<GCancellable>?
+  ) {
+    call.answers.pending += 1
+    g_dbus_connection_call(
+      bus.raw, name, path, interface, method, arguments.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
+      BusConnection.milliseconds(timeout), cancellable,
+      { connection, result, pointer in
+        guard let connection, let pointer else { return }
+        let call = Unmanaged<Call>.fromOpaque(pointer).takeRetainedValue()
+        var error: UnsafeMutablePointer<GError>?
+        let answer = g_dbus_connection_call_finish(
+          OpaquePointer(UnsafeMutableRawPointer(connection)), result, &error)
+        call.answers.pending -= 1
+        call.answers.arrived.append(
+          (
+            call.index,
+            answer.map { .success(Variant(owning: $0)) }
+              ?? .failure(ServiceFailure(consuming: error, timeout: call.whole))
+          ))
+      },
+      Unmanaged.passRetained(call).toOpaque())
+  }
+}
+#endif

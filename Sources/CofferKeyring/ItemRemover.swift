@@ -1,0 +1,92 @@
+#if Keyring
+internal import CofferCore
+
+/// Deletes and renames the items of a secret.
+struct ItemRemover {
+  let search: ItemSearch
+  let identifier: SecretIdentifier
+
+  private var service: SecretServiceProxy { search.service }
+
+  /// Returns the items with the identifier, all of them unlocked. Throws `.ambiguous` if they are different secrets,
+  /// unless `all` is `true`.
+  func items(_ identifier: SecretIdentifier, all: Bool) throws(ServiceFailure) -> [FoundItem] {
+    // All locked items are unlocked before the first item is changed.
+    let found = try service.found(search.items(matching: ItemAttributes.query(identifier)))
+    if !all { try found.requireOne(identifier) }
+    return found.sorted(by: >)
+  }
+
+  /// Deletes the secret. Calls `onRemoval` after each item.
+  func remove(all: Bool, onRemoval: () -> Void) throws(ServiceFailure) {
+    for item in try items(identifier, all: all) {
+      try delete(item.path)
+      onRemoval()
+    }
+  }
+
+  /// Gives the secret the identifier `new`. Every copy is complete and was read back before the first original is
+  /// deleted. If an original cannot be deleted, its copy is deleted, and the error is thrown.
+  func move(
+    to new: SecretIdentifier, replacing: Bool, all: Bool
+  ) throws(ServiceFailure) -> SecretMoveOutcome {
+    let originals = try items(identifier, all: all)
+    if originals.isEmpty { return .missing }
+    if new == identifier { return .moved }
+    let replaced = try items(new, all: all || !replacing)
+    if !replaced.isEmpty && !replacing { return .taken }
+    var copies: [String] = []
+    do throws(ServiceFailure) {
+      for item in originals { copies.append(try copy(item, to: new)) }
+      for item in originals { try delete(item.path) }
+    } catch {
+      if copies.isEmpty { throw error }
+      try undo(copies, of: originals, after: error.secretError)
+    }
+    for item in replaced { try delete(item.path) }
+    return .moved
+  }
+
+  private func copy(_ item: FoundItem, to new: SecretIdentifier) throws(ServiceFailure) -> String {
+    let session = try search.session()
+    let value = try service.secret(of: item.path, in: session)
+    let metadata = item.metadata(of: identifier)
+    let answer = try service.createItem(
+      in: String(item.collection), label: ItemAttributes.label(new, metadata),
+      attributes: ItemAttributes.attributes(item.attributes, renamedTo: new, created: item.created),
+      value, replacing: false, in: session)
+    let result = try search.prompter.complete(answer.prompt, of: service)
+    guard let path = answer.item ?? result?.path, path != item.path else { throw .malformed }
+    guard try service.secret(of: path, in: session).isEqual(to: value) else {
+      try delete(path)
+      throw .error(
+        .io, "The value read back from “\(new.account)” differs from the value stored there.",
+        advice: "“\(identifier.account)” was not removed. Try again.")
+    }
+    return path
+  }
+
+  /// Deletes the copies whose originals still exist, and throws `error`.
+  private func undo(
+    _ copies: [String], of originals: [FoundItem], after error: SecretError
+  ) throws(ServiceFailure) {
+    do throws(ServiceFailure) {
+      let remaining = Set(try service.found(originals.map(\.path)).map(\.path))
+      for (copy, original) in zip(copies, originals) where remaining.contains(original.path) {
+        try delete(copy)
+      }
+    } catch _ {
+      throw .error(
+        error.code, error.reason + " A copy with the new name remains.",
+        advice: "Compare the two secrets, and remove one of them.")
+    }
+    throw .error(error)
+  }
+
+  private func delete(_ item: String) throws(ServiceFailure) {
+    do throws(ServiceFailure) {
+      try search.prompter.complete(service.delete(item), of: service)
+    } catch  where error.isNoSuchObject {}  // another program has removed it
+  }
+}
+#endif

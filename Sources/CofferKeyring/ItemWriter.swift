@@ -1,0 +1,155 @@
+#if Keyring
+internal import CofferCore
+internal import Glibc
+
+/// Stores a secret: updates its item, or creates one.
+struct ItemWriter {
+  let search: ItemSearch
+  let identifier: SecretIdentifier
+  let metadata: SecretMetadata?
+  /// Held during a store by a thread of this backend.
+  let turn: DeadlineLock
+
+  private var service: SecretServiceProxy { search.service }
+
+  func store(_ value: borrowing SecretBytes) throws(ServiceFailure) {
+    // Before the lock, because unlocking may show a prompt.
+    var collection: String?
+    if try matches().isEmpty { collection = try search.collectionForStoring() }
+    // Otherwise two stores may create an item each, or one may create the item whose attributes the other changes.
+    try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
+      let lock = StoreLock(service)
+      defer { lock.release() }
+      lock.acquire(within: min(search.options.callTimeout, .seconds(5)))
+      let found = try service.found(matches())
+      if try update(found, to: value) { return }
+      if collection == nil { collection = try search.collectionForStoring() }
+      guard let collection else { throw .malformed }
+      try create(value, in: collection, replacing: found.isEmpty)
+    }
+  }
+
+  /// The unlocked items with this identifier.
+  private func matches() throws(ServiceFailure) -> [String] {
+    try search.items(matching: ItemAttributes.query(identifier), unlockingAll: false)
+  }
+
+  /// Updates the secret's item. Returns `false` if there is none: no item has the identifier, or several items of
+  /// other programs have it, which none of them must lose.
+  private func update(_ found: [FoundItem], to value: borrowing SecretBytes) throws(ServiceFailure) -> Bool {
+    let candidates = found.count == 1 ? found : found.filter(\.isGeneral)
+    guard let item = candidates.max() else { return false }
+    let shadowed = try shadowed(by: item, among: found)
+    try update(item, to: value, isOnly: found.count == 1)
+    for other in shadowed { remove(other) }
+    return true
+  }
+
+  private func update(
+    _ item: FoundItem, to value: borrowing SecretBytes, isOnly: Bool
+  ) throws(ServiceFailure) {
+    var attributes = item.attributes
+    var label = item.label ?? ItemAttributes.label(identifier, metadata)
+    // The value is set last: if an earlier call fails, the item still has the old value.
+    if let metadata {
+      attributes = ItemAttributes.attributes(identifier, metadata, over: item.attributes)
+      if !ItemAttributes.areEqual(attributes, item.attributes) {
+        try service.setProperty("Attributes", of: item.path, to: .dictionary(attributes))
+      }
+      label = ItemAttributes.label(identifier, metadata)
+      if label != item.label { try service.setProperty("Label", of: item.path, to: .string(label)) }
+    }
+    if isOnly {
+      // No other item has these attributes. Some services write a value to the disk only when an item is created.
+      let answer = try service.createItem(
+        in: String(item.collection), label: label, attributes: attributes, value, replacing: true,
+        in: search.session())
+      try search.prompter.complete(answer.prompt, of: service)
+    } else {
+      try service.setSecret(of: item.path, to: value, in: search.session())
+      announceChange(of: item.path, label)
+    }
+  }
+
+  /// Sets the label of `item` to itself. gnome-keyring sends no signal for `SetSecret`, but sends one for a label. A
+  /// failure is ignored: the store has succeeded by then.
+  private func announceChange(of item: String, _ label: String) {
+    do throws(ServiceFailure) {
+      try service.setProperty("Label", of: item, to: .string(label))
+    } catch {}
+  }
+
+  private func create(
+    _ value: borrowing SecretBytes, in collection: String, replacing: Bool
+  ) throws(ServiceFailure) {
+    let answer = try service.createItem(
+      in: collection, label: ItemAttributes.label(identifier, metadata),
+      attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value, replacing: replacing,
+      in: search.session())
+    try search.prompter.complete(answer.prompt, of: service)
+  }
+
+  // MARK: Outdated items
+
+  /// Returns the items that are outdated once `item` has a new value: duplicates of it, and items that differ only in
+  /// the program or the label and have its value. The programs that stored those would still read the old value.
+  private func shadowed(by item: FoundItem, among found: [FoundItem]) throws(ServiceFailure) -> [FoundItem] {
+    let alike = found.filter { $0.path != item.path && $0.collection == item.collection && $0.isAlike(item) }
+    if alike.allSatisfy({ $0.isDuplicate(of: item) }) { return alike }
+    let session = try search.session()
+    let old = try service.secret(of: item.path, in: session)
+    var result: [FoundItem] = []
+    for other in alike {
+      do throws(ServiceFailure) {
+        if other.isDuplicate(of: item) {
+          result.append(other)
+        } else if try service.secret(of: other.path, in: session).isEqual(to: old) {
+          result.append(other)
+        }
+      } catch  where error.isNoSuchObject {}
+    }
+    return result
+  }
+
+  /// A failure is ignored: the store has succeeded by then.
+  private func remove(_ item: FoundItem) {
+    do throws(ServiceFailure) {
+      if let prompt = try service.delete(item.path) { service.dismiss(prompt) }
+    } catch {}
+  }
+}
+
+/// A lock between the processes on one bus, which the bus releases when a process ends: the ownership of a name.
+private final class StoreLock {
+  private static let name = "coffer.KeyringStore"
+  private let service: SecretServiceProxy
+  private var isHeld = false
+
+  init(_ service: SecretServiceProxy) { self.service = service }
+
+  /// Waits for the lock for at most `timeout`. A failure is ignored: without the lock, two processes that store a new
+  /// secret at the same time may create an item each.
+  func acquire(within timeout: Duration) {
+    let deadline = Deadline(after: timeout)
+    let doNotQueue: UInt32 = 4
+    do throws(ServiceFailure) {
+      repeat {
+        let answer = try service.bus.callBus(
+          "RequestName", [.string(Self.name), .unsigned32(doNotQueue)], timeout: deadline.remaining)
+        let (isPrimary, isOwner): (UInt32, UInt32) = (1, 4)
+        isHeld = answer[0]?.unsigned32.map { $0 == isPrimary || $0 == isOwner } ?? false
+        if !isHeld { usleep(2000) }
+      } while !isHeld && !deadline.hasPassed
+    } catch {
+      // A sandbox may refuse the name.
+    }
+  }
+
+  func release() {
+    guard isHeld else { return }
+    do throws(ServiceFailure) {
+      _ = try service.bus.callBus("ReleaseName", [.string(Self.name)], timeout: service.timeout)
+    } catch {}
+  }
+}
+#endif

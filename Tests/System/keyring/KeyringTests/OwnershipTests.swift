@@ -1,0 +1,141 @@
+#if Keyring
+import CofferCore
+import CofferKeyring
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// What happens to items of other programs that have the same service and user name.
+@Suite(.needsKeyring) struct OwnershipTests {
+  private let identifier: SecretIdentifier
+  private let other: SecretIdentifier
+  private let clients: Clients
+  private let backend: KeyringBackend
+
+  init() async throws {
+    identifier = try SecretIdentifier(service: "svc", account: "alice")
+    other = try SecretIdentifier(service: "svc", account: "bob")
+    clients = Clients(keyring: try await PrivateKeyring(.encrypted))
+    backend = clients.keyring.backend()
+  }
+
+  private func create(_ label: String, _ value: String, _ attributes: [String: String] = [:]) throws {
+    try clients.createItem(label, value, attributes.merging(["service": "svc", "username": "alice"]) { $1 })
+  }
+
+  private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? {
+    do throws(SecretError) { try body() } catch { return error.code }
+    return nil
+  }
+
+  /// The values of all items, by label.
+  private func values() throws -> [String: String] {
+    Dictionary(try clients.items().map { ($0.label, $0.value) }, uniquingKeysWith: { "\($0), \($1)" })
+  }
+
+  @Test func severalDifferentItemsAreNotRemovedOrMovedUnlessAllAreMeant() throws {
+    try create("Work", "w", ["target": "work"])
+    try create("Home", "h", ["target": "home"])
+    let before = try values()
+    #expect(before == ["Work": "w", "Home": "h"])
+    #expect(code { () throws(SecretError) in try backend.remove(identifier) } == .ambiguous)
+    #expect(
+      code { () throws(SecretError) in
+        _ = try backend.move(identifier, to: other, replacing: false, all: false)
+      } == .ambiguous)
+    #expect(try values() == before)
+    #expect(try backend.differentItems(identifier).count == 2)
+
+    #expect(try backend.move(identifier, to: other, replacing: false, all: true) == .moved)
+    #expect(try values() == before)
+    #expect(Set(try clients.items().map { $0.attributes["target"] }) == ["work", "home"])
+    #expect(try backend.differentItems(identifier).isEmpty)
+    #expect(try backend.removeAll(other))
+    #expect(try clients.items().isEmpty)
+  }
+
+  @Test func aStoreChangesNoneOfSeveralDifferentItems() throws {
+    try create("Work", "w", ["target": "work"])
+    try create("Home", "h", ["target": "home"])
+    try backend.store("ours", identifier)
+    #expect(try backend.text(identifier) == "ours")
+    #expect(
+      try values() == ["Work": "w", "Home": "h", "Password for 'alice' on 'svc'": "ours"])
+    try backend.store("ours again", identifier)
+    #expect(try backend.text(identifier) == "ours again")
+    #expect(
+      try values() == ["Work": "w", "Home": "h", "Password for 'alice' on 'svc'": "ours again"])
+  }
+
+  @Test func anItemThatDiffersInItsProgramIsDeletedOnlyIfItHasTheOverwrittenValue() async throws {
+    try create("mutt", "m", ["application": "mutt"])
+    try create("offlineimap", "old", ["application": "offlineimap"])
+    try await waitForNextSecond()
+    try create("general", "old")
+    try backend.store("new", identifier)
+    #expect(try values() == ["mutt": "m", "general": "new"])
+  }
+
+  @Test func anItemThatDiffersInItsLabelIsDeletedOnlyIfItHasTheOverwrittenValue() async throws {
+    try create("kept", "k")
+    try create("outdated", "old")
+    try await waitForNextSecond()
+    try create("read", "old")
+    try backend.store("new", identifier)
+    #expect(try values() == ["kept": "k", "read": "new"])
+  }
+
+  @Test func theSameSecretStoredTwiceIsOneAfterAStore() async throws {
+    try create("l", "older", ["xdg:schema": "org.freedesktop.Secret.Generic"])
+    try await waitForNextSecond()
+    try create("l", "newer", ["target": "default"])
+    #expect(try backend.differentItems(identifier).count == 1)
+    try backend.store("new", identifier)
+    #expect(try values() == ["l": "new"])
+  }
+
+  @Test func anUpdateKeepsTheAttributesOfOtherPrograms() throws {
+    try create("theirs", "t", ["target": "work", "application": "vpn", "xdg:schema": "org.example"])
+    let metadata = SecretMetadata(label: "ours", attributes: ["a": "1"])
+    try backend.store(SecretBytes(copying: Array("ours".utf8)), for: identifier, metadata: metadata)
+    let item = try #require(try clients.items().first)
+    #expect(item.attributes["target"] == "work" && item.attributes["application"] == "vpn")
+    #expect(item.attributes["xdg:schema"] == "org.example" && item.attributes["a"] == "1")
+    #expect(item.label == "ours" && item.value == "ours")
+    #expect(try clients.items().count == 1)
+  }
+
+  @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() throws {
+    try create("theirs", "t", ["target": "work", "application": "vpn"])
+    try backend.store("there", other)
+    #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .taken)
+    #expect(try backend.text(other) == "there")
+    let created = try #require(try backend.item(identifier)?.metadata.created)
+    #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .moved)
+    let items = try clients.items()
+    #expect(items.count == 1 && items.first?.value == "t" && items.first?.label == "theirs")
+    #expect(items.first?.attributes["target"] == "work" && items.first?.attributes["username"] == "bob")
+    #expect(try backend.item(other)?.metadata.created == created)
+    #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .missing)
+  }
+
+  @Test func concurrentStoresOfANewSecretWithDifferentMetadataLeaveOneItem() async throws {
+    for round in 0..<10 {
+      let name = try SecretIdentifier(service: "svc", account: "round \(round)")
+      try await withThrowingTaskGroup { group in
+        for number in 0..<4 {
+          // Each backend has a connection of its own, as another process has.
+          let backend = clients.keyring.backend()
+          group.addTask {
+            let metadata = SecretMetadata(label: "label \(number)", attributes: ["number": "\(number)"])
+            try await backend.store(
+              SecretBytes(copying: Array("\(number)".utf8)), for: name, metadata: metadata)
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try clients.items().filter { $0.attributes["username"] == name.account }.count == 1)
+    }
+  }
+}
+#endif
