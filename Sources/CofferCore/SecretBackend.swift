@@ -61,6 +61,17 @@ public protocol ObservableSecretBackend: SecretBackend {
   /// Several changes of one secret by another process, or through another object, between two looks of the backend may
   /// be reported once. A stream that is not read keeps a limited number of changes, and then one of all secrets.
   func changes() -> AsyncStream<SecretChange>
+
+  /// The same store for reads that no person asked for, such as those that follow a change: it never shows a prompt. A
+  /// read that would need one throws `.locked`.
+  ///
+  /// The default is the backend itself, for backends without prompts.
+  var withoutPrompts: any SecretBackend { get }
+}
+
+extension ObservableSecretBackend {
+  /// The backend itself.
+  public var withoutPrompts: any SecretBackend { self }
 }
 
 /// A notice that a secret was stored or removed. It contains no value: look the secret up again.

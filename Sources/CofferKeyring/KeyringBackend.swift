@@ -42,7 +42,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private let options: KeyringOptions
   private let prompter: Prompter
   private let watcher: KeyringWatcher
-  private let storing = DeadlineLock()
+  private let storing: DeadlineLock
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
@@ -53,9 +53,21 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     let options = options ?? KeyringOptions(environment: environment)
     self.options = options
     connection = SecretServiceConnection(environment: environment, options: options)
-    prompter = Prompter(options)
+    prompter = Prompter(options, mayPrompt: options.mayPrompt)
+    storing = DeadlineLock()
     watcher = KeyringWatcher(environment: environment, options: options)
   }
+
+  private init(withoutPromptsOf backend: KeyringBackend) {
+    options = backend.options
+    connection = backend.connection
+    prompter = Prompter(backend.options, mayPrompt: false)
+    watcher = backend.watcher
+    storing = backend.storing
+  }
+
+  /// The same keyring. A read that would need a prompt throws `.locked`.
+  public var withoutPrompts: any SecretBackend { KeyringBackend(withoutPromptsOf: self) }
 
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }

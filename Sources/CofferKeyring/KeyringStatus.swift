@@ -26,11 +26,22 @@ public struct KeyringStatus: Sendable {
 }
 
 extension KeyringBackend {
-  /// Whether a Secret Service runs on the session bus that `environment` names, or the bus can start one.
+  /// Whether a Secret Service runs on the session bus that `environment` names, or the bus can start one. `false` if
+  /// there is no bus.
   ///
-  /// Blocks for at most 5 seconds. Thread-safe.
-  public static func isAvailable(environment: [String: String]) -> Bool {
-    probe(environment: environment).isAvailable
+  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
+  /// most `timeout`. Thread-safe.
+  public static func isAvailable(
+    environment: [String: String], timeout: Duration = .seconds(5)
+  ) throws(SecretError) -> Bool {
+    var status = KeyringStatus()
+    do throws(ServiceFailure) {
+      try findService(environment, Deadline(after: timeout), &status)
+    } catch {
+      if error.secretError.code == .unavailable { return false }
+      throw error.secretError
+    }
+    return status.isAvailable
   }
 
   /// Returns the status of the session bus that `environment` names, and of its Secret Service.
@@ -50,16 +61,7 @@ extension KeyringBackend {
   private static func probe(
     _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
-    let address = try BusAddress.find(in: environment)
-    status.busAddress = address
-    let bus = try BusConnection(address: address, timeout: deadline.remaining)
-    status.isBusReachable = true
-    func isListed(by method: String) throws(ServiceFailure) -> Bool {
-      let names = try bus.callBus(method, timeout: deadline.remaining)[0]?.strings ?? []
-      return names.contains(SecretServiceProxy.wellKnownName)
-    }
-    status.isServiceRunning = try isListed(by: "ListNames")
-    status.isServiceActivatable = try isListed(by: "ListActivatableNames")
+    let bus = try findService(environment, deadline, &status)
     guard status.isServiceRunning else { return }
 
     var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
@@ -67,6 +69,22 @@ extension KeyringBackend {
     let properties = try service.properties(of: collection, .collection)
     status.defaultCollection = properties["Label"]?.string
     status.isLocked = properties["Locked"]?.boolean
+  }
+
+  @discardableResult
+  private static func findService(
+    _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
+  ) throws(ServiceFailure) -> BusConnection {
+    let address = try BusAddress.find(in: environment)
+    status.busAddress = address
+    let bus = try BusConnection(address: address, timeout: deadline.remaining)
+    status.isBusReachable = true
+    let name = SecretServiceProxy.wellKnownName
+    status.isServiceRunning =
+      try bus.callBus("NameHasOwner", [.string(name)], timeout: deadline.remaining)[0]?.boolean ?? false
+    let activatable = try bus.callBus("ListActivatableNames", timeout: deadline.remaining)[0]?.strings
+    status.isServiceActivatable = activatable?.contains(name) ?? false
+    return bus
   }
 }
 #endif

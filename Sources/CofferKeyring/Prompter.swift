@@ -11,8 +11,8 @@ final class Prompter: Sendable {
   private let timeout: Duration?
   private let cancellations = Atomic(0)
 
-  init(_ options: KeyringOptions) {
-    mayPrompt = options.mayPrompt
+  init(_ options: KeyringOptions, mayPrompt: Bool) {
+    self.mayPrompt = mayPrompt
     timeout = options.promptTimeout
   }
 
@@ -92,8 +92,8 @@ final class Prompter: Sendable {
   }
 
   private static let dismissed = ServiceFailure.error(
-    .promptDismissed, "The keyring's prompt was dismissed.",
-    advice: "Try again, and enter the keyring's password.")
+    .promptDismissed, "The keyring's prompt was dismissed, or could not be shown.",
+    advice: "Unlock the keyring in the desktop session, or try again and answer the prompt.")
 
   private static let serviceGone = ServiceFailure.error(
     .unavailable, "The keyring stopped while it showed a prompt.",

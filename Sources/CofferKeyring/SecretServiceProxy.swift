@@ -19,6 +19,10 @@ struct SecretServiceProxy: Sendable {
   static let wellKnownName = "org.freedesktop.secrets"
   private static let path = "/org/freedesktop/secrets"
 
+  /// The largest number of objects in one operation. A keyring is never so large, and a service that means harm must
+  /// not keep the caller busy.
+  private static let maximumObjects = 50_000
+
   let bus: BusConnection
   /// The bus name that is called: the unique name of one process, or the well-known name for any.
   var name = wellKnownName
@@ -42,6 +46,11 @@ struct SecretServiceProxy: Sendable {
     _ paths: [String], _ interface: Interface, _ method: String, _ arguments: [Variant],
     _ body: (Int, Variant) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
+    if paths.count > Self.maximumObjects {
+      throw .error(
+        .io, "The keyring reported \(paths.count) items, and \(Self.maximumObjects) is the maximum.",
+        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
+    }
     let calls = ConcurrentCalls(bus, name, interface.rawValue, method, Variant.tuple(arguments))
     try calls.run(paths, allowed) { index, answer throws(ServiceFailure) in
       switch answer {

@@ -57,7 +57,12 @@ extension ValueHub {
 
   private func readAgain() {
     do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in publishIfChanged(to: readNow()) }
+      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+        let reading = readNow(mayPrompt: false)
+        // Locking changes no value. The backend reports a change of everything when it is unlocked.
+        if case .failed(let error) = reading, error.code == .locked { return }
+        publishIfChanged(to: reading)
+      }
     } catch {
       // A write in this process has taken longer than the timeout. It is published when it ends.
     }

@@ -94,7 +94,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     do throws(SecretError) {
       // Before the read, so that every change after the read is published.
       if isTracked, let failure = watch() { throw failure }
-      value = try store.load()
+      value = try store.load(mayPrompt: true)
     } catch {
       state.withLock { $0.hasFailed = true }
       throw error
@@ -156,9 +156,10 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   /// The number of streams that have not ended.
   var subscriberCount: Int { state.withLock { $0.subscribers.count } }
 
-  func readNow() -> Reading {
+  /// `mayPrompt` is `false` for a read that no person asked for, such as one that follows a change.
+  func readNow(mayPrompt: Bool = true) -> Reading {
     do throws(SecretError) {
-      guard let value = try store.load() else { return .absent }
+      guard let value = try store.load(mayPrompt: mayPrompt) else { return .absent }
       return .value(value)
     } catch {
       return .failed(error)

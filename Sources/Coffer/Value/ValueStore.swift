@@ -6,8 +6,8 @@ protocol ValueStore: Sendable {
   /// What is remembered of a value to detect changes. It reveals nothing of the value.
   associatedtype Summary: Hashable & Sendable
 
-  /// Returns the value, or `nil` if there is none.
-  func load() throws(SecretError) -> Value?
+  /// Returns the value, or `nil` if there is none. Without `mayPrompt`, a store that would need a prompt throws `.locked`.
+  func load(mayPrompt: Bool) throws(SecretError) -> Value?
 
   /// Stores the value in one durable step, or removes it if it is `nil`.
   ///
@@ -54,9 +54,13 @@ struct SecretValueStore: ValueStore {
     self.source = source
   }
 
-  func load() throws(SecretError) -> SharedSecret? {
+  func load(mayPrompt: Bool) throws(SecretError) -> SharedSecret? {
     do throws(SecretError) {
-      guard let secret = try source.resolve().lookUp(identifier) else { return nil }
+      var backend = try source.resolve()
+      if !mayPrompt, let observable = backend as? any ObservableSecretBackend {
+        backend = observable.withoutPrompts
+      }
+      guard let secret = try backend.lookUp(identifier) else { return nil }
       return SharedSecret(secret)
     } catch {
       throw error.about(identifier)

@@ -17,9 +17,9 @@ struct KeyringProvider: BackendProvider {
   let variables: [String] = []
   let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
 
-  func availability(in configuration: CofferConfiguration) -> String? {
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
     #if Keyring
-    let isAvailable = KeyringBackend.isAvailable(environment: configuration.environmentWithoutKeys)
+    let isAvailable = try KeyringBackend.isAvailable(environment: configuration.environmentWithoutKeys)
     return isAvailable ? "The session bus has a keyring" : nil
     #else
     return nil

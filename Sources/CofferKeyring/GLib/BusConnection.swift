@@ -7,6 +7,7 @@ internal import CLibsecret
 /// none runs. GDBus reads on its own thread, so calls can be made from any thread and need no main loop.
 final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a lock of its own
   let raw: OpaquePointer
+  private let filter: guint
 
   /// Connects and sends `Hello`, all within `timeout`.
   init(address: String, timeout: Duration) throws(ServiceFailure) {
@@ -22,9 +23,13 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     }
     self.raw = raw
     g_dbus_connection_set_exit_on_close(raw, 0)
+    filter = SessionFilter.install(on: raw)
   }
 
-  deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
+  deinit {
+    g_dbus_connection_remove_filter(raw, filter)
+    g_object_unref(UnsafeMutableRawPointer(raw))
+  }
 
   var isClosed: Bool { g_dbus_connection_is_closed(raw) != 0 }
 

@@ -35,6 +35,7 @@ extension ServiceFailure {
     case "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown",
       "org.freedesktop.Secret.Error.NoSession":
       .lost("the Secret Service is no longer running")
+    case SessionFilter.malformedAnswer: .malformed
     default: .remote(name)
     }
   }

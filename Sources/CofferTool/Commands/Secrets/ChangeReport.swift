@@ -27,11 +27,13 @@ final class ChangeReport: Sendable {
 
   /// Reads the metadata to compare the first change with.
   func start() throws(SecretError) {
-    let current = try read()
+    let current = try read(from: backend)
     known.withLock { $0 = current }
   }
 
-  private func read() throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
+  private func read(
+    from backend: any SecretBackend
+  ) throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
     if let only {
       guard let item = try backend.item(only) else { return [:] }
       return [only: item.metadata]
@@ -49,7 +51,7 @@ final class ChangeReport: Sendable {
       }
     }
     let current: [SecretIdentifier: SecretMetadata]
-    do throws(SecretError) { current = try read() } catch {
+    do throws(SecretError) { current = try read(from: backend.withoutPrompts) } catch {
       return note("secret: \(Advice.message(for: error))")  // a later read may succeed
     }
     let previous = known.withLock { known in

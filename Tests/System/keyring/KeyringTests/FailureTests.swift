@@ -29,7 +29,7 @@ import Testing
     let status = keyring.status
     #expect(status.isBusReachable && !status.isServiceRunning && !status.isServiceActivatable)
     #expect(status.problem == nil)
-    #expect(!KeyringBackend.isAvailable(environment: keyring.environment))
+    #expect(try !KeyringBackend.isAvailable(environment: keyring.environment))
   }
 
   @Test func aServiceThatNeverAnswersTimesOut() async throws {
@@ -73,7 +73,7 @@ import Testing
       """, to: "services/org.freedesktop.secrets.service")
     try await eventually("the bus does not know the service") {
       try callBus(keyring, "ReloadConfig")
-      return KeyringBackend.isAvailable(environment: keyring.environment)
+      return try KeyringBackend.isAvailable(environment: keyring.environment)
     }
     let status = keyring.status
     #expect(status.isServiceActivatable && !status.isServiceRunning, "a probe starts nothing")

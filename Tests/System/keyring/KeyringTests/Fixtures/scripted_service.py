@@ -1,6 +1,6 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
-Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -8,13 +8,17 @@ dismiss                dismisses each prompt at once
 answer SECONDS         completes each prompt after SECONDS
 never                  leaves each prompt open until the caller dismisses it
 
+hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
+
 Appends the name of each called method that matters to LOG.
 """
 
+import os
 import signal
 import sys
 
 import dbus
+import dbus.lowlevel
 import dbus.mainloop.glib
 import dbus.service
 from gi.repository import GLib
@@ -25,7 +29,7 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = True
+locked = mode != "hostile"
 
 
 def note(text):
@@ -139,8 +143,72 @@ class Prompt(dbus.service.Object):
         self.complete(True)
 
 
+# Each hostile service: for the names of methods, the signature and the values of an answer, or the name of an error.
+HUGE = [f"{COLLECTION}/{number}" for number in range(200_000)]
+HOSTILE = {
+    "search-strings": {"SearchItems": ("asas", ["no path", ""], [])},
+    "search-numbers": {"SearchItems": ("ii", 1, 2)},
+    "search-nothing": {"SearchItems": ("",)},
+    "search-one": {"SearchItems": ("ao", [ITEM])},
+    "search-huge": {"SearchItems": ("aoao", HUGE, [])},
+    "search-foreign": {"SearchItems": ("aoao", ["/", "/org/freedesktop/DBus"], [])},
+    "strings-for-paths": {
+        "SearchItems": ("aoao", [], [ITEM]),
+        "ReadAlias": ("s", "no path"), "Unlock": ("ass", ["no path"], "no path"), "Delete": ("s", "no path"),
+        "CreateItem": ("ss", "no path", "no path"),
+    },
+    "nothing-for-paths": {"ReadAlias": ("",), "Unlock": ("",), "Delete": ("",), "CreateItem": ("",)},
+    "properties-numbers": {"Get": ("v", 1), "GetAll": ("a{sv}", {"Attributes": 1, "Label": 2, "Modified": "3"})},
+    "properties-nothing": {"Get": ("",), "GetAll": ("a{sv}", {})},
+    "session-plain": {"OpenSession": ("vo", dbus.String("", variant_level=1), ROOT + "/session/s1")},
+    "session-string": {"OpenSession": ("vs", dbus.String("", variant_level=1), "no path")},
+    "session-numbers": {"OpenSession": ("ii", 1, 2)},
+    "session-nothing": {"OpenSession": ("",)},
+    "session-no-path": {"OpenSession": ("vo", dbus.ByteArray(b"k" * 128, variant_level=1), "/")},
+    "session-long-key": {"OpenSession": ("vo", dbus.ByteArray(b"k" * 100_000, variant_level=1), ROOT + "/session/s1")},
+    "session-no-key": {"OpenSession": ("vo", dbus.ByteArray(b"", variant_level=1), ROOT + "/session/s1")},
+    "session-other-key": {"OpenSession": ("vo", dbus.ByteArray(b"k" * 128, variant_level=1), ROOT + "/session/s1")},
+    "secret-short": {"GetSecret": ("(oay)", (ROOT + "/session/s1", dbus.ByteArray(b"")))},
+    "secret-string": {"GetSecret": ("s", "s3cret")},
+    "secret-other-session": {"GetSecret": ("(oayays)", (ITEM, dbus.ByteArray(b""), dbus.ByteArray(b"x"), "text/plain"))},
+    "secret-huge": {
+        "GetSecret": ("(oayays)", (ROOT + "/session/s1", dbus.ByteArray(b""), dbus.ByteArray(b"x" * 50_000_000), ""))
+    },
+    "item-vanishes": {
+        name: "org.freedesktop.Secret.Error.NoSuchObject"
+        for name in ("GetSecret", "Get", "GetAll", "Set", "SetSecret", "Delete", "CreateItem")
+    },
+    "errors": {
+        name: "org.example.Error.Strange"
+        for name in ("GetSecret", "Get", "GetAll", "Set", "SetSecret", "Delete", "CreateItem", "SearchItems")
+    },
+    "ends": {"GetSecret": None, "GetAll": None, "Delete": None, "CreateItem": None},
+}  # fmt: skip
+
+
+def hostile(connection, message):
+    """Answers a call as the hostile service does."""
+    answers = HOSTILE[sys.argv[3]]
+    member = message.get_member()
+    if message.get_type() != dbus.lowlevel.MESSAGE_TYPE_METHOD_CALL or member not in answers:
+        return dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
+    answer = answers[member]
+    if answer is None:
+        os._exit(0)
+    if isinstance(answer, str):
+        connection.send_message(dbus.lowlevel.ErrorMessage(message, answer, "a reason"))
+    else:
+        reply = dbus.lowlevel.MethodReturnMessage(message)
+        if answer[0]:
+            reply.append(*answer[1:], signature=answer[0])
+        connection.send_message(reply)
+    return dbus.lowlevel.HANDLER_RESULT_HANDLED
+
+
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
 bus = dbus.SessionBus()
+if mode == "hostile":
+    bus.add_message_filter(hostile)
 if mode == "silent":
     name = dbus.service.BusName("org.freedesktop.secrets", bus)
     signal.pause()
