@@ -54,8 +54,12 @@ struct ConcurrentCalls {
     defer { g_object_unref(cancellable) }
     try context.asCurrent { () throws(ServiceFailure) in
       defer {
-        g_cancellable_cancel(cancellable)
-        while answers.pending > 0 { context.iterate(timeout: nil) }
+        if answers.pending > 0 {
+          g_cancellable_cancel(cancellable)
+          while answers.pending > 0 { context.iterate(timeout: nil) }
+          // An answer that arrives during the cancellation leaves work to the context, which keeps the connection.
+          bus.deliverLast(on: context)
+        }
       }
       var next = 0
       while next < paths.count || answers.pending > 0 {
