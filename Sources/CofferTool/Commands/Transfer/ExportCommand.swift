@@ -44,7 +44,8 @@ struct ExportCommand: ParsableCommand {
     let backend = try global.backend.open()
     var items = try selected(from: backend)
     if items.isEmpty {
-      throw Failure(.noSuchSecret, "There are no secrets to export in the service “\(global.serviceName)”.")
+      let place = allServices ? "any service" : "the service “\(global.serviceName)”"
+      throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
     if format == .dotenv && names.isEmpty {
       let kept = ControllingVariables.leaveOut(
