@@ -7,5 +7,7 @@ func mutantRandomness(_ number: Int32, _ source: any Randomness) -> any Randomne
 }
 
 private struct ConstantRandomness: Randomness {
-  func fill(_ bytes: UnsafeMutableRawBufferPointer) { bytes.initializeMemory(as: UInt8.self, repeating: 0x5A) }
+  func fill(_ bytes: UnsafeMutableRawBufferPointer) {
+    bytes.initializeMemory(as: UInt8.self, repeating: 0x5A)
+  }
 }
