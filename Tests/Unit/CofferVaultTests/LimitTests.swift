@@ -8,7 +8,7 @@ import Testing
   @Test func theDefaultsAreThoseOfTheDocuments() {
     let options = VaultOptions()
     #expect(options.lockTimeout == .seconds(10))
-    #expect(options.maximumPassphraseMemory == 1024 * 1024 * 1024 && options.maximumPassphrasePasses == 16)
+    #expect(options.maximumPassphraseMemory == 1 << 30 && options.maximumPassphraseWork == 4 << 30)
     #expect(options.passphraseMemory == 64 * 1024 * 1024 && options.passphrasePasses == 3)
     #expect(options.knownVaultsDirectory == nil && options.firstUsePolicy == nil)
     let environment = VaultEnvironment()
