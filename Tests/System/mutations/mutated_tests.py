@@ -29,18 +29,32 @@ def become_reaper():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def children():
+    """The children of this process, and those that it has inherited from them."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
 def kill_children():
-    """Kills every child of this process, and the children that it inherits from them."""
-    while True:
-        children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-        if not children:
-            return
-        for child in map(int, children):
+    """Kills every child of this process, also those that it inherits meanwhile, and waits for them."""
+    while found := children():
+        for child in found:
             try:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             except (ProcessLookupError, ChildProcessError):
                 pass
+
+
+def end_all():
+    """Kills every child of this process, and theirs, which may hold the pipe that this process reads."""
+    for _ in range(20):
+        for child in children():
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.02)
 
 
 # A test with an argument for each file of this directory. Each is a test here, because all take long.
@@ -95,7 +109,7 @@ class TestBundle:
         process = subprocess.Popen(command, cwd=self.directory, env=environment, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                    start_new_session=True)
-        ended = threading.Timer(deadline - time.monotonic(), process.kill)
+        ended = threading.Timer(max(0, deadline - time.monotonic()), end_all)
         ended.start()
         failure = None
         try:
@@ -110,6 +124,7 @@ class TestBundle:
                     failure = "a hang" if time.monotonic() >= deadline else "a crash"
         finally:
             ended.cancel()
+            ended.join()
             process.kill()
             process.stdout.close()
             process.wait()
