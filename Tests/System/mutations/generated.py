@@ -2,7 +2,7 @@
 """Makes every small change to the code of the vault that it can think of, and checks that a test notices each.
 
 usage: generated.py [--sample N [--seed S]] [--only WORD]... [--survivors] [--with-equivalent] [--list] [--record]
-                    [--minutes N] [--longest SECONDS [--at-least PERCENT]] [--vault] [--workers N]
+                    [--remember] [--minutes N] [--longest SECONDS [--at-least PERCENT]] [--vault] [--workers N]
 
 The changes are to CofferSystem, CofferVaultFormat and CofferVault: comparisons, conditions, constants, arithmetic,
 flags, calls and assignments that are left out, texts, and randomness that is constant. A copy of the package contains
@@ -17,6 +17,7 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --survivors         tries those that survived the last time
 --with-equivalent   also tries those of equivalent.txt
 --list              prints the changes and tries none
+--remember          writes rejected.txt: what the compiler rejects, which a first build then need not find out
 --record            records again which tests reach what; otherwise only for new tests
 --minutes N         stops N minutes after the build; the next run goes on if the sources and tests are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
@@ -181,7 +182,7 @@ def report(package, mutations, results, reasons, at_least):
     for key in stale:
         print(f"no longer in the code, so its reason can go: {key}")
     unexplained = [m for m in survivors if m.key not in reasons]
-    print(f"{len(package.mutations)} changes, {len(package.rejected)} of them rejected by the compiler; "
+    print(f"{len(package.mutations)} changes, {len(package.mutations) - len(package.compiled())} of them rejected by the compiler; "
           f"{len(mutations)} tried, {len(mutations) - len(survivors)} caught, {len(survivors)} survived, "
           f"{len(survivors) - len(unexplained)} of them with a reason; {len(reasons)} reasons")
     for mutation in unexplained:
@@ -198,7 +199,7 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", action="append")
     parser.add_argument("--at-least", type=float)
-    for option in "--survivors", "--vault", "--with-equivalent", "--record", "--list":
+    for option in "--survivors", "--vault", "--with-equivalent", "--record", "--remember", "--list":
         parser.add_argument(option, action="store_true")
     parser.add_argument("--longest", type=float, default=mutated_tests.LONGEST)
     parser.add_argument("--minutes", type=float, default=1e6)
@@ -223,6 +224,8 @@ def main():
     except BuildFailure as failure:
         print(f"generated.py: {failure}", file=sys.stderr)
         return 1
+    if arguments.remember:
+        package.remember()
     print(f"{len(package.mutations)} changes, {len(package.compiled())} compile; "
           f"built after {time.monotonic() - start:.0f} s", flush=True)
     end = time.monotonic() + 60 * arguments.minutes

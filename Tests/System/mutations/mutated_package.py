@@ -13,6 +13,8 @@ from sites import write
 
 ROOT = Path(__file__).resolve().parents[3]
 SUPPORT = Path(__file__).resolve().parent / "support"
+# Hashes of the keys of mutations that the compiler rejects, so that a first build does not have to find out.
+REJECTED = Path(__file__).resolve().parent / "rejected.txt"
 # In the order in which they depend on one another.
 MODULES = ["CofferSystem", "CofferVaultFormat", "CofferVault"]
 REACHED_SIZE = 16384
@@ -42,6 +44,10 @@ if !kept.contains("CofferTool") { package.dependencies.removeAll() }
 
 class BuildFailure(Exception):
     pass
+
+
+def short_hash(key):
+    return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
 def quoted(names):
@@ -157,12 +163,17 @@ class MutatedPackage:
                     digest.update(path.read_bytes())
         return digest.hexdigest()
 
+    def remember(self):
+        """Writes which mutations the compiler rejects. A mutation that has not changed is rejected again."""
+        REJECTED.write_text("".join(sorted(short_hash(m.key) + "\n" for m in self.mutations if self.is_rejected(m))))
+
     def build(self):
         """Builds the tests without the mutations that the compiler rejects."""
         memory = self.scratch / "rejected.json"
         if memory.is_file():
-            # Also from other sources: a mutation that has not changed is rejected again.
             self.rejected = json.loads(memory.read_text("utf-8"))
+        known = set(REJECTED.read_text().split())
+        self.rejected |= {m.key: "" for m in self.mutations if short_hash(m.key) in known and not self.is_rejected(m)}
         self.copy()
         for module in MODULES:
             for attempt in range(40):
