@@ -156,7 +156,7 @@ private final class Account {
     } onChange: {
       changes.add()
     }
-    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    backend.edit { $0.lookupError = SecretError(.unavailable, "The keyring stopped.") }
     backend.report(nil)
     try await eventually("Observation did not fire") { changes.value == 1 }
   }

@@ -16,6 +16,7 @@ final class ScriptedBackend: ObservableSecretBackend {
     var storeError: SecretError?
     var removeError: SecretError?
     var lookups = 0
+    var lookupsWithoutPrompts = 0
     var watchers = 0
     var watchersEver = 0
     var metadata: [SecretMetadata?] = []
@@ -27,7 +28,13 @@ final class ScriptedBackend: ObservableSecretBackend {
 
   func edit<R: Sendable>(_ body: @Sendable (inout Script) -> R) -> R { script.withLock { body(&$0) } }
   var lookups: Int { edit { $0.lookups } }
+  var lookupsWithoutPrompts: Int { edit { $0.lookupsWithoutPrompts } }
   var watchers: Int { edit { $0.watchers } }
+
+  var withoutPrompts: any SecretBackend {
+    edit { $0.lookupsWithoutPrompts += 1 }
+    return self
+  }
 
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     let (error, before, after) = edit { script in

@@ -128,10 +128,23 @@ import Testing
     try set("7")
     #expect(await values.next() == .some(7))
     #expect(number.lastError == nil)
-    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    backend.edit { $0.lookupError = SecretError(.unavailable, "The keyring stopped.") }
     backend.report(nil)
     #expect(await values.next() == .some(nil))
-    #expect(number.lastError?.code == .locked)
+    #expect(number.lastError?.code == .unavailable)
+  }
+
+  @Test func lockingIsNoChangeAndShowsNoPrompt() async throws {
+    try write("first")
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some("first"))
+    backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
+    for _ in 0..<3 { try await backend.reportAndWait(nil) }
+    #expect(backend.lookups == 4 && backend.lookupsWithoutPrompts == 3)
+    backend.edit { $0.lookupError = nil }
+    try write("second")
+    backend.report(nil)
+    #expect(await values.next() == .some("second"), "a locked keyring is not an absent value")
   }
 
   @Test func cancellingTheReaderEndsTheStream() async throws {
