@@ -42,7 +42,7 @@ struct ItemSearch {
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
       try unlock(found.locked)
-    } else if try !unlockSeeminglyEmptyCollection() {
+    } else if try !unlockUnsearchedCollection() {
       return []
     }
     found = try find(query)
@@ -73,9 +73,25 @@ struct ItemSearch {
       found = try service.search(query)
     }
     if !query.isEmpty { return found }
+    // KeePassXC finds nothing if no attribute is given.
+    if options.collection == nil, found.unlocked.isEmpty, found.locked.isEmpty { found = try allItems() }
     // A list of all secrets must not unlock items that no identifier can name.
     found.locked = try service.attributes(of: found.locked)
       .filter { ItemAttributes.mayBeNamed($0.attributes) }.map(\.item)
+    return found
+  }
+
+  private func allItems() throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
+    var found: (unlocked: [String], locked: [String]) = ([], [])
+    for collection in try service.collections() {
+      let items = try service.items(of: collection)
+      if items.isEmpty { continue }
+      if try service.isLocked(collection: collection) {
+        found.locked += items
+      } else {
+        found.unlocked += items
+      }
+    }
     return found
   }
 
@@ -97,12 +113,18 @@ struct ItemSearch {
     return try collection(named: name)
   }
 
-  /// Unlocks the collection if it is locked and reports no items: a service may hide the items of a locked
-  /// collection. Returns whether a new search may find more.
-  private func unlockSeeminglyEmptyCollection() throws(ServiceFailure) -> Bool {
-    guard let collection = try collectionIfAny(), try service.isLocked(collection: collection),
-      try service.items(of: collection).isEmpty
-    else { return false }
+  /// Unlocks the collection if it is locked and the service does not search it: some services hide the items of a
+  /// locked collection, and others do not search them. Returns whether a new search may find more.
+  private func unlockUnsearchedCollection() throws(ServiceFailure) -> Bool {
+    guard let collection = try collectionIfAny(), try service.isLocked(collection: collection) else {
+      return false
+    }
+    let hasItems = try !service.items(of: collection).isEmpty
+    if hasItems {
+      // gnome-keyring searches locked collections by hashes of the attributes, so an absent secret needs no password.
+      let all = try service.search([:])
+      if (all.locked + all.unlocked).contains(where: { $0.hasPrefix(collection + "/") }) { return false }
+    }
     try unlock([collection])
     return true
   }

@@ -45,9 +45,21 @@ struct ItemWriter {
     return true
   }
 
+  /// The value as it is stored in `collection`.
+  private func encoded(_ value: borrowing SecretBytes, in collection: String) throws(ServiceFailure)
+    -> SecretBytes
+  {
+    guard let careful = ValueEncoding.encoded(value, by: .withoutPlaceholders) else { return value.copy() }
+    switch try search.process.storageRule(of: collection, within: service.timeout) {
+    case .withoutPlaceholders: return careful
+    case let rule: return ValueEncoding.encoded(value, by: rule) ?? value.copy()
+    }
+  }
+
   private func update(
     _ item: FoundItem, to value: borrowing SecretBytes, isOnly: Bool
   ) throws(ServiceFailure) {
+    let value = try encoded(value, in: String(item.collection))
     var attributes = item.attributes
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
@@ -82,6 +94,7 @@ struct ItemWriter {
   private func create(
     _ value: borrowing SecretBytes, in collection: String, replacing: Bool
   ) throws(ServiceFailure) {
+    let value = try encoded(value, in: collection)
     let answer = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
       attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value, replacing: replacing,

@@ -23,7 +23,8 @@ public import FoundationEssentials
 ///   only in `application` or the label and has the value that the store overwrote.
 /// - `remove` throws `.ambiguous` if the items are different secrets. ``removeAll(_:)`` deletes all of them.
 /// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
-///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values.
+///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values. gnome-keyring's
+///   encrypted files do not, and there only a value with NUL or bytes that are not UTF-8 is encoded.
 /// - A locked collection is unlocked if that needs no password, or if ``KeyringOptions/mayPrompt`` allows a
 ///   prompt.
 ///
@@ -88,11 +89,10 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   ) throws(SecretError) {
     try ItemAttributes.validate(metadata)
     try requireStorable(secret, for: identifier, metadata, maximum: Self.maximumSecretSize)
-    let value = ValueEncoding.encoded(secret) ?? secret.copy()
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) in
         try ItemWriter(search: search, identifier: identifier, metadata: metadata, turn: storing)
-          .store(value)
+          .store(secret)
       }
     }
   }

@@ -49,6 +49,9 @@ enum ServiceFailure: Error {
     }
   }
 
+  /// Whether the other side answered with an error.
+  var isRemote: Bool { if case .remote = self { true } else { false } }
+
   /// Whether the object is locked.
   var isLocked: Bool {
     guard case .remote(let name) = self else { return false }

@@ -7,6 +7,8 @@ final class ServiceProcess: Sendable {
   /// The unique bus name of the process.
   let owner: String
   private let options: KeyringOptions
+  /// The user's `XDG_DATA_HOME`.
+  private let dataDirectory: String
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var current: SecretSession?  // accessed only with `lock` held
 
@@ -16,6 +18,8 @@ final class ServiceProcess: Sendable {
     _ environment: [String: String], _ options: KeyringOptions, _ operation: OperationDeadline
   ) throws(ServiceFailure) {
     self.options = options
+    let home = environment["HOME"] ?? ""
+    dataDirectory = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.local/share"
     let deadline = Deadline(after: min(options.connectTimeout, try operation.remaining()))
     let address = try BusAddress.find(in: environment)
     do throws(ServiceFailure) {
@@ -39,6 +43,15 @@ final class ServiceProcess: Sendable {
         throw .session(error)
       }
     }
+  }
+
+  /// Which values `collection` returns as they were stored.
+  func storageRule(of collection: String, within timeout: Duration) throws(ServiceFailure) -> StorageRule {
+    var id: UInt32?
+    do throws(ServiceFailure) {
+      id = try bus.callBus("GetConnectionUnixProcessID", [.string(owner)], timeout: timeout)[0]?.unsigned32
+    } catch  where error.isRemote {}  // the bus cannot tell
+    return StorageRule.rule(for: collection, ofProcess: id, dataDirectory: dataDirectory)
   }
 
   /// Returns the unique name of the service. Starts the service if the bus can activate it.

@@ -6,19 +6,19 @@ internal import CofferCore
 /// gnome-keyring stores a keyring without a password as a text file and does not escape values. A line feed
 /// inside a value makes the file unreadable. A line feed at the end and white space at the start are lost,
 /// and a backslash starts an escape sequence. Other services treat values as C strings or as text. A value
-/// that no service changes, such as nearly every password and token, is stored unencoded. Every other value
-/// is stored as ``marker`` and its base64.
+/// that the collection does not change by its ``StorageRule`` is stored unencoded, so that other programs can read it.
+/// Every other value is stored as ``marker`` and its base64.
 ///
 /// The marker is part of the value. An attribute could be separated from the value by a crash between two
 /// calls, or by another program that overwrites only the value. A value that begins with the marker, but that
-/// ``encoded(_:)`` would not have produced, is not decoded: another program wrote it.
+/// ``encoded(_:by:)`` would not have produced, is not decoded: another program wrote it.
 enum ValueEncoding {
   /// The prefix of an encoded value.
   private static let marker = "coffer:base64:"
 
   /// Returns the encoded form of `secret`, or `nil` if it needs none.
-  static func encoded(_ secret: borrowing SecretBytes) -> SecretBytes? {
-    if secret.withBytes({ isPlain($0) }) { return nil }
+  static func encoded(_ secret: borrowing SecretBytes, by rule: StorageRule) -> SecretBytes? {
+    if secret.withBytes({ isKept($0, by: rule) }) { return nil }
     let text = secret.base64()
     let start = marker.utf8.count
     return SecretBytes(count: start + text.count) { target in
@@ -31,8 +31,28 @@ enum ValueEncoding {
   static func decoded(_ stored: consuming SecretBytes) -> SecretBytes {
     guard let value = stored.withBytes({ decode($0) }) else { return stored }
     // `stored` is an encoded value only if the value would be encoded in exactly this form.
-    guard let again = encoded(value), again.isEqual(to: stored) else { return stored }
+    guard let again = encoded(value, by: .withoutPlaceholders), again.isEqual(to: stored) else {
+      return stored
+    }
     return value
+  }
+
+  private static func isKept(_ bytes: Span<UInt8>, by rule: StorageRule) -> Bool {
+    switch rule {
+    case .plainText: isPlain(bytes)
+    case .withoutPlaceholders: isPlain(bytes) && !bytes.indices.contains { bytes[$0] == UInt8(ascii: "{") }
+    case .text: !hasMarker(bytes) && isText(bytes)
+    }
+  }
+
+  private static func isText(_ bytes: Span<UInt8>) -> Bool {
+    if bytes.indices.contains(where: { bytes[$0] == 0 }) { return false }
+    do {
+      _ = try UTF8Span(validating: bytes)
+      return true
+    } catch {
+      return false
+    }
   }
 
   /// Whether every service preserves `bytes`: UTF-8 text without control characters other than tab, without a
@@ -44,12 +64,7 @@ enum ValueEncoding {
       let byte = bytes[index]
       if byte < 0x20 && byte != 0x09 || byte == 0x7F || byte == 0x5C { return false }
     }
-    do {
-      _ = try UTF8Span(validating: bytes)
-      return true
-    } catch {
-      return false
-    }
+    return isText(bytes)
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

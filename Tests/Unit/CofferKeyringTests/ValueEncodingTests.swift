@@ -6,8 +6,8 @@ import Testing
 @testable import CofferKeyring
 
 @Suite struct ValueEncodingTests {
-  private func encode(_ bytes: [UInt8]) -> [UInt8] {
-    ValueEncoding.encoded(SecretBytes(copying: bytes))?.array() ?? bytes
+  private func encode(_ bytes: [UInt8], by rule: StorageRule = .plainText) -> [UInt8] {
+    ValueEncoding.encoded(SecretBytes(copying: bytes), by: rule)?.array() ?? bytes
   }
 
   private func decode(_ bytes: [UInt8]) -> [UInt8] {
@@ -16,7 +16,9 @@ import Testing
 
   @Test(arguments: awkwardValues)
   func decodingRestoresEveryValue(_ value: (name: String, bytes: [UInt8])) {
-    #expect(decode(encode(value.bytes)) == value.bytes)
+    for rule in [StorageRule.plainText, .text, .withoutPlaceholders] {
+      #expect(decode(encode(value.bytes, by: rule)) == value.bytes)
+    }
   }
 
   @Test func decodingRestoresValuesOfEveryLength() {
@@ -31,6 +33,31 @@ import Testing
   ])
   func plainTextIsNotEncoded(_ text: String) {
     #expect(encode(Array(text.utf8)) == Array(text.utf8))
+  }
+
+  @Test(arguments: ["a\n", " a ", "a\\b", "{TITLE}", "a\u{7F}", "\r\n"])
+  func textIsEncodedOnlyWhereItWouldBeChanged(_ text: String) {
+    let bytes = Array(text.utf8)
+    #expect(encode(bytes, by: .text) == bytes)
+    #expect(encode(bytes, by: .withoutPlaceholders) != bytes)
+    #expect(decode(encode(bytes, by: .withoutPlaceholders)) == bytes)
+    #expect(encode([0], by: .text) != [0])
+    #expect(encode([0xFF], by: .text) != [0xFF])
+    let marked = Array("coffer:base64:YQo=".utf8)
+    #expect(decode(encode(marked, by: .text)) == marked)
+  }
+
+  @Test func theFileOfACollectionIsNamedByItsPath() {
+    #expect(StorageRule.fileName(of: "/org/freedesktop/secrets/collection/login") == "login")
+    #expect(StorageRule.fileName(of: "/collection/Default_5fkeyring_20") == "Default_keyring ")
+    for path in ["/collection/_2e_2e", "/collection/a_2fb", "/collection/a_00", "/collection/a_", "/"] {
+      #expect(StorageRule.fileName(of: path) == nil)
+    }
+  }
+
+  @Test func anUnknownProcessStoresPlainTextOnly() {
+    #expect(StorageRule.rule(for: "/collection/login", ofProcess: nil, dataDirectory: "/") == .plainText)
+    #expect(StorageRule.rule(for: "/collection/login", ofProcess: 1, dataDirectory: "/") == .plainText)
   }
 
   @Test func theEncodingIsBase64OfRFC4648() {

@@ -28,6 +28,21 @@ import Testing
     #expect(try !service.calls().contains { $0 == "Prompt" || $0 == "Delete" })
   }
 
+  @Test func nothingFoundInALockedCollectionIsLocked() async throws {
+    let service = try await ScriptedService(keyring, "unsearched")
+    defer { service.kill() }
+    try await expectEveryCall(of: keyring.backend(), toThrow: .locked)
+    #expect(try !service.calls().contains { ["Prompt", "Delete", "CreateItem"].contains($0) })
+  }
+
+  @Test func aReadThatFollowsAChangeShowsNoPrompt() async throws {
+    let service = try await ScriptedService(keyring, "never")
+    defer { service.kill() }
+    let backend = keyring.backend { $0.mayPrompt = true }.withoutPrompts
+    try await expectEveryCall(of: backend, toThrow: .locked)
+    #expect(try !service.calls().contains("Prompt"))
+  }
+
   /// `COFFER_TEST_LATE_PROMPT` sets after how many seconds the prompt is answered.
   @Test func aPromptMayTakeLongerThanTheTimeouts() async throws {
     let seconds = ProcessInfo.processInfo.environment["COFFER_TEST_LATE_PROMPT"] ?? "5"

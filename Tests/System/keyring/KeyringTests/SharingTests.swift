@@ -53,6 +53,14 @@ import Testing
     #expect(try clients.pythonGet() == "first ours")
   }
 
+  @Test(arguments: ["a\nb", "a\\b", " outer spaces "])
+  func aValueThatAnEncryptedKeyringKeepsIsReadByOtherPrograms(_ text: String) async throws {
+    try backend.store(text, identifier)
+    #expect(try clients.secretToolLookup() == text)
+    try await clients.keyring.restartDaemon()
+    #expect(try backend.text(identifier) == text)
+  }
+
   @Test func alternatingUpdatesOfThreeProgramsLeaveOneItem() async throws {
     for round in 0..<10 {
       switch round % 3 {

@@ -1,6 +1,6 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
-Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | hostile NAME
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -8,6 +8,7 @@ dismiss                dismisses each prompt at once
 answer SECONDS         completes each prompt after SECONDS
 never                  leaves each prompt open until the caller dismisses it
 
+unsearched             finds nothing in the locked collection, and leaves each prompt open
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
 Appends the name of each called method that matters to LOG.
@@ -64,6 +65,8 @@ class Service(Base):
     def SearchItems(self, attributes):
         if mode == "silent-after-session":
             signal.pause()
+        if mode == "unsearched" and locked:
+            attributes = {"service": "none"}
         found = [dbus.ObjectPath(ITEM)] if attributes.get("service") in (None, "svc") else []
         none = dbus.Array([], signature="o")
         found = dbus.Array(found, signature="o")

@@ -1,0 +1,57 @@
+#if Keyring
+internal import CofferCore
+internal import Glibc
+
+/// Which values a collection returns as they were stored.
+enum StorageRule {
+  /// UTF-8 text without NUL: gnome-keyring's encrypted files.
+  case text
+  /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
+  case plainText
+  /// The same without braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
+  case withoutPlaceholders
+
+  /// The rule for `collection` of the service that runs as the process `id`. `dataDirectory` is the user's
+  /// `XDG_DATA_HOME`. A process whose name cannot be read, as in another container, is unknown.
+  static func rule(for collection: String, ofProcess id: UInt32?, dataDirectory: String) -> StorageRule {
+    guard let id, let name = beginning(ofFile: "/proc/\(id)/comm", count: 16) else { return .plainText }
+    if name.starts(with: "keepassxc".utf8) { return .withoutPlaceholders }
+    guard name.starts(with: "gnome-keyring-d".utf8), let file = fileName(of: collection) else {
+      return .plainText
+    }
+    let magic = Array("GnomeKeyring\n\r\0\n".utf8)
+    let isEncrypted =
+      beginning(ofFile: "\(dataDirectory)/keyrings/\(file).keyring", count: magic.count) == magic
+    return isEncrypted ? .text : .plainText
+  }
+
+  /// The name of the file of a gnome-keyring collection: the last part of its path, in which `_5f` stands for the byte
+  /// 0x5F. `nil` if the name could leave the directory.
+  static func fileName(of collection: String) -> String? {
+    guard let last = collection.split(separator: "/").last else { return nil }
+    var (result, rest) = ([UInt8](), Array(last.utf8)[...])
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "_") else {
+        result.append(byte)
+        continue
+      }
+      guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16),
+        value != 0, value != UInt8(ascii: "/")
+      else { return nil }
+      result.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return result.first == UInt8(ascii: ".") ? nil : String(decoding: result, as: UTF8.self)
+  }
+
+  /// Returns up to `count` bytes of the file, or `nil` if it cannot be read. Never waits: the file may be a FIFO.
+  private static func beginning(ofFile path: String, count: Int) -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: count)
+    let length = read(file, &bytes, count)
+    return length < 0 ? nil : Array(bytes.prefix(length))
+  }
+}
+#endif
