@@ -34,7 +34,7 @@ struct SecretCommand: ParsableCommand {
         ]),
       CommandGroup(
         name: "Maintenance",
-        subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteNamesCommand.self]),
+        subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
     ]
   )
 

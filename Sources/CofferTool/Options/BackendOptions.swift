@@ -8,7 +8,8 @@ struct BackendOptions: ParsableArguments {
     help: """
       The backend to use: \(BackendName.allValueStrings.joined(separator: " or ")). Default: the one that `secret doctor` \
       reports.
-      """)
+      """,
+    completion: .list(BackendName.allValueStrings))
   var backend: BackendName?
 
   @Option(

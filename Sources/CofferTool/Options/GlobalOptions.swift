@@ -10,7 +10,8 @@ struct GlobalOptions: ParsableArguments {
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
-    help: "The service that the names belong to. Default: COFFER_SERVICE, or else \(Self.defaultService)."
+    help: "The service that the names belong to. Default: COFFER_SERVICE, or else \(Self.defaultService).",
+    completion: CompletedValue.services.kind
   )
   var service: String?
 

@@ -13,7 +13,9 @@ struct KeyChangePassphraseCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The beginning of the slot's id, if the vault has several passphrases.")
+  @Argument(
+    help: "The beginning of the slot's id, if the vault has several passphrases.",
+    completion: CompletedValue.keySlots.kind)
   var id: String?
 
   func run() throws {

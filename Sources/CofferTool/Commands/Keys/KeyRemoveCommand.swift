@@ -14,7 +14,9 @@ struct KeyRemoveCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The beginnings of the slots' ids, as key list prints them.")
+  @Argument(
+    help: "The beginnings of the slots' ids, as key list prints them.",
+    completion: CompletedValue.keySlots.kind)
   var ids: [String]
 
   @Option(

@@ -9,26 +9,24 @@ struct CompletionsCommand: ParsableCommand {
         secret completions bash > ~/.local/share/bash-completion/completions/secret
         secret completions zsh > DIRECTORY/_secret, with a DIRECTORY of fpath
         secret completions fish > ~/.config/fish/completions/secret.fish
-      Names are completed if the backend opens without a prompt.
+      At each Tab, the script runs the secret on PATH. Names are completed if the backend opens without a prompt.
       """
   )
 
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
-
-    var parserShell: CompletionShell {
-      switch self {
-      case .bash: .bash
-      case .zsh: .zsh
-      case .fish: .fish
-      }
-    }
   }
 
   @Argument(help: "bash, zsh, or fish.")
   var shell: Shell
 
   func run() throws {
-    try Output.standard.write(SecretCommand.completionScript(for: shell.parserShell) + "\n")
+    let script =
+      switch shell {
+      case .bash: CompletionScript.bash
+      case .zsh: CompletionScript.zsh
+      case .fish: CompletionScript.fish
+      }
+    try Output.standard.write(script)
   }
 }

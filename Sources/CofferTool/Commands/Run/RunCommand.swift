@@ -40,7 +40,8 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp(
       "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.",
       valueName: "var=name"
-    )
+    ),
+    completion: CompletedValue.assignment.kind
   )
   var assignments: [String] = []
 
@@ -50,7 +51,8 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp(
       "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.",
       valueName: "var=name"
-    )
+    ),
+    completion: CompletedValue.assignment.kind
   )
   var files: [String] = []
 

@@ -21,7 +21,7 @@ struct EditCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
   @Flag(help: "Use the directory for temporary files if there is no file system in memory.")

@@ -32,7 +32,7 @@ struct GenerateCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.")
+  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
   @Option(help: "The number of characters: 1 to 4096. Default: 32.")

@@ -17,7 +17,7 @@ struct GetCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
   @Option(

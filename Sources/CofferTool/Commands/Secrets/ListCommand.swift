@@ -17,7 +17,7 @@ struct ListCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Argument(help: "Print only names that begin with this.")
+  @Argument(help: "Print only names that begin with this.", completion: CompletedValue.names.kind)
   var prefix = ""
 
   @Flag(name: [.customShort("0"), .long], help: "End each name with a NUL instead of a line feed.")

@@ -15,13 +15,13 @@ struct MoveCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
   @Argument(help: "The new name.")
   var newName: String
 
-  @Option(help: "The new service. Default: the same service.")
+  @Option(help: "The new service. Default: the same service.", completion: CompletedValue.services.kind)
   var toService: String?
 
   @Flag(help: "Replace a secret that has the new name.")

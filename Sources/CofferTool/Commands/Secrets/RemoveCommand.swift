@@ -15,7 +15,7 @@ struct RemoveCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secrets' names.", completion: NameCompletion.kind)
+  @Argument(help: "The secrets' names.", completion: CompletedValue.names.kind)
   var names: [String]
 
   @Flag(help: "Remove the earlier versions as well, also of secrets that were removed before.")

@@ -16,10 +16,12 @@ struct SetCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secret's name.", completion: NameCompletion.kind)
+  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
-  @Option(help: ArgumentHelp("Read the value from a file, or from standard input if -.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("Read the value from a file, or from standard input if -.", valueName: "path"),
+    completion: .file())
   var fromFile: String?
 
   @Flag(help: "Keep a final line feed from a pipe.")

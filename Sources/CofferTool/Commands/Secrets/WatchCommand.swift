@@ -17,7 +17,7 @@ struct WatchCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var format: JSONOption
 
   @Argument(
-    help: "The secret to watch. Default: all secrets of the service.", completion: NameCompletion.kind)
+    help: "The secret to watch. Default: all secrets of the service.", completion: CompletedValue.names.kind)
   var name: String?
 
   func run() throws {

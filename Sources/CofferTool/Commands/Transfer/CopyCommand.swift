@@ -16,10 +16,14 @@ struct CopyCommand: ParsableCommand {
       """
   )
 
-  @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
+  @Option(
+    help: ArgumentHelp("The backend to read.", valueName: "backend"),
+    completion: .list(BackendName.allValueStrings))
   var from: BackendArgument
 
-  @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
+  @Option(
+    help: ArgumentHelp("The backend to write.", valueName: "backend"),
+    completion: .list(BackendName.allValueStrings))
   var to: BackendArgument
 
   @Option(

@@ -15,7 +15,7 @@ struct ExportCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
   @Argument(
-    help: "The secrets' names. Default: all secrets of the service.", completion: NameCompletion.kind)
+    help: "The secrets' names. Default: all secrets of the service.", completion: CompletedValue.names.kind)
   var names: [String] = []
 
   @Flag(help: "Export the secrets of all services.")

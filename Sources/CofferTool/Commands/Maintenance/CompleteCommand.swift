@@ -1,0 +1,40 @@
+internal import ArgumentParser
+internal import Glibc
+
+struct CompleteCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "complete",
+    abstract: "Print the words that complete a command line, for the script that completions prints.",
+    shouldDisplay: false
+  )
+
+  @Argument(help: "bash, zsh, or fish.")
+  var shell: CompletionsCommand.Shell
+
+  @Argument(parsing: .postTerminator, help: "The line as the shell's script passes it.")
+  var words: [String] = []
+
+  /// The time in seconds after which there are no completions, so that a slow keyring does not stop a shell.
+  private static let deadline: UInt32 = 5
+
+  /// Prints nothing but the answer, and succeeds in any case: a shell shows messages in the middle of a line.
+  func run() {
+    signal(SIGALRM) { _ in _exit(0) }
+    alarm(Self.deadline)
+    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+    if null >= 0 { dup2(null, STDERR_FILENO) }
+    do {
+      let (records, separator): ([String], String) =
+        switch shell {
+        case .bash:
+          (
+            words.count == 3 ? CompletionAnswer.bash(line: words[0], end: words[1], type: words[2]) : [],
+            "\0"
+          )
+        case .zsh: (CompletionAnswer.zsh(words), "\0")
+        case .fish: (CompletionAnswer.fish(words), "\n")
+        }
+      try Output.standard.write(records.map { $0 + separator }.joined())
+    } catch {}
+  }
+}

@@ -1,0 +1,185 @@
+/// A command line of bash up to the cursor, split into words without their quotes, and the quoting in which bash
+/// inserts a completed word.
+///
+/// bash replaces only the end of a word, after the last character of `COMP_WORDBREAKS` or an open quote, and it
+/// inserts what it is given: a name must already be quoted for that place, or a part of it would run.
+struct BashLine {
+  enum Quote {
+    case none, single, double, dollar
+
+    fileprivate var mark: String? {
+      switch self {
+      case .none: nil
+      case .single, .dollar: "'"
+      case .double: "\""
+      }
+    }
+  }
+
+  /// The words before the current one. `nil`: the word has an expansion, so its text is not known.
+  private(set) var words: [String?] = []
+  /// The current word. `nil`: it has an expansion.
+  private(set) var current: String?
+  /// Whether the current word is the file of a redirection.
+  private(set) var isRedirected = false
+  /// What precedes the replaced end of the current word, without quotes.
+  private(set) var kept = ""
+  /// The quote that is open where the replaced end begins.
+  private(set) var quote = Quote.none
+
+  private var bytes: [UInt8] = []
+  private var isLiteral = true
+  private var isInWord = false
+
+  /// `end` is the part of `line` that bash replaces. Returns `nil` if bash would not insert at its beginning.
+  init?(_ line: String, replacing end: String) {
+    guard line.utf8.count >= end.utf8.count, line.utf8.suffix(end.utf8.count).elementsEqual(end.utf8) else {
+      return nil
+    }
+    let line = Array(line.utf8)
+    let start = line.count - end.utf8.count
+    var index = 0
+    var quoteStart = 0
+    var open = Quote.none
+    while index < line.count {
+      if index == start { (kept, quote) = (String(decoding: bytes, as: UTF8.self), open) }
+      let byte = line[index]
+      let next = index + 1 < line.count ? line[index + 1] : nil
+      index += 1
+      switch open {
+      case .none:
+        switch byte {
+        case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"): endWord()
+        case UInt8(ascii: "<"), UInt8(ascii: ">"):
+          // A number before it is the number of a descriptor.
+          if bytes.allSatisfy({ (0x30...0x39).contains($0) }) { clearWord() } else { endWord() }
+          isRedirected = true
+        case UInt8(ascii: "|"), UInt8(ascii: "&"), UInt8(ascii: ";"), UInt8(ascii: "("), UInt8(ascii: ")"):
+          endWord()
+          (words, isRedirected) = ([], false)
+        case UInt8(ascii: "'"), UInt8(ascii: "\""):
+          open = byte == UInt8(ascii: "'") ? .single : .double
+          (isInWord, quoteStart) = (true, index)
+        case UInt8(ascii: "$") where next == UInt8(ascii: "'"):
+          if index == start { (kept, quote) = (String(decoding: bytes, as: UTF8.self), .none) }
+          open = .dollar
+          index += 1
+          (isInWord, quoteStart) = (true, index)
+        case UInt8(ascii: "\\"):
+          isInWord = true
+          if let next {
+            if index == start { return nil }
+            if next != UInt8(ascii: "\n") { bytes.append(next) }
+            index += 1
+          }
+        case UInt8(ascii: "$"), UInt8(ascii: "`"): append(byte, isLiteral: false)
+        default: append(byte)
+        }
+      case .single:
+        if byte == UInt8(ascii: "'") { open = .none } else { append(byte) }
+      case .double:
+        switch byte {
+        case UInt8(ascii: "\""): open = .none
+        case UInt8(ascii: "$"), UInt8(ascii: "`"): append(byte, isLiteral: false)
+        case UInt8(ascii: "\\"):
+          guard let next else { break }
+          if index == start { return nil }
+          if "$`\"\\".utf8.contains(next) {
+            append(next)
+            index += 1
+          } else {
+            append(byte)
+          }
+        default: append(byte)
+        }
+      case .dollar:
+        switch byte {
+        case UInt8(ascii: "'"): open = .none
+        case UInt8(ascii: "\\"):
+          guard next != nil else { break }
+          let (value, length) = Self.escape(line[index...])
+          append(value ?? 0, isLiteral: value != nil)
+          if (index..<(index + length)).contains(start) { return nil }
+          index += length
+        default: append(byte)
+        }
+      }
+    }
+    if start == line.count { (kept, quote) = (String(decoding: bytes, as: UTF8.self), open) }
+    // In an open quote, bash replaces everything after it.
+    if open != .none && quoteStart != start { return nil }
+    current = isLiteral ? String(decoding: bytes, as: UTF8.self) : nil
+  }
+
+  private mutating func append(_ byte: UInt8, isLiteral: Bool = true) {
+    bytes.append(byte)
+    isInWord = true
+    if !isLiteral { self.isLiteral = false }
+  }
+
+  private mutating func clearWord() {
+    (bytes, isInWord, isLiteral) = ([], false, true)
+  }
+
+  private mutating func endWord() {
+    guard isInWord else { return }
+    if !isRedirected { words.append(isLiteral ? String(decoding: bytes, as: UTF8.self) : nil) }
+    isRedirected = false
+    clearWord()
+  }
+
+  /// The byte of an escape in `$'…'` after its backslash, and the escape's length. `nil` if the byte is not
+  /// known here.
+  private static func escape(_ text: ArraySlice<UInt8>) -> (UInt8?, Int) {
+    let digits = text.prefix(3).prefix { (0x30...0x37).contains($0) }
+    if digits.count == 3 {
+      return (UInt8(truncatingIfNeeded: digits.reduce(0) { $0 << 3 | Int($1 - 0x30) }), 3)
+    }
+    guard digits.isEmpty, let first = text.first else { return (nil, max(1, digits.count)) }
+    return ("'\"\\?".utf8.contains(first) ? first : nil, 1)
+  }
+}
+
+extension BashLine {
+  /// `name` as the replaced end of the current word. `isWhole`: nothing follows it in its word.
+  func inserted(_ name: String, isWhole: Bool) -> String {
+    let rest = String(decoding: name.utf8.dropFirst(kept.utf8.count), as: UTF8.self)
+    var text = rest.unicodeScalars.map { Self.quoted($0, in: quote) }.joined()
+    guard let mark = quote.mark else { return text }
+    // bash closes an open quote unless the text ends in that quote, which may belong to the name.
+    if isWhole { text += mark }
+    // bash removes the typed quote if the text begins with another.
+    return text.hasPrefix(mark) ? mark + text : text
+  }
+
+  private static func quoted(_ scalar: Unicode.Scalar, in quote: Quote) -> String {
+    let octal = String(scalar).utf8.map { byte in
+      "\\" + String(byte >> 6) + String(byte >> 3 & 7) + String(byte & 7)
+    }.joined()
+    let isHidden =
+      scalar.isUnsafeOnTerminal || (scalar.properties.generalCategory == .spaceSeparator && scalar != " ")
+    switch quote {
+    case .none:
+      if isHidden { return "$'\(octal)'" }
+      return isPlain(scalar) ? String(scalar) : "\\" + String(scalar)
+    case .single:
+      if isHidden { return "'$'\(octal)''" }
+      return scalar == "'" ? "'\\''" : String(scalar)
+    case .double:
+      if isHidden { return "\"$'\(octal)'\"" }
+      // Between double quotes, a backslash before an exclamation mark would remain.
+      if scalar == "!" { return "\"\\!\"" }
+      return "$`\"\\".unicodeScalars.contains(scalar) ? "\\" + String(scalar) : String(scalar)
+    case .dollar:
+      return isHidden || "\\'!".unicodeScalars.contains(scalar) ? octal : String(scalar)
+    }
+  }
+
+  /// Whether bash takes the character as it is outside quotes, anywhere in a word.
+  private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar {
+    case "a"..."z", "A"..."Z", "0"..."9": true
+    default: !scalar.isASCII || "_./-+@%:=,".unicodeScalars.contains(scalar)
+    }
+  }
+}

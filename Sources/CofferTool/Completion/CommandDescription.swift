@@ -1,0 +1,88 @@
+internal import ArgumentParser
+internal import FoundationEssentials
+
+/// A command with its arguments and subcommands, as the argument parser describes it. Describes a command's
+/// arguments when they are needed: a description of all commands takes much longer.
+final class CommandDescription {
+  private let type: any ParsableCommand.Type
+
+  init(_ type: any ParsableCommand.Type) { self.type = type }
+
+  /// `secret` with all its commands.
+  static var root: CommandDescription { CommandDescription(SecretCommand.self) }
+
+  var name: String { type._commandName }
+  var abstract: String { type.configuration.abstract }
+  var isShown: Bool { type.configuration.shouldDisplay }
+  var subcommands: [CommandDescription] { type.configuration.subcommands.map(CommandDescription.init) }
+
+  private(set) lazy var arguments: [Argument] = Self.arguments(of: type)
+
+  var positionals: [Argument] { arguments.filter { $0.kind == .positional && $0.shouldDisplay } }
+
+  /// The options and flags. Before the name of the command, those of ``ArgumentOrder``, which every command with
+  /// a backend declares.
+  var options: [Argument] {
+    if type == SecretCommand.self {
+      let shared = ["--backend", "--vault", "--service", "--json", "--help"]
+      return CommandDescription(ListCommand.self).options.filter { option in
+        (option.names ?? []).contains { shared.contains($0.text) }
+      }
+    }
+    return arguments.filter { $0.kind != .positional && $0.shouldDisplay }
+  }
+
+  func option(_ text: String) -> Argument? {
+    options.first { option in (option.names ?? []).contains { $0.text == text } }
+  }
+
+  private struct Tool: Decodable {
+    struct Command: Decodable { let arguments: [Argument]? }
+    let command: Command
+  }
+
+  private static func arguments(of type: any ParsableCommand.Type) -> [Argument] {
+    do {
+      // The root's description contains those of all commands, and it has no arguments of its own.
+      if type == SecretCommand.self { return [] }
+      return try JSONDecoder().decode(Tool.self, from: Data(type._dumpHelp().utf8)).command.arguments ?? []
+    } catch {
+      return []  // a later version of the argument parser has another form, which a test notices
+    }
+  }
+}
+
+extension CommandDescription {
+  struct Argument: Decodable {
+    enum Kind: String, Decodable { case positional, option, flag }
+    struct Name: Decodable {
+      let kind: String
+      let name: String
+
+      /// As it is written on a command line.
+      var text: String { (kind == "long" ? "--" : "-") + name }
+    }
+    struct Completion: Decodable {
+      struct List: Decodable { let values: [String] }
+      struct Command: Decodable { let command: String }
+      struct Other: Decodable {}
+      let list: List?
+      let shellCommand: Command?
+      let file: Other?
+      let directory: Other?
+    }
+
+    let kind: Kind
+    let isRepeating: Bool
+    let parsingStrategy: String
+    let shouldDisplay: Bool
+    let names: [Name]?
+    let abstract: String?
+    let completionKind: Completion?
+
+    /// The value in the store that completes the argument.
+    var completedValue: CompletedValue? {
+      (completionKind?.shellCommand?.command).flatMap(CompletedValue.init(rawValue:))
+    }
+  }
+}

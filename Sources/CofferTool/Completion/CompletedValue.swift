@@ -1,0 +1,16 @@
+internal import ArgumentParser
+
+/// What completes an argument whose values are in the store. The argument's declaration names it, and
+/// ``CommandDescription`` finds it there.
+enum CompletedValue: String {
+  /// The names of the secrets in the selected service.
+  case names
+  /// The services that have secrets.
+  case services
+  /// VAR=NAME, with the names of the secrets in the selected service.
+  case assignment
+  /// The ids of the vault's key slots.
+  case keySlots
+
+  var kind: CompletionKind { .shellCommand(rawValue) }
+}

@@ -1,0 +1,120 @@
+internal import Coffer
+
+/// What may follow on an unfinished command line. Knows nothing of shells: all texts are without quotes.
+struct Completion {
+  struct Candidate: Hashable {
+    /// The whole word.
+    let text: String
+    var description: String?
+  }
+
+  /// What a shell completes by itself.
+  enum Other: String {
+    case files, directories
+    /// A command with arguments of its own, after the first `--`.
+    case command
+  }
+
+  var candidates: [Candidate] = []
+  var other: Other?
+
+  /// The state after the words before the cursor.
+  private var command: CommandDescription
+  private var pending: CommandDescription.Argument?
+  private var given = 0
+  private var isTerminated = false
+  private var stored = StoredTexts()
+
+  /// Completes `current`, the word before the cursor, after `words`, which do not include the program's name.
+  /// A word is `nil` if only the shell knows its text. Candidates need not begin with `current`.
+  init(of current: String, after words: [String?]) {
+    command = CommandDescription.root
+    for word in words { read(word) }
+    complete(current)
+  }
+
+  private mutating func read(_ word: String?) {
+    if let argument = pending {
+      pending = nil
+      return stored.select(argument, word)
+    }
+    guard let word, !isTerminated, word.hasPrefix("-"), word != "-" else {
+      if let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word })
+      {
+        command = next
+      } else {
+        given += 1
+      }
+      return
+    }
+    if word == "--" {
+      isTerminated = true
+    } else if word.hasPrefix("--") {
+      let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard let option = command.option(parts[0]), option.kind == .option else { return }
+      if parts.count == 2 { stored.select(option, parts[1]) } else { pending = option }
+    } else if let option = command.option(String(word.prefix(2))), option.kind == .option {
+      if word.utf8.count > 2 { stored.select(option, String(word.dropFirst(2))) } else { pending = option }
+    }
+  }
+
+  private mutating func complete(_ current: String) {
+    if let argument = pending { return complete(argument, current, isAfterDash: false) }
+    if !isTerminated, current.hasPrefix("--"), let equals = current.firstIndex(of: "=") {
+      let name = String(current[..<equals])
+      guard let option = command.option(name), option.kind == .option else { return }
+      return complete(option, String(current[equals...].dropFirst()), before: name + "=", isAfterDash: true)
+    }
+    if !isTerminated, current.utf8.starts(with: "-s".utf8), current.utf8.count > 2,
+      let option = command.option("-s")
+    {
+      return complete(option, String(current.dropFirst(2)), before: "-s", isAfterDash: true)
+    }
+    if !isTerminated, current.hasPrefix("-") { return completeOptions() }
+    let subcommands = command.subcommands.filter(\.isShown)
+    if !isTerminated, given == 0, !subcommands.isEmpty {
+      candidates = subcommands.map { Candidate(text: $0.name, description: $0.abstract) }
+      return
+    }
+    let positionals = command.positionals
+    guard let argument = given < positionals.count ? positionals[given] : positionals.last,
+      given < positionals.count || argument.isRepeating
+    else { return }
+    if argument.parsingStrategy == "postTerminator" {
+      if isTerminated { other = .command } else { candidates = [Candidate(text: "--")] }
+    } else {
+      complete(argument, current, isAfterDash: isTerminated)
+    }
+  }
+
+  private mutating func completeOptions() {
+    candidates = command.options.flatMap { option in
+      (option.names ?? []).map { Candidate(text: $0.text, description: option.abstract) }
+    }
+    if command.positionals.first?.parsingStrategy == "postTerminator" {
+      candidates.append(Candidate(text: "--"))
+    }
+  }
+
+  /// Completes a value of which `text` is typed. `prefix` precedes the value in its word. Unless `isAfterDash`,
+  /// the parser would take a value that begins with a hyphen for an option.
+  private mutating func complete(
+    _ argument: CommandDescription.Argument, _ text: String, before prefix: String = "", isAfterDash: Bool
+  ) {
+    var texts: [String] = []
+    let kind = argument.completionKind
+    if kind?.file != nil { return other = .files }
+    if kind?.directory != nil { return other = .directories }
+    if let values = kind?.list?.values { texts = values }
+    switch argument.completedValue {
+    case .names: texts = stored.names()
+    case .services: texts = stored.services()
+    case .keySlots: texts = stored.keySlots()
+    case .assignment:
+      guard let equals = text.firstIndex(of: "=") else { break }
+      texts = stored.names().map { text[...equals] + $0 }
+    case nil: break
+    }
+    candidates = texts.filter { isAfterDash || !$0.hasPrefix("-") }.map { Candidate(text: prefix + $0) }
+  }
+}

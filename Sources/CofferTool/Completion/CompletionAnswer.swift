@@ -1,0 +1,67 @@
+/// The records that the completion script of a shell reads: first `words`, or what the shell completes by itself,
+/// and then the candidates in the form that the script expects.
+enum CompletionAnswer {
+  /// `line` is the line up to the cursor, `end` is the part of it that bash replaces, and `type` is `COMP_TYPE`.
+  static func bash(line: String, end: String, type: String) -> [String] {
+    guard let line = BashLine(line, replacing: end), let current = line.current else { return [] }
+    if line.isRedirected { return [Completion.Other.files.rawValue] }
+    let completion = Completion(of: current, after: Array(line.words.dropFirst()))
+    if let other = completion.other { return [other.rawValue] }
+    let names = completion.candidates.map(\.text).filter { $0.utf8.starts(with: current.utf8) }
+    guard let first = names.first else { return [] }
+    let words: [String] =
+      switch type {
+      // A list that is only shown.
+      case "63": names.map(\.printable)
+      case _ where names.count == 1: [line.inserted(first, isWhole: true)]
+      // The Tab key inserts what the names have in common. bash compares quoted texts, and would end in the
+      // middle of a quoted character: so it gets two texts that differ after the common part.
+      case "9":
+        ["0", "1"].map { line.inserted(commonPrefix(names), isWhole: false) + $0 }
+      default: names.map { line.inserted($0, isWhole: false) }
+      }
+    return ["words"] + words
+  }
+
+  /// The longest text that begins every name, in whole characters.
+  static func commonPrefix(_ names: [String]) -> String {
+    var common = Array((names.first ?? "").unicodeScalars)
+    for name in names.dropFirst() {
+      let same = zip(common, name.unicodeScalars).prefix { $0 == $1 }.count
+      common.removeSubrange(same...)
+    }
+    var text = ""
+    text.unicodeScalars.append(contentsOf: common)
+    return text
+  }
+
+  /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate
+  /// has two records: the text, which zsh quotes, and what it lists. Texts that zsh would show as they are, although
+  /// a terminal obeys or hides them, are left out.
+  static func zsh(_ words: [String]) -> [String] {
+    let completion = Completion(of: words.last ?? "", after: words.dropLast())
+    if let other = completion.other { return [other.rawValue] }
+    return ["words"]
+      + completion.candidates.filter(isShownAsItIs).flatMap { candidate in
+        [candidate.text, candidate.text + (candidate.description.map { "  -- \($0)" } ?? "")]
+      }
+  }
+
+  /// The same for fish. Each candidate is one line: the text, and after a tab its description.
+  static func fish(_ words: [String]) -> [String] {
+    let typed = words.last ?? ""
+    let current = typed.filter { !"\"'\\".contains($0) }
+    // fish quotes everything but a tilde in front, which it would expand.
+    let isTildeQuoted = typed.first.map { "\"'\\".contains($0) } ?? false
+    let completion = Completion(of: current, after: words.dropLast())
+    if let other = completion.other { return [other.rawValue] }
+    return ["words"]
+      + completion.candidates.filter { isShownAsItIs($0) && (isTildeQuoted || !$0.text.hasPrefix("~")) }.map {
+        $0.text + ($0.description.map { "\t" + $0 } ?? "")
+      }
+  }
+
+  private static func isShownAsItIs(_ candidate: Completion.Candidate) -> Bool {
+    !candidate.text.unicodeScalars.contains(where: \.isUnsafeOnTerminal)
+  }
+}
