@@ -73,7 +73,8 @@ final class SessionFilter: Sendable {
     g_dbus_message_set_reply_serial(error, g_dbus_message_get_reply_serial(message))
     g_dbus_message_set_serial(error, g_dbus_message_get_serial(message))
     g_dbus_message_set_sender(error, g_dbus_message_get_sender(message))
-    g_dbus_message_set_body(error, Variant.tuple([.string("")]).raw)
+    let body = Variant.tuple([.string("")])
+    withExtendedLifetime(body) { g_dbus_message_set_body(error, body.raw) }
     return error
   }
 }
