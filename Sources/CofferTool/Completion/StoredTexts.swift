@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import Glibc
 
 /// Names and services for completion, with the options that select them on the unfinished line. There are none
 /// unless the backend opens without a prompt and without stretching a passphrase.
@@ -48,13 +47,9 @@ struct StoredTexts {
 
   private func items(inService service: String?) -> [SecretIdentifier] {
     if isUnknown { return [] }
-    // The Tab key must never cause a prompt or a delay.
-    setenv("COFFER_NO_PROMPT", "1", 1)
-    for variable in CofferConfiguration.keyVariables where variable.hasPrefix("COFFER_PASSPHRASE") {
-      unsetenv(variable)
-    }
     do {
-      return try options.open().items(inService: service).map(\.identifier)
+      // The Tab key must never cause a prompt or a delay.
+      return try options.open(CofferConfiguration.current().unattended).items(inService: service).map(\.identifier)
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }
