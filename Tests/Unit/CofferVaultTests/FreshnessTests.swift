@@ -115,6 +115,33 @@ import Testing
     #expect(fields.allSatisfy { $0.1.count == Layout.nonceLength })
   }
 
+  private struct KeptMasterKey: VaultCredentialSource {
+    let bytes: [UInt8]
+    var name: String { "a kept master key" }
+    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+      .masterKey(SecretBytes(copying: bytes))
+    }
+  }
+
+  /// A kept master key opens the vault without a slot.
+  @Test func aKeptMasterKeyDrawsNewNoncesAsWell() throws {
+    let vault = try TestVault()
+    let master = try vault.open().withMasterKey { _, master in master.array() }
+    let backend = VaultBackend(
+      path: vault.path, credentials: [KeptMasterKey(bytes: master)], options: .cheap,
+      environment: VaultEnvironment())
+    var fields: [(String, [UInt8])] = []
+    for change in 0..<4 {
+      try backend.set("a", [1])
+      for (name, nonce) in try drawn(vault).nonces
+      where name.hasPrefix("commit") || name.hasSuffix(" \(change + 2)") {
+        fields.append(("\(name) after \(change)", nonce))
+      }
+    }
+    #expect(fields.count == 16)
+    expectDistinct(fields)
+  }
+
   @Test func aNewFileHasANewIdAndNewNoncesExceptThoseOfItsValues() throws {
     let vault = try vaultWithSecrets()
     let before = try drawn(vault)
