@@ -1,0 +1,104 @@
+#if Keyring
+import CofferCore
+import CofferKeyring
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// A service whose answer has another type than the protocol says: each is refused, and nothing is read as a value.
+/// `Fixtures/malformed_service.py` documents the answers.
+@Suite(.needsKeyring, .serialized) struct MalformedAnswerTests {
+  enum Call: String, Sendable {
+    case lookUp, store, storeMetadata, remove, list, listService
+  }
+
+  struct Case: Sendable, CustomTestStringConvertible {
+    let call: Call
+    var state: String?
+    let answer: String
+    let signatures: [String]
+    var collection: String?
+    var code = SecretError.Code.io
+    var testDescription: String { "\(call) \(state ?? "") \(answer)" }
+  }
+
+  static let cases = [
+    Case(call: .lookUp, answer: "SearchItems", signatures: ["", "s", "ao", "asas", "aoas"]),
+    Case(
+      call: .lookUp, answer: "GetSecret",
+      signatures: ["", "s", "oayays", "(oayay)", "(sayays)", "(oayayay)", "(oayss)", "(oaxays)"]),
+    Case(call: .lookUp, state: "locked", answer: "Unlock", signatures: ["", "s", "ao", "aos"]),
+    Case(
+      call: .lookUp, state: "locked", answer: "Completed", signatures: ["", "b", "bs", "sv"], code: .timedOut),
+    Case(call: .lookUp, state: "empty", answer: "ReadAlias", signatures: ["", "s", "b"]),
+    Case(call: .lookUp, state: "empty", answer: "Get!", signatures: ["", "s", "b"]),
+    Case(call: .lookUp, state: "locked", answer: "Get.Locked", signatures: ["s", "u"], collection: "only"),
+    Case(call: .lookUp, answer: "Get.Collections", signatures: ["s", "as"], collection: "only"),
+    Case(
+      call: .lookUp, answer: "Get.Label", signatures: ["o", "b"], collection: "only", code: .configuration),
+    Case(
+      call: .lookUp, answer: "SearchItems.Collection", signatures: ["", "s", "as"], collection: "only"),
+    Case(call: .store, state: "empty", answer: "CreateItem", signatures: ["", "o", "s", "os"]),
+    Case(call: .store, state: "empty", answer: "Get.Locked", signatures: ["s", "u"]),
+    Case(call: .storeMetadata, answer: "GetAll.Attributes", signatures: ["s", "a{si}", "a{sv}"]),
+    Case(call: .remove, answer: "Delete", signatures: ["", "s", "b"]),
+    Case(call: .list, answer: "GetAll!", signatures: ["", "s", "a{ss}"]),
+    Case(call: .list, answer: "GetAll.Attributes", signatures: ["s", "a{si}", "a{is}", "a{sas}"]),
+    Case(call: .listService, answer: "SearchItems", signatures: ["", "ao", "asas"]),
+  ]
+
+  @Test(arguments: cases) func anAnswerOfAnotherTypeIsRefused(_ test: Case) async throws {
+    for signature in test.signatures {
+      let keyring = try await PrivateKeyring(startsDaemon: false)
+      let script = try #require(Bundle.module.path(forResource: "Fixtures/malformed_service", ofType: "py"))
+      let service = try ChildProcess(
+        [try InstalledPrograms.pythonWithDBus.get(), script] + (test.state.map { [$0] } ?? [])
+          + [test.answer, signature],
+        environment: keyring.environment, endsWithTests: true)
+      defer { service.kill() }
+      try await eventually("the service did not start") {
+        KeyringBackend.probe(environment: keyring.environment, timeout: .seconds(1)).isServiceRunning
+      }
+      let backend = keyring.backend {
+        $0.mayPrompt = true
+        $0.promptTimeout = .milliseconds(300)
+        $0.collection = test.collection
+      }
+      let error = thrown { () throws(SecretError) in try Self.make(test.call, of: backend) }
+      #expect(error?.code == test.code, "\(test.testDescription) \(signature)")
+    }
+  }
+
+  /// Without a wrong answer every call succeeds: the service is otherwise one that the tests above may trust.
+  @Test(arguments: [nil, "locked", "empty"]) func everyRightAnswerIsAccepted(_ state: String?) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/malformed_service", ofType: "py"))
+    let service = try ChildProcess(
+      [try InstalledPrograms.pythonWithDBus.get(), script] + (state.map { [$0] } ?? []) + ["nothing", ""],
+      environment: keyring.environment, endsWithTests: true)
+    defer { service.kill() }
+    try await eventually("the service did not start") {
+      KeyringBackend.probe(environment: keyring.environment, timeout: .seconds(1)).isServiceRunning
+    }
+    let backend = keyring.backend { $0.mayPrompt = true }
+    let identifier = try SecretIdentifier(service: "svc", account: "alice")
+    let isEmpty = state == "empty"
+    #expect(try backend.text(identifier) == (isEmpty ? nil : "s3cret"))
+    #expect(try await backend.items(inService: nil).map(\.identifier) == (isEmpty ? [] : [identifier]))
+    for call in [Call.store, .storeMetadata] { try Self.make(call, of: backend) }
+    #expect(try await backend.remove(identifier) == !isEmpty)
+  }
+
+  private static func make(_ call: Call, of backend: KeyringBackend) throws(SecretError) {
+    let identifier = try SecretIdentifier(service: "svc", account: "alice")
+    switch call {
+    case .lookUp: _ = try backend.lookUp(identifier)
+    case .store: try backend.store("new", identifier)
+    case .storeMetadata: try backend.store("new", identifier, SecretMetadata(label: "l"))
+    case .remove: try backend.remove(identifier)
+    case .list: _ = try backend.items(inService: nil)
+    case .listService: _ = try backend.items(inService: "svc")
+    }
+  }
+}
+#endif
