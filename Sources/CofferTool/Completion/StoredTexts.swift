@@ -49,7 +49,8 @@ struct StoredTexts {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try options.open(CofferConfiguration.current().unattended).items(inService: service).map(\.identifier)
+      return try options.open(CofferConfiguration.current().unattended).items(inService: service).map(
+        \.identifier)
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

@@ -21,6 +21,7 @@ import Testing
       #expect(await values.next() == .some("one"))
       #expect(backend.watchers == 1)
       #expect(hub != nil)
+      withExtendedLifetime((one, two)) {}
     }
     try await eventually("the hub was not released") { hub == nil }
     try await eventually("the backend is still watched") { backend.watchers == 0 }

@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func anUnchangedValueIsNotStored() throws {
-    try backend.write(" 7 ", "counter")
+    try backend.store.write(" 7 ", "counter")
     try counter.update { _ in }
     try counter.update { $0 = 7 }
     #expect(stores == 0)
