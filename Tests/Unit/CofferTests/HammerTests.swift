@@ -68,7 +68,7 @@ import Testing
       let note = Note(id: task * 1000 + round)
       let stream = store.events
       try await store.insert(note)
-      try await store.remove(Note(id: -task)).insert(Note(id: note.id, text: "new")).run()
+      try await store.remove(Note(id: -1 - task)).insert(Note(id: note.id, text: "new")).run()
       for await _ in stream { break }
       _ = (store.items.count, follower.items.count, store.failures.count)
     }

@@ -13,9 +13,9 @@ import Testing
     do {
       let one = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       let two = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+      _ = (one.wrappedValue, two.wrappedValue)
       hub = try HubRegistry.shared.hub(
         for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
-      _ = (one.wrappedValue, two.wrappedValue)
       try await one.set("one")
       var values = two.values.makeAsyncIterator()
       #expect(await values.next() == .some("one"))
@@ -46,6 +46,7 @@ import Testing
     weak var hub: SecretHub?
     do {
       let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+      _ = value.wrappedValue
       hub = try HubRegistry.shared.hub(
         for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
       for _ in 0..<10 { _ = value.values }
