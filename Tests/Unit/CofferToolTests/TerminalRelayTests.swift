@@ -91,8 +91,11 @@ import Testing
     try terminal.wait(for: "ready> ")
     #expect(terminal.settings == before)
     terminal.type("fg\n")
+    // Before its prompt, keys would still be for the shell outside.
+    try terminal.wait(for: "inside> ")
     terminal.type("tty; echo again\n")
-    try terminal.wait(for: "again\r\n")
+    try terminal.wait(for: "\r\nagain\r\n")
+    try terminal.wait(for: "inside> ")
     terminal.type("\u{4}")
     try terminal.wait(for: "ready> ")
     #expect(terminal.settings == before)
