@@ -25,11 +25,11 @@ final class Account {
     let account = Account()
     switch CommandLine.arguments.dropFirst().first {
     case "store":
-      try account.$token.set("tøken")
-      try account.$session.set(Session(user: "ann", scopes: ["read", "write"]))
-      try account.$isTrusted.toggle()
-      try account.$history.set([1, 2])
-      try account.$history.append(3)
+      try await account.$token.set("tøken")
+      try await account.$session.set(Session(user: "ann", scopes: ["read", "write"]))
+      try await account.$isTrusted.toggle()
+      try await account.$history.set([1, 2])
+      try await account.$history.append(3)
       print("stored")
     case "read":
       guard account.session == Session(user: "ann", scopes: ["read", "write"]) else {
