@@ -5,6 +5,7 @@ public import CofferCore
 /// Each method reads, changes and stores the value in one step for the threads of this process, and for other processes
 /// if the backend has transactions. If the value cannot be read or decoded, the method throws and stores nothing.
 public protocol EditableValue<Content>: Sendable {
+  /// The type of the value.
   associatedtype Content: Codable & Sendable
 
   /// Changes the content and returns the result of `change`, which gets `nil` if there is no content, and may run

@@ -1,4 +1,5 @@
-package import Foundation
+import Foundation
+package import Glibc
 
 /// Runs `body` with a umask that other threads do not see: tests run at the same time in one process.
 @discardableResult
