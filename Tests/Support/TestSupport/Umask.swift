@@ -1,9 +1,8 @@
 import Foundation
-package import Glibc
 
 /// Runs `body` with a umask that other threads do not see: tests run at the same time in one process.
 @discardableResult
-package func withUmask<R: Sendable>(_ mask: mode_t, _ body: @escaping @Sendable () throws -> R) throws -> R {
+package func withUmask<R: Sendable>(_ mask: UInt32, _ body: @escaping @Sendable () throws -> R) throws -> R {
   // glibc declares unshare(2) only for _GNU_SOURCE.
   typealias Unshare = @convention(c) (Int32) -> Int32
   guard let symbol = dlsym(nil, "unshare") else { throw TestFailure("there is no unshare(2)") }
