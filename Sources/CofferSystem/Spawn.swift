@@ -113,6 +113,19 @@ package enum ProcessEnd: Hashable, Sendable {
     self = signal == 0 ? .status((waitStatus >> 8) & 0xFF) : .signal(signal)
   }
 
+  /// Returns the status of a child process that has ended or, with `WUNTRACED` in `options`, stopped. Does not wait:
+  /// `nil` if neither is so.
+  ///
+  /// Repeats the call after `EINTR`. `SIGCHLD` tells of a change once, so a caller that gave up would wait for ever.
+  package static func changed(_ process: Int32, _ options: Int32 = 0) -> Int32? {
+    var status: Int32 = 0
+    while true {
+      let changed = waitpid(process, &status, WNOHANG | options)
+      if changed == process { return status }
+      if changed == 0 || errno != EINTR { return nil }
+    }
+  }
+
   /// Waits for the end of a child process. Returns `nil` if `deadline` passes first.
   package init?(of process: Int32, until deadline: ContinuousClock.Instant? = nil) throws(SystemCallError) {
     var status: Int32 = 0

@@ -131,8 +131,7 @@ final class CommandRelay {
   }
 
   private func endOfProcess() -> ProcessEnd? {
-    var status: Int32 = 0
-    return waitpid(process, &status, WNOHANG) == process ? ProcessEnd(waitStatus: status) : nil
+    ProcessEnd.changed(process).map(ProcessEnd.init(waitStatus:))
   }
 
   private func handle(_ arrival: BlockedSignals.Arrival, hasEnded: Bool) {

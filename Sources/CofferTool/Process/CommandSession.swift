@@ -80,8 +80,7 @@ struct CommandSession: ~Copyable {
       switch arrival?.signal {
       case nil: break
       case SIGCHLD?:
-        var status: Int32 = 0
-        guard waitpid(process, &status, WNOHANG | WUNTRACED) == process else { break }
+        guard let status = ProcessEnd.changed(process, WUNTRACED) else { break }
         guard status & 0xFF == 0x7F else { return ProcessEnd(waitStatus: status) }
         // The command continues with the group in the foreground that was there.
         let group = tcgetpgrp(terminal)

@@ -38,6 +38,8 @@ struct EditingFile {
   /// Overwrites and removes every file in the directory and below it, because an editor may have left copies.
   /// Prints a message if the directory cannot be removed. May be called again.
   func wipe() {
+    // The value first: it must be gone even if the directory cannot be listed.
+    Self.wipe(path)
     for name in Self.names(in: directory) { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
       note(
@@ -62,6 +64,7 @@ struct EditingFile {
         let zeros = [UInt8](repeating: 0, count: 65_536)
         while rest > 0 {
           let count = write(descriptor, zeros, min(rest, zeros.count))
+          if count < 0 && errno == EINTR { continue }
           if count <= 0 { break }
           rest -= count
         }

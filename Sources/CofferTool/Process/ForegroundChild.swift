@@ -52,8 +52,7 @@ struct ForegroundChild: ~Copyable {
       switch arrival?.signal {
       case nil: break
       case SIGCHLD?:
-        var status: Int32 = 0
-        if waitpid(process, &status, WNOHANG) == process { return ProcessEnd(waitStatus: status) }
+        if let status = ProcessEnd.changed(process) { return ProcessEnd(waitStatus: status) }
       case let signal?:
         if arrival?.isFromKernel != true { kill(process, signal) }
       }
