@@ -250,6 +250,11 @@ import Testing
   // MARK: The environment
 
   /// Root can read the environment of every process: the child of `run --redact` is one of root's.
+  @Test func editEndsAfterAWaitThatWasInterrupted() throws {
+    sandbox.environment["EDITOR"] = "true"
+    try fail("wait4:error=EINTR:when=1", "secret edit a", status: 0)
+  }
+
   @Test func theEnvironmentOfTheToolDoesNotHoldTheKey() throws {
     let key = try sandbox.shell("cat ../home/config/coffer/key").outputText.trimmingCharacters(in: .newlines)
     sandbox.environment["COFFER_KEY"] = key
