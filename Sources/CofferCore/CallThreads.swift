@@ -77,7 +77,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
   private func nextJob() -> Job? {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
-    var deadline = Self.time(after: idleTime)
+    var deadline = timespec(after: idleTime)
     while true {
       if let job = jobs.popFirst() { return job }
       idleThreads += 1
@@ -88,16 +88,6 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
         return nil
       }
     }
-  }
-
-  private static func time(after duration: Duration) -> timespec {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    let (seconds, attoseconds) = duration.components
-    let nanoseconds = time.tv_nsec + Int(attoseconds / 1_000_000_000)
-    time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
-    time.tv_nsec = nanoseconds % 1_000_000_000
-    return time
   }
 }
 

@@ -31,12 +31,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   ) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
     if result == EBUSY {
-      var deadline = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &deadline)
-      let (seconds, attoseconds) = timeout.components
-      let nanoseconds = deadline.tv_nsec + Int(attoseconds / 1_000_000_000)
-      deadline.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
-      deadline.tv_nsec = nanoseconds % 1_000_000_000
+      var deadline = timespec(after: timeout)
       result = coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &deadline)
     }
     switch result {

@@ -22,6 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from manifest import keep
 from mutations import MUTATIONS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,26 +34,6 @@ STATIC = ["--disable-default-traits", "--static-swift-stdlib", "-Xswiftc", "-sta
           "--scratch-path", ".build/static"]
 # In seconds: more than the slowest test takes on a slow machine. A test that takes longer hangs, which counts as caught.
 TIMEOUT = 900
-
-# Appended to the package's manifest.
-ONLY_TEST_TARGETS = """
-var kept: Set<String> = [%s]
-var count = 0
-while count < kept.count {
-  count = kept.count
-  for target in package.targets where kept.contains(target.name) {
-    for dependency in target.dependencies {
-      switch dependency {
-      case .targetItem(let name, _), .byNameItem(let name, _): kept.insert(name)
-      default: break
-      }
-    }
-  }
-}
-package.targets.removeAll { !kept.contains($0.name) }
-package.products.removeAll()
-package.dependencies.removeAll()
-"""
 
 
 def is_command(tests):
@@ -67,7 +48,7 @@ def copy_for_commands(scratch):
 def copy_for_tests(scratch):
     copy_for_commands(scratch)
     with open(scratch / "Package.swift", "a", encoding="utf-8") as manifest:
-        manifest.write(ONLY_TEST_TARGETS % ", ".join(f'"{name}"' for name in TEST_TARGETS))
+        manifest.write(keep(TEST_TARGETS) + "package.products.removeAll()\npackage.dependencies.removeAll()\n")
 
 
 def call(scratch, *arguments):

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from finder import Finder
+from manifest import keep
 from sites import write
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,20 +24,7 @@ REACHED_SIZE = 16384
 MANIFEST = """
 package.targets.append(.target(name: "CMutants"))
 for target in package.targets where [%(modules)s].contains(target.name) { target.dependencies.append("CMutants") }
-var kept: Set<String> = [%(tests)s]
-var count = 0
-while count < kept.count {
-  count = kept.count
-  for target in package.targets where kept.contains(target.name) {
-    for dependency in target.dependencies {
-      switch dependency {
-      case .targetItem(let name, _), .byNameItem(let name, _): kept.insert(name)
-      default: break
-      }
-    }
-  }
-}
-package.targets.removeAll { !kept.contains($0.name) }
+%(keep)s
 package.products.removeAll { $0.name != "secret" || !kept.contains("CofferTool") }
 if !kept.contains("CofferTool") { package.dependencies.removeAll() }
 """
@@ -109,7 +97,7 @@ class MutatedPackage:
         kept.add("Sources/CMutants/mutants.c")
         self._put("Sources/CMutants/mutants.c", (SUPPORT / "mutants.c").read_bytes())
         manifest = (ROOT / "Package.swift").read_text("utf-8") + MANIFEST % {
-            "modules": quoted(MODULES), "tests": quoted(self.test_targets)}
+            "modules": quoted(MODULES), "keep": keep(self.test_targets)}
         self._put("Package.swift", manifest.encode())
         for module in MODULES:
             kept.add(f"Sources/{module}/Mutants.swift")

@@ -114,6 +114,15 @@ final class Pseudoterminal {
       pump { self.seen[start...].contains(text) }, "“\(text)” was not shown, but: \(seen)")
     waited = seen[start...].range(of: text)?.upperBound ?? seen.endIndex
   }
+
+  /// Presses `key` until `text` is shown, for a program that may not have the terminal yet.
+  func press(_ key: String, until text: String) throws {
+    try eventually {
+      type(key)
+      return shows(text, within: 2)
+    }
+    try wait(for: text)
+  }
   private var waitedCount = 0
   private var waited: String.Index {
     get { seen.utf8.index(seen.startIndex, offsetBy: waitedCount) }

@@ -82,8 +82,8 @@ import Testing
     try terminal.wait(for: "Stopped                 sleep 100")
     terminal.type("fg\n")
     try terminal.wait(for: "sleep 100")
-    terminal.type("\u{3}")
-    try terminal.wait(for: "inside> ")
+    // The shell prints that line before it hands the terminal over.
+    try terminal.press("\u{3}", until: "inside> ")
     terminal.type("echo status $? \"$A\"\n")
     try terminal.wait(for: "status 130 [A]")
     // The shell stops itself, as a job of the shell outside.

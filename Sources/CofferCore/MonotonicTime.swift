@@ -1,0 +1,13 @@
+internal import Glibc
+
+extension timespec {
+  /// The time on the clock `CLOCK_MONOTONIC` when `duration` will have passed.
+  init(after duration: Duration) {
+    self.init()
+    clock_gettime(CLOCK_MONOTONIC, &self)
+    let (seconds, attoseconds) = duration.components
+    let nanoseconds = tv_nsec + Int(attoseconds / 1_000_000_000)
+    tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+    tv_nsec = nanoseconds % 1_000_000_000
+  }
+}
