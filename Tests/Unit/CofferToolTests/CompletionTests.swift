@@ -129,6 +129,7 @@ import Testing
       try sandbox.shell(
         """
         mkdir run; printf 'A=1' > 'file name'; printf v1 | secret set 'only one'; printf v2 | secret set -s 'svc: $x' 'in svc'
+        printf v3 | secret set 'gone away'; secret remove 'gone away'
         """
       ).status == 0)
     let terminal = try start(shell)
@@ -139,11 +140,8 @@ import Testing
       ("secret get --service=svc\t in\t", "v2"),
       ("secret -s svc\t run --file A=in\t -- sh -c 'cat $A; echo -end'", "v2-end"),
       ("secret list on\t", "only one"), ("secret history on\t", "current"),
-      (
-        "printf v3 | secret set 'once there'; secret remove 'once there'; secret history once\t | cut -f3",
-        "removed"
-      ),
-      ("secret restore once\t; secret get 'once there'; secret remove --purge 'once there'", "v3"),
+      ("secret history gone\t | cut -f3", "removed"),
+      ("secret restore gone\t; secret get 'gone away'; secret remove --purge 'gone away'", "v3"),
       ("secret info onl\t", "label: got-it"),
       ("secret export onl\t | cat", "account"), ("EDITOR=true secret edit onl\t", "Nothing was changed"),
       ("secret set --from-file file\t x; secret info x", "name: x"),
