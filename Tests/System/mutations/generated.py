@@ -19,7 +19,7 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --list              prints the changes and tries none
 --remember          writes rejected.txt: what the compiler rejects, which a first build then need not find out
 --record            records again which tests reach what; otherwise only for new tests
---minutes N         stops N minutes after the build; the next run goes on if the sources and tests are the same
+--minutes N         stops N minutes after the build; the next run goes on if the sources are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
 --at-least PERCENT  with --longest: exit status 0 if so many are caught, because the tests left out catch others
 --vault             builds and runs only the tests of CofferSystem and CofferVault
@@ -234,21 +234,27 @@ def main():
     reach = recorded(bundle, package.sources_digest(), arguments.record, arguments.longest, arguments.workers,
                      end)
     print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
-    state = f"{state} {arguments.longest}"
+    # What one test catches is caught, whatever other tests there are. What survived is tried again with other tests.
+    states = {True: package.sources_digest(), False: f"{state} {arguments.longest}"}
+
+    def is_known(mutation):
+        result = results.get(mutation.key)
+        return bool(result) and result["state"] == states[bool(result["caught"])]
+
     results = load("results.json", {})
     mutations = chosen(arguments, package, reasons, results)
-    left = [m for m in mutations if results.get(m.key, {}).get("state") != state]
+    left = [m for m in mutations if not is_known(m)]
     left = sampled(left, len(left), arguments.seed)
     for count, (mutation, result) in enumerate(in_parallel(Attempt(bundle, reach, arguments.longest, end), left, arguments.workers)):
         if not result:
             continue
-        results[mutation.key] = result | {"state": state}
+        results[mutation.key] = result | {"state": states[bool(result["caught"])]}
         outcome = f"caught by {result['caught']}" if result["caught"] else f"SURVIVED {result['tests']} tests"
         print(f"{result['seconds']:5.1f} s  {mutation.key}: {outcome}", flush=True)
         if count % 20 == 0:
             save("results.json", results)
     save("results.json", results)
-    tried = [m for m in mutations if results.get(m.key, {}).get("state") == state]
+    tried = [m for m in mutations if is_known(m)]
     if len(tried) < len(mutations):
         print(f"stopped with {len(mutations) - len(tried)} changes left")
         if arguments.at_least is None or not tried:
