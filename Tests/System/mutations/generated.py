@@ -124,13 +124,14 @@ class Attempt:
         return mutation, {"caught": caught, "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
 
 
-def recorded(package, bundle, again, longest, workers, end):
+def recorded(package, bundle, arguments, end):
     """Which mutations each test reaches, in how many seconds, and the tests that fail without a mutation."""
     known, sources = load(package, "reach.json", {}), package.sources_digest()
     # A test that was changed reaches about what it did; with --record every test is recorded again.
-    if known.get("state") != sources or again:
+    if known.get("state") != sources or arguments.record:
         known = {"state": sources, "tests": {}}
-    names = bundle.names()
+    longest = arguments.longest
+    names = [name for name in bundle.names() if not arguments.tests or any(word in name for word in arguments.tests)]
     failed = []
 
     def must_run(name):
@@ -138,7 +139,7 @@ def recorded(package, bundle, again, longest, workers, end):
         return test is None or test.get("over", longest) < longest
 
     for name, result in in_parallel(
-            Recorder(bundle, longest, end), [name for name in names if must_run(name)], workers):
+            Recorder(bundle, longest, end), [name for name in names if must_run(name)], arguments.workers):
         if not result:
             continue
         failure, seconds, reached = result
@@ -248,14 +249,12 @@ def main():
     end = time.monotonic() + 60 * arguments.minutes
     bundle = mutated_tests.TestBundle(package)
     state = bundle.state()
-    reach, failed = recorded(package, bundle, arguments.record, arguments.longest, arguments.workers, end)
+    reach, failed = recorded(package, bundle, arguments, end)
     if failed:
         print("left out, because they fail without a change:", *failed, sep="\n  ")
     print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
     # What one test catches is caught, whatever other tests there are. What survived is tried again with other tests.
     states = {True: package.sources_digest(), False: f"{state} {arguments.longest} {arguments.tests or ''}"}
-    if arguments.tests:
-        reach = {name: test for name, test in reach.items() if any(word in name for word in arguments.tests)}
 
     def is_known(mutation):
         result = results.get(mutation.key)

@@ -241,7 +241,7 @@ import Testing
     let path = try record
     let whole = try [UInt8](Data(contentsOf: URL(filePath: path)))
     try damage([70])
-    let writer = open(path, O_RDWR | O_CLOEXEC)
+    let writer = Glibc.open(path, O_RDWR | O_CLOEXEC)
     defer { close(writer) }
     try #require(flock(writer, LOCK_EX) == 0)
     let environment = VaultEnvironment(sleep: { _ in
