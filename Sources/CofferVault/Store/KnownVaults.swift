@@ -15,7 +15,7 @@ struct KnownVaults {
   private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
   /// What this process has seen last.
-  private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
+  private var seen: Seen?
   private var places: [KnownVaultFile] = []
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
@@ -27,6 +27,27 @@ struct KnownVaults {
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
     namedPath = Self.absolute(path)
+  }
+
+  private struct Seen {
+    let record: KnownVaultRecord
+    let authentication: Authentication
+
+    init(_ record: KnownVaultRecord, _ keys: DerivedKeys) {
+      self.record = record
+      authentication = .keys(keys)
+    }
+
+    init(_ record: KnownVaultRecord, mac: [UInt8]) {
+      self.record = record
+      authentication = .mac(mac)
+    }
+  }
+  private enum Authentication {
+    /// The keys of the vault, for the MAC of the record when it is needed.
+    case keys(DerivedKeys)
+    /// The MAC of the record.
+    case mac([UInt8])
   }
 
   /// The checkpoint of the newest state that was seen.
@@ -63,7 +84,7 @@ struct KnownVaults {
     }
     let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
-    seen = (record, opened.keys)
+    seen = Seen(record, opened.keys)
     isUnrecorded = directory != nil && places.isEmpty
     for (place, known) in zip(places, known) {
       if known?.isHalfDamaged == true { isRecordDamaged = true }
@@ -74,17 +95,31 @@ struct KnownVaults {
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
   mutating func check(_ opened: UnlockedVault) throws(SecretError) {
-    if let seen, seen.keys === opened.keys, seen.record.checkpoint == opened.state.checkpoint { return }
+    if let seen, case .keys(let keys) = seen.authentication, keys === opened.keys,
+      seen.record.checkpoint == opened.state.checkpoint
+    {
+      return
+    }
     try checkSeen(opened)
-    seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
+    seen = Seen(Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
   }
 
   private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
     guard let seen else { return }
-    let message = HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
-    let content = KnownVaultFile.Content(
-      record: seen.record, mac: seen.keys.knownVaultMAC(of: message), message: message)
+    let message = message(of: seen)
+    let content = KnownVaultFile.Content(record: seen.record, mac: mac(of: seen), message: message)
     try Self.check(opened, against: content, path: opened.file.path)
+  }
+
+  private func message(of seen: Seen) -> [UInt8] {
+    HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
+  }
+
+  private func mac(of seen: Seen) -> [UInt8] {
+    switch seen.authentication {
+    case .keys(let keys): keys.knownVaultMAC(of: message(of: seen))
+    case .mac(let mac): mac
+    }
   }
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
@@ -123,8 +158,14 @@ struct KnownVaults {
     guard var record = seen?.record else { return }
     record.checkpoint = checkpoint
     record.masterCommitment = keys.masterCommitment(record.vault)
-    seen = (record, keys)
+    seen = Seen(record, keys)
     for place in places { raise(place, to: record, keys, vault) }
+  }
+
+  /// Releases the keys of the vault that was seen. What was seen is still remembered.
+  mutating func forgetKeys() {
+    guard let seen else { return }
+    self.seen = Seen(seen.record, mac: mac(of: seen))
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a
@@ -140,7 +181,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    seen = (record, opened.keys)
+    seen = Seen(record, opened.keys)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 

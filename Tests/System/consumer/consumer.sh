@@ -11,6 +11,8 @@ cd "$(dirname "$0")"
 swift build 2>&1 | tail -n 3
 consumer=$(swift build --show-bin-path)/Consumer
 
+fetched=$(cd .build/checkouts && echo *)
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export HOME=$work XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data XDG_STATE_HOME=$work/state
@@ -24,6 +26,8 @@ expect() { # what, expected, found
   fi
   echo "ok: $1"
 }
+
+expect "packages for traits that are off are not fetched" swift-argument-parser "$fetched"
 
 # Without standard streams the vault's file gets descriptor 0, 1 or 2, which the program prints to.
 "$consumer" store >&- 2>&- <&-
