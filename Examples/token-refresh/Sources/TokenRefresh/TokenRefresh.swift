@@ -62,7 +62,8 @@ enum TokenRefresh {
       for _ in 0..<20 { _ = try await usableToken() }
       print("20 requests")
     } catch {
-      fputs("\(error)\n", stderr)
+      let message = Array("\(error)\n".utf8)
+      write(STDERR_FILENO, message, message.count)
       exit(1)
     }
   }

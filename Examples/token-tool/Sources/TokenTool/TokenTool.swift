@@ -52,7 +52,8 @@ enum TokenTool {
       }
     } catch {
       // An error of Coffer says what happened and what to do. It never contains a secret.
-      fputs("\(error)\n", stderr)
+      let message = Array("\(error)\n".utf8)
+      write(STDERR_FILENO, message, message.count)
       exit(1)
     }
   }

@@ -2,7 +2,7 @@ import Coffer
 import CofferConfigurationProvider
 import CofferTesting
 import Configuration
-import Glibc
+import Foundation
 import Testing
 
 /// Changes of secrets as updates of swift-configuration.
@@ -119,10 +119,14 @@ import Testing
     #expect(seen == [content("one"), content("three")])
   }
 
-  /// In a process of its own, because it changes the environment.
+  /// There is neither a vault nor a keyring at first. In a process of its own, because it changes the environment.
   @Test func aStoreThatIsConfiguredLaterIsReached() async {
     await #expect(processExitsWith: .success) {
-      setenv("COFFER_BACKEND", "none", 1)
+      let directory = try TestDirectory()
+      let key = [UInt8](repeating: 7, count: 32)
+      for name in ["COFFER_BACKEND", "COFFER_VAULT", "COFFER_KEY_FILE"] { unsetenv(name) }
+      for name in ["CONFIG", "DATA", "STATE"] { setenv("XDG_\(name)_HOME", directory.path, 1) }
+      setenv("COFFER_KEY", try VaultKey.text(of: SecretBytes(copying: key)).string(), 1)
       var seen: [String] = []
       let provider = SecretsProvider(in: SecretScope(service: "server"))
       try await provider.watchValue(forKey: "token", type: .string) { updates in
@@ -130,7 +134,11 @@ import Testing
           switch update {
           case .failure(let error as SecretError):
             seen.append("\(error.code)")
-            setenv("COFFER_BACKEND", "memory", 1)
+            try FileManager.default.createDirectory(
+              atPath: directory.path + "/coffer", withIntermediateDirectories: true,
+              attributes: [.posixPermissions: 0o700])
+            try VaultBackend.create(
+              at: directory.path + "/coffer/default.vault", credential: .key(SecretBytes(copying: key)))
           case .failure(let error): throw error
           case .success(let result) where result.value == nil:
             seen.append("absent")
@@ -140,7 +148,7 @@ import Testing
           }
         }
       }
-      precondition(seen == ["configuration", "absent"], "\(seen)")
+      precondition(seen == ["noBackend", "absent"], "\(seen)")
     }
   }
 
