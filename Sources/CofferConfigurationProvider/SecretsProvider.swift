@@ -17,7 +17,7 @@ public import Configuration
 /// `api.token` is the secret that `secret -s com.example.server set api.token` stores. With the separator `-`, it is the
 /// secret `api-token`. The context of a key is ignored.
 ///
-/// **Values.** Every value is marked as secret. Its bytes are decoded as by ``StandardSecretCoder``, so a value that
+/// **Values.** Every value is marked as secret. Its bytes are decoded as by `StandardSecretCoder`, so a value that
 /// `@SecurelyStoredValue` has stored is read as that type. Strings and bytes are read as they are, without trimming. An
 /// integer, a floating-point number or a Boolean is its text. An array is JSON: `["a","b"]`, `[1,2]`; an array of byte
 /// chunks contains them in Base64.
@@ -38,7 +38,7 @@ public struct SecretsProvider: ConfigProvider {
   let source: SecretSource
 
   /// Creates a provider of the secrets in the service of `scope`. Nothing is read. Without a backend in `scope`, the
-  /// provider asks for ``DefaultBackend`` at each call; updates stay with the backend with which they began.
+  /// provider asks for `DefaultBackend` at each call; updates stay with the backend with which they began.
   public init(in scope: SecretScope, separator: String = ".") {
     source = SecretSource(scope: scope, separator: separator)
   }

@@ -113,10 +113,6 @@ struct MemoryScenario {
       stop("rekeyed", gone: "value master")
       try backend.remove(name)
       stop("removed", gone: "value")
-      try backend.close()
-      stop("closed by the program", gone: "value master")
-      _ = try backend.items(inService: nil)
-      stop("opened again", held: "master")
     }
     stop("closed", gone: "value master")
   }
