@@ -16,6 +16,8 @@ struct KnownVaults {
   private let namedPath: String
   /// What this process has seen last.
   private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
+  /// The newest state that a reader beside the session has seen.
+  var seenByReaders: VaultReaders.Seen?
   private var places: [KnownVaultFile] = []
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
@@ -31,6 +33,10 @@ struct KnownVaults {
 
   /// The checkpoint of the newest state that was seen.
   var newest: Checkpoint? { seen?.record.checkpoint }
+  /// The same for the readers beside the session.
+  var seenHere: VaultReaders.Seen? {
+    seen.map { .init(masterCommitment: $0.record.masterCommitment, checkpoint: $0.record.checkpoint) }
+  }
   /// The policy by which the vault was admitted.
   var admittedPolicy: KnownVaultRecord.Policy { seen?.record.policy ?? .strict }
 
@@ -74,12 +80,21 @@ struct KnownVaults {
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
   mutating func check(_ opened: UnlockedVault) throws(SecretError) {
+    try checkReaders(opened)
     if let seen, seen.keys === opened.keys, seen.record.checkpoint == opened.state.checkpoint { return }
     try checkSeen(opened)
     seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
   }
 
+  private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
+    guard let seenByReaders, admittedPolicy == .strict, !opened.mayFollow(seenByReaders) else { return }
+    throw .rolledBack(
+      path: opened.file.path, seen: seenByReaders.checkpoint, found: opened.state.checkpoint,
+      isRecovered: opened.slots.isRecovered)
+  }
+
   private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
+    try checkReaders(opened)
     guard let seen else { return }
     let message = HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
     let content = KnownVaultFile.Content(
@@ -140,7 +155,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    seen = (record, opened.keys)
+    (seen, seenByReaders) = ((record, opened.keys), nil)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
@@ -243,5 +258,11 @@ extension UnlockedVault {
     guard state.sequence >= earlier.sequence else { return false }
     guard let tag = tag(at: earlier.sequence) else { return true }
     return tag == earlier.tailTag
+  }
+
+  /// The same for a state that was seen under the same master key, or under another one before a rekey.
+  func mayFollow(_ earlier: VaultReaders.Seen) -> Bool {
+    earlier.masterCommitment == file.header.masterCommitment
+      ? mayFollow(earlier.checkpoint) : base.sequence > earlier.checkpoint.sequence
   }
 }
