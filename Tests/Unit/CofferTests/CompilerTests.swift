@@ -94,7 +94,7 @@ import Testing
 
   @Test func aStaticWrapperDoesNotCompile() throws {
     try expectDiagnostic(
-      "static property '_token' is not concurrency-safe",
+      "static property 'token' is not concurrency-safe",
       of: "struct Keys { @SecurelyStoredValue<String>(key: \"token\") static var token }")
   }
 
@@ -115,7 +115,8 @@ import Testing
 
   @Test func aValueThatIsNotOptionalNeedsADefault() throws {
     try expectDiagnostic(
-      "", of: "struct Model { @StoredValue(key: \"count\") var count: Int }")
+      "referencing initializer 'init(key:service:backend:coder:)' on 'StoredValue' requires that 'Int' conform",
+      of: "struct Model { @StoredValue(key: \"count\") var count: Int }")
   }
 
   @Test func aPropertyCannotBeAssigned() throws {
