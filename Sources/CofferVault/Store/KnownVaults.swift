@@ -88,6 +88,9 @@ struct KnownVaults {
 
   private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
     guard let seenByReaders, admittedPolicy == .strict, !opened.mayFollow(seenByReaders) else { return }
+    guard opened.file.header.masterCommitment == seenByReaders.masterCommitment else {
+      throw .unexpectedKey(path: opened.file.path)
+    }
     throw .rolledBack(
       path: opened.file.path, seen: seenByReaders.checkpoint, found: opened.state.checkpoint,
       isRecovered: opened.slots.isRecovered)
