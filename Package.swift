@@ -18,6 +18,8 @@ let package = Package(
   products: [
     .library(name: "Coffer", targets: ["Coffer"]),
     .library(name: "CofferTesting", targets: ["CofferTesting"]),
+    .library(name: "CofferConfigurationProvider", targets: ["CofferConfigurationProvider"]),
+    .library(name: "CofferServiceLifecycle", targets: ["CofferServiceLifecycle"]),
     .executable(name: "secret", targets: ["secret"]),
   ],
   traits: [
@@ -26,11 +28,22 @@ let package = Package(
       description:
         "Secrets in the desktop's keyring, through libsecret. Off: neither libsecret nor GLib is needed."
     ),
+    .trait(
+      name: "SwiftConfiguration",
+      description: "CofferConfigurationProvider: secrets as a provider of apple/swift-configuration."
+    ),
+    .trait(
+      name: "ServiceLifecycle",
+      description: "CofferServiceLifecycle: the end of a server, for swift-server/swift-service-lifecycle."
+    ),
     .default(enabledTraits: ["Keyring"]),
   ],
   dependencies: [
-    // For the `secret` tool alone: the libraries depend on no package.
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0")
+    // For the `secret` tool alone: without further traits, the libraries depend on no package.
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    // Not fetched without the traits of their products.
+    .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
@@ -67,6 +80,24 @@ let package = Package(
       ]
     ),
     .target(name: "CofferTesting", dependencies: ["CofferCore"]),
+    .target(
+      name: "CofferConfigurationProvider",
+      dependencies: [
+        "Coffer", "CofferCore",
+        .product(
+          name: "Configuration", package: "swift-configuration",
+          condition: .when(traits: ["SwiftConfiguration"])),
+      ]
+    ),
+    .target(
+      name: "CofferServiceLifecycle",
+      dependencies: [
+        "Coffer", "CofferCore",
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
+      ]
+    ),
     .target(
       name: "CofferTool",
       dependencies: [

@@ -7,7 +7,9 @@ internal import Synchronization
 /// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
 /// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
 /// limit. With ``HistoryLimit/none``, a value is wiped when it is replaced or removed.
-public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend, LeasingSecretBackend {
+public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend, LeasingSecretBackend,
+  SnapshotSecretBackend
+{
   /// The maximum size of a secret in bytes: 16 MiB, as in a vault.
   public static let maximumSecretSize = 16 * 1024 * 1024
 
@@ -86,6 +88,18 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     guard leases.withLock({ $0.insert(identifier).inserted }) else { return nil }
     return SecretLease { [weak self] in _ = self?.leases.withLock { $0.remove(identifier) } }
+  }
+
+  // MARK: SnapshotSecretBackend
+
+  package func snapshot(ofService service: String) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
+    try read { state in
+      var secrets: [SecretIdentifier: SharedSecret] = [:]
+      for identifier in state.identifiers(inService: service) {
+        secrets[identifier] = state.current(identifier)?.secret
+      }
+      return secrets
+    }
   }
 
   // MARK: VersionedSecretBackend

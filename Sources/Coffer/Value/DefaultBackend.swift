@@ -52,13 +52,14 @@ public enum DefaultBackend {
   }
 
   /// Runs `body` on a thread for blocking calls, with the backend of this task.
-  static func offPool<R: Sendable>(
+  package static func offPool<R: Sendable>(
     _ body: @escaping @Sendable () throws(SecretError) -> R
   ) async throws(SecretError) -> R {
     try await offPoolResult { Result { () throws(SecretError) in try body() } }.get()
   }
 
-  static func offPoolResult<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+  /// Runs `body` as ``offPool(_:)`` does.
+  package static func offPoolResult<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
     guard let source = ofTask else { return await CallThreads.shared.run(body) }
     return await CallThreads.shared.run { $ofTask.withValue(source, operation: body) }
   }

@@ -1,8 +1,8 @@
 #if Keyring
 internal import CLibsecret
 
-/// Calls of one method on many objects, several of them on their way at a time. The service then works while
-/// answers travel.
+/// Calls one method of many objects. It sends further calls before the first answers arrive, so that the service need
+/// not wait for this process between two calls.
 struct ConcurrentCalls {
   private let bus: BusConnection
   private let name: String

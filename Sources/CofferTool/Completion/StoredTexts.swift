@@ -30,11 +30,25 @@ struct StoredTexts {
   }
 
   func names() -> [String] {
-    let selected = service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
-    return items(inService: selected).map(\.account)
+    identifiers { try $0.items(inService: selectedService).map(\.identifier) }.map(\.account)
   }
 
-  func services() -> [String] { Set(items(inService: nil).map(\.service)).sorted() }
+  /// The names of secrets and of removed secrets. A backend without a history has none of the latter.
+  func formerNames() -> [String] {
+    let removed = identifiers { backend in
+      guard let backend = backend as? any VersionedSecretBackend else { return [] }
+      return try backend.removedItems(inService: selectedService).map(\.identifier)
+    }
+    return names() + removed.map(\.account)
+  }
+
+  func services() -> [String] {
+    Set(identifiers { try $0.items(inService: nil).map(\.identifier) }.map(\.service)).sorted()
+  }
+
+  private var selectedService: String {
+    service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
+  }
 
   func keySlots() -> [String] {
     do {
@@ -45,12 +59,12 @@ struct StoredTexts {
     }
   }
 
-  private func items(inService service: String?) -> [SecretIdentifier] {
+  /// What `list` returns for the backend that the line selects.
+  private func identifiers(_ list: (any SecretBackend) throws -> [SecretIdentifier]) -> [SecretIdentifier] {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try options.open(CofferConfiguration.current().unattended).items(inService: service).map(
-        \.identifier)
+      return try list(options.open(CofferConfiguration.current().unattended))
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

@@ -4,10 +4,10 @@ internal import CofferVaultFormat
 
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
 ///
-/// What was seen is remembered by this process and, with a directory, in a record for each place of the
-/// vault: the path as it was named, the same without links in its directory, and without any link. A link or a
-/// renamed directory thus cannot put an older copy in the vault's place, however the path is spelled. The first
-/// use of a place is trusted.
+/// What was seen is remembered by this process and, with a directory, in a record for each of up to three paths of the
+/// vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
+/// resolved. A link or a renamed directory thus cannot put an older copy in the vault's place, however the path is
+/// spelled. The first use of a path is trusted.
 struct KnownVaults {
   private let environment: VaultEnvironment
   /// The directory of the records. `nil`: only this process's memory notices anything.
@@ -15,7 +15,7 @@ struct KnownVaults {
   private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
   /// What this process has seen last.
-  private var seen: (record: KnownVaultRecord, keys: DerivedKeys)?
+  private var seen: Seen?
   /// The newest state that a reader beside the session has seen.
   var seenByReaders: VaultReaders.Seen?
   private var places: [KnownVaultFile] = []
@@ -29,6 +29,27 @@ struct KnownVaults {
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
     namedPath = Self.absolute(path)
+  }
+
+  private struct Seen {
+    let record: KnownVaultRecord
+    let authentication: Authentication
+
+    init(_ record: KnownVaultRecord, _ keys: DerivedKeys) {
+      self.record = record
+      authentication = .keys(keys)
+    }
+
+    init(_ record: KnownVaultRecord, mac: [UInt8]) {
+      self.record = record
+      authentication = .mac(mac)
+    }
+  }
+  private enum Authentication {
+    /// The keys of the vault, for the MAC of the record when it is needed.
+    case keys(DerivedKeys)
+    /// The MAC of the record.
+    case mac([UInt8])
   }
 
   /// The checkpoint of the newest state that was seen.
@@ -69,7 +90,7 @@ struct KnownVaults {
     }
     let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
-    seen = (record, opened.keys)
+    seen = Seen(record, opened.keys)
     isUnrecorded = directory != nil && places.isEmpty
     for (place, known) in zip(places, known) {
       if known?.isHalfDamaged == true { isRecordDamaged = true }
@@ -81,9 +102,13 @@ struct KnownVaults {
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
   mutating func check(_ opened: UnlockedVault) throws(SecretError) {
     try checkReaders(opened)
-    if let seen, seen.keys === opened.keys, seen.record.checkpoint == opened.state.checkpoint { return }
+    if let seen, case .keys(let keys) = seen.authentication, keys === opened.keys,
+      seen.record.checkpoint == opened.state.checkpoint
+    {
+      return
+    }
     try checkSeen(opened)
-    seen = (Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
+    seen = Seen(Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
   }
 
   private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
@@ -99,10 +124,20 @@ struct KnownVaults {
   private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
     try checkReaders(opened)
     guard let seen else { return }
-    let message = HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
-    let content = KnownVaultFile.Content(
-      record: seen.record, mac: seen.keys.knownVaultMAC(of: message), message: message)
+    let message = message(of: seen)
+    let content = KnownVaultFile.Content(record: seen.record, mac: mac(of: seen), message: message)
     try Self.check(opened, against: content, path: opened.file.path)
+  }
+
+  private func message(of seen: Seen) -> [UInt8] {
+    HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
+  }
+
+  private func mac(of seen: Seen) -> [UInt8] {
+    switch seen.authentication {
+    case .keys(let keys): keys.knownVaultMAC(of: message(of: seen))
+    case .mac(let mac): mac
+    }
   }
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
@@ -141,8 +176,14 @@ struct KnownVaults {
     guard var record = seen?.record else { return }
     record.checkpoint = checkpoint
     record.masterCommitment = keys.masterCommitment(record.vault)
-    seen = (record, keys)
+    seen = Seen(record, keys)
     for place in places { raise(place, to: record, keys, vault) }
+  }
+
+  /// Releases the keys of the vault that was seen. What was seen is still remembered.
+  mutating func forgetKeys() {
+    guard let seen else { return }
+    self.seen = Seen(seen.record, mac: mac(of: seen))
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a
@@ -158,7 +199,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    (seen, seenByReaders) = ((record, opened.keys), nil)
+    (seen, seenByReaders) = (Seen(record, opened.keys), nil)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 

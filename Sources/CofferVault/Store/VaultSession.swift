@@ -137,6 +137,13 @@ final class VaultSession {
   /// Releases the file and its lock.
   func close() { open = nil }
 
+  /// Releases the file and the keys. What was seen of the vault is remembered.
+  func closeAndForgetKeys() {
+    close()
+    keys = nil
+    knownVaults.forgetKeys()
+  }
+
   /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
   func trust(_ policy: KnownVaultRecord.Policy?) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in

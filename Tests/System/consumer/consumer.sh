@@ -12,6 +12,8 @@ build=$(swift build 2>&1) || { printf '%s\n' "$build"; exit 1; }
 printf '%s\n' "$build" | tail -n 3
 consumer=$(swift build --show-bin-path)/Consumer
 
+fetched=$(cd .build/checkouts && echo *)
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export HOME=$work XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data XDG_STATE_HOME=$work/state
@@ -27,6 +29,7 @@ expect() { # what, expected, found
 }
 
 expect "the build of a program that depends on Coffer prints no warning" "" "$(grep -F 'warning: ' <<<"$build" || true)"
+expect "packages for traits that are off are not fetched" swift-argument-parser "$fetched"
 
 # Without standard streams the vault's file gets descriptor 0, 1 or 2, which the program prints to.
 "$consumer" store >&- 2>&- <&-

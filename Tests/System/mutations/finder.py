@@ -10,6 +10,7 @@ from swift_tokens import CLOSING, OPENING
 # Calls whose texts are sentences for a person.
 MESSAGES = {"SecretError", "tampered", "failure", "fatalError", "unusable", "system", "unverifiable", "unusableRecords",
             "io", "perform", "undecided", "precondition", "notAVault", "rolledBack", "StorageLocation", "ByteReader"}
+LITERALS = {"nil", "true", "false"}
 FLAG = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 
 
@@ -155,7 +156,7 @@ class Finder(Operators):
             if before.kind == "mark" and before.text in CLOSING:
                 start = before.partner
                 continue
-            if before.text in (*OPENING, ",", ":", "=", "->", ";", "try") or before.text in KEYWORDS:
+            if before.text in (*OPENING, ",", ":", "=", "->", ";", "try") or before.text in KEYWORDS - LITERALS:
                 break
             if before.kind == "operator" and before.text in ("?", "??", "=") and before.fixity == "infix":
                 if before.text != "??":

@@ -2,11 +2,13 @@
 """Makes every small change to the code of the vault that it can think of, and checks that a test notices each.
 
 usage: generated.py [--sample N [--seed S]] [--only WORD]... [--survivors] [--with-equivalent] [--list] [--record]
-                    [--remember] [--minutes N] [--longest SECONDS [--at-least PERCENT]] [--vault] [--workers N]
+                    [--remember] [--minutes N] [--longest SECONDS [--at-least PERCENT]] [--vault | --keyring]
+                    [--tests WORD]... [--workers N] [--skip-build]
 
-The changes are to CofferSystem, CofferVaultFormat and CofferVault: comparisons, conditions, constants, arithmetic,
-flags, calls and assignments that are left out, texts, and randomness that is constant. A copy of the package contains
-all of them, each switched off. It is built once, in .build/mutations; a change that the compiler rejects is left out.
+The changes are to CofferSystem, CofferVaultFormat and CofferVault, or to CofferKeyring: comparisons, conditions,
+constants, arithmetic, flags, calls and assignments that are left out, texts, and randomness that is constant. A copy of
+the package contains all of them, each switched off. It is built once, in .build/mutations; a change that the compiler
+rejects is left out.
 Then each test runs alone and records which changes it reaches, and each change is switched on while the tests run that
 reach it, quickest first, until one fails.
 
@@ -19,11 +21,14 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --list              prints the changes and tries none
 --remember          writes rejected.txt: what the compiler rejects, which a first build then need not find out
 --record            records again which tests reach what; otherwise only for new tests
---minutes N         stops N minutes after the build; the next run goes on if the sources and tests are the same
+--minutes N         stops N minutes after the build; the next run goes on if the sources are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
 --at-least PERCENT  with --longest: exit status 0 if so many are caught, because the tests left out catch others
 --vault             builds and runs only the tests of CofferSystem and CofferVault
+--keyring           changes CofferKeyring, and runs its tests, also those with a real keyring
+--tests WORD        runs only tests whose name contains WORD: a quick look
 --workers N         tries N changes at a time; 1 unless given
+--skip-build        runs what was built the last time, if only tests were changed since
 
 Exit status: 0 every change was caught or is in equivalent.txt, 1 a change survived, or the tests fail without one,
 64 wrong usage.
@@ -40,11 +45,12 @@ from collections import defaultdict
 from pathlib import Path
 
 import mutated_tests
-from mutated_package import ROOT, BuildFailure, MutatedPackage
+from mutated_package import KEYRING, MODULES, ROOT, BuildFailure, MutatedPackage
 
 SCRATCH = ROOT / ".build/mutations"
 EQUIVALENT = Path(__file__).resolve().parent / "equivalent.txt"
 TEST_TARGETS = ["CofferSystemTests", "CofferVaultTests", "CofferConfigurationTests", "CofferFuzzTests", "CofferToolTests"]
+KEYRING_TEST_TARGETS = ["CofferKeyringTests", "CofferKeyringSystemTests"]
 
 
 def equivalents():
@@ -70,13 +76,13 @@ def digest(*parts):
     return found.hexdigest()
 
 
-def load(name, default):
-    path = SCRATCH / name
+def load(package, name, default):
+    path = package.scratch / name
     return json.loads(path.read_text("utf-8")) if path.is_file() else default
 
 
-def save(name, value):
-    path = SCRATCH / name
+def save(package, name, value):
+    path = package.scratch / name
     path.with_suffix(".new").write_text(json.dumps(value, indent=0), "utf-8")
     path.with_suffix(".new").replace(path)
 
@@ -96,7 +102,7 @@ class Recorder:
     def __call__(self, name):
         if time.monotonic() > self.end:
             return name, None
-        file = SCRATCH / f"reached-{os.getpid()}"
+        file = self.bundle.directory.parent / f"reached-{os.getpid()}"
         result = mutated_tests.record(self.bundle, name, str(file), self.longest)
         if result[0]:
             # Once more, because the machine may be under load.
@@ -118,31 +124,35 @@ class Attempt:
         return mutation, {"caught": caught, "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
 
 
-def recorded(bundle, sources, again, longest, workers, end):
-    """Which mutations each test reaches, in how many seconds. Exits if a test fails without a mutation."""
-    known = load("reach.json", {})
+def recorded(package, bundle, arguments, end):
+    """Which mutations each test reaches, in how many seconds, and the tests that fail without a mutation."""
+    known, sources = load(package, "reach.json", {}), package.sources_digest()
     # A test that was changed reaches about what it did; with --record every test is recorded again.
-    if known.get("state") != sources or again:
+    if known.get("state") != sources or arguments.record:
         known = {"state": sources, "tests": {}}
-    names = bundle.names()
+    longest = arguments.longest
+    names = [name for name in bundle.names() if not arguments.tests or any(word in name for word in arguments.tests)]
     failed = []
+
+    def must_run(name):
+        test = known["tests"].get(name)
+        return test is None or test.get("over", longest) < longest
+
     for name, result in in_parallel(
-            Recorder(bundle, longest, end), [name for name in names if name not in known["tests"]], workers):
+            Recorder(bundle, longest, end), [name for name in names if must_run(name)], arguments.workers):
         if not result:
             continue
         failure, seconds, reached = result
         if failure:
             failed.append(f"{name}: {failure}")
             continue
-        if reached is None:
-            continue
-        known["tests"][name] = {"seconds": round(seconds, 3), "reached": reached}
-        save("reach.json", known)
-    if failed:
-        print("tests that fail without a mutation:", *failed, sep="\n  ")
-        sys.exit(1)
-    return {name: test | {"reached": set(test["reached"])} for name, test in known["tests"].items()
-            if test["reached"] and name in names}
+        # A test that took too long is tried again when more is allowed.
+        too_long = reached is None
+        known["tests"][name] = {"over": longest} if too_long else {"seconds": round(seconds, 3), "reached": reached}
+        save(package, "reach.json", known)
+    reach = {name: test | {"reached": set(test["reached"])} for name, test in known["tests"].items()
+             if test.get("reached") and name in names}
+    return reach, failed
 
 
 def sampled(mutations, count, seed):
@@ -198,8 +208,9 @@ def main():
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", action="append")
+    parser.add_argument("--tests", action="append")
     parser.add_argument("--at-least", type=float)
-    for option in "--survivors", "--vault", "--with-equivalent", "--record", "--remember", "--list":
+    for option in "--skip-build", "--survivors", "--vault", "--keyring", "--with-equivalent", "--record", "--remember", "--list":
         parser.add_argument(option, action="store_true")
     parser.add_argument("--longest", type=float, default=mutated_tests.LONGEST)
     parser.add_argument("--minutes", type=float, default=1e6)
@@ -211,16 +222,23 @@ def main():
     if arguments.help:
         print(__doc__)
         return 0
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    package = MutatedPackage(SCRATCH, TEST_TARGETS[:2] if arguments.vault else TEST_TARGETS)
-    reasons = equivalents()
+    if arguments.keyring:
+        package = MutatedPackage(SCRATCH / "keyring", KEYRING_TEST_TARGETS, KEYRING)
+    else:
+        package = MutatedPackage(SCRATCH, TEST_TARGETS[:2] if arguments.vault else TEST_TARGETS, MODULES)
+    package.scratch.mkdir(parents=True, exist_ok=True)
+    sources = tuple(f"Sources/{module}/" for module in package.modules)
+    reasons = {key: reason for key, reason in equivalents().items() if key.startswith(sources)}
     if arguments.list:
-        for mutation in chosen(arguments, package, reasons, load("results.json", {})):
+        for mutation in chosen(arguments, package, reasons, load(package, "results.json", {})):
             print(f"{mutation.line:4} {mutation.key}")
         return 0
     start = time.monotonic()
     try:
-        package.build()
+        if arguments.skip_build:
+            package.load_rejected()
+        else:
+            package.build()
     except BuildFailure as failure:
         print(f"generated.py: {failure}", file=sys.stderr)
         return 1
@@ -231,24 +249,31 @@ def main():
     end = time.monotonic() + 60 * arguments.minutes
     bundle = mutated_tests.TestBundle(package)
     state = bundle.state()
-    reach = recorded(bundle, package.sources_digest(), arguments.record, arguments.longest, arguments.workers,
-                     end)
+    reach, failed = recorded(package, bundle, arguments, end)
+    if failed:
+        print("left out, because they fail without a change:", *failed, sep="\n  ")
     print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
-    state = f"{state} {arguments.longest}"
-    results = load("results.json", {})
+    # What one test catches is caught, whatever other tests there are. What survived is tried again with other tests.
+    states = {True: package.sources_digest(), False: f"{state} {arguments.longest} {arguments.tests or ''}"}
+
+    def is_known(mutation):
+        result = results.get(mutation.key)
+        return bool(result) and result["state"] == states[bool(result["caught"])]
+
+    results = load(package, "results.json", {})
     mutations = chosen(arguments, package, reasons, results)
-    left = [m for m in mutations if results.get(m.key, {}).get("state") != state]
+    left = [m for m in mutations if not is_known(m)]
     left = sampled(left, len(left), arguments.seed)
     for count, (mutation, result) in enumerate(in_parallel(Attempt(bundle, reach, arguments.longest, end), left, arguments.workers)):
         if not result:
             continue
-        results[mutation.key] = result | {"state": state}
+        results[mutation.key] = result | {"state": states[bool(result["caught"])]}
         outcome = f"caught by {result['caught']}" if result["caught"] else f"SURVIVED {result['tests']} tests"
         print(f"{result['seconds']:5.1f} s  {mutation.key}: {outcome}", flush=True)
         if count % 20 == 0:
-            save("results.json", results)
-    save("results.json", results)
-    tried = [m for m in mutations if results.get(m.key, {}).get("state") == state]
+            save(package, "results.json", results)
+    save(package, "results.json", results)
+    tried = [m for m in mutations if is_known(m)]
     if len(tried) < len(mutations):
         print(f"stopped with {len(mutations) - len(tried)} changes left")
         if arguments.at_least is None or not tried:
@@ -256,7 +281,7 @@ def main():
         mutations = tried
     status = report(package, mutations, results, reasons, arguments.at_least)
     print(f"ended after {time.monotonic() - start:.0f} s")
-    return status
+    return 1 if failed else status
 
 
 if __name__ == "__main__":

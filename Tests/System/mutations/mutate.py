@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Breaks the code in one of the ways of mutations.py at a time and checks that a test notices.
 
-usage: mutate.py [--list] [WORD]...
+usage: mutate.py [--list | --check] [WORD]...
 
 Tries the mutations of mutations.py whose name contains one of the words; without a word, all of them. --list prints
-them and tries none. The sources are copied to a temporary directory and built there, so the working tree stays as it
+them and tries none. --check tries none either, and only checks that each can be made. The sources are copied to a temporary directory and built there, so the working tree stays as it
 is. A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it could not be tried: its text
 is not in the file exactly once, or the changed code does not compile.
 
@@ -30,8 +30,6 @@ ROOT = Path(__file__).resolve().parents[3]
 # depend on is left out of the build.
 TEST_TARGETS = ["CofferVaultTests", "CofferMemoryTests"]
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".build", ".git")
-STATIC = ["--disable-default-traits", "--static-swift-stdlib", "-Xswiftc", "-static-executable",
-          "--scratch-path", ".build/static"]
 # In seconds: more than the slowest test takes on a slow machine. A test that takes longer hangs, which counts as caught.
 TIMEOUT = 900
 
@@ -72,10 +70,11 @@ def build(scratch, tests):
     The fuzzer is built by its own script. The products are built before it, so that a mutation that does not compile
     is not counted as caught.
     """
+    if "STATIC" in tests:
+        return call(scratch, "Scripts/static", "secret", "CofferProbe")
     if is_command(tests):
-        flags = STATIC if "STATIC" in tests else []
         for product in "secret", "CofferProbe":
-            status, output = call(scratch, "swift", "build", "--product", product, *flags)
+            status, output = call(scratch, "swift", "build", "--product", product)
             if status != 0:
                 break
         return status, output
@@ -84,7 +83,7 @@ def build(scratch, tests):
 
 def run(scratch, tests):
     if is_command(tests):
-        static = str(scratch / ".build/static/debug/secret")
+        static = str(scratch / ".build/static/release/secret")
         dynamic = str(scratch / ".build/debug/secret")
         return call(scratch, *tests.replace("SECRET", dynamic).replace("STATIC", static).split())
     return call(scratch, "swift", "test", "--skip-build", "--filter", tests)
@@ -96,14 +95,22 @@ def failures(output):
     return sorted(set(found))
 
 
+def why_impossible(directory, mutation):
+    """Why the mutation cannot be made, or `None`."""
+    path = directory / mutation["file"]
+    if not path.is_file():
+        return f"there is no file {mutation['file']}"
+    count = path.read_text("utf-8").count(mutation["find"])
+    return None if count == 1 else f"its text is in {mutation['file']} {count} times, not once"
+
+
 def attempt(scratch, mutation):
     """Returns `caught`, `survived` or `broken`, and what caught the mutation or why it is broken."""
+    reason = why_impossible(scratch, mutation)
+    if reason:
+        return "broken", reason
     path = scratch / mutation["file"]
-    if not path.is_file():
-        return "broken", f"there is no file {mutation['file']}"
     original = path.read_text("utf-8")
-    if original.count(mutation["find"]) != 1:
-        return "broken", f"its text is in {mutation['file']} {original.count(mutation['find'])} times, not once"
     try:
         path.write_text(original.replace(mutation["find"], mutation["replace"]), "utf-8")
         status, output = build(scratch, mutation["tests"])
@@ -126,11 +133,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD", help="try only mutations whose name contains WORD")
     parser.add_argument("--list", action="store_true", help="print the mutations and try none")
+    parser.add_argument("--check", action="store_true", help="check that each can be made and try none")
     arguments = parser.parse_args()
     chosen = [m for m in MUTATIONS if not arguments.words or any(word in m["name"] for word in arguments.words)]
     if not chosen:
         print("mutate.py: no mutation has such a name; --list prints all names", file=sys.stderr)
         return 64
+    if arguments.check:
+        reasons = [(m["name"], why_impossible(ROOT, m)) for m in chosen]
+        for name, reason in reasons:
+            if reason:
+                print(f"broken    {name}: {reason}")
+        return 1 if any(reason for _, reason in reasons) else 0
     if arguments.list:
         for mutation in chosen:
             print(f"{mutation['name']}: {mutation['reason']} ({mutation['tests']})")

@@ -14,10 +14,9 @@ from sites import write
 
 ROOT = Path(__file__).resolve().parents[3]
 SUPPORT = Path(__file__).resolve().parent / "support"
-# Hashes of the keys of mutations that the compiler rejects, so that a first build does not have to find out.
-REJECTED = Path(__file__).resolve().parent / "rejected.txt"
 # In the order in which they depend on one another.
 MODULES = ["CofferSystem", "CofferVaultFormat", "CofferVault"]
+KEYRING = ["CofferKeyring"]
 REACHED_SIZE = 16384
 
 # Appended to the package's manifest. Everything that the kept test targets do not depend on is left out of the build.
@@ -43,8 +42,10 @@ def quoted(names):
 
 
 class MutatedPackage:
-    def __init__(self, scratch, test_targets):
-        self.scratch, self.test_targets = scratch, test_targets
+    def __init__(self, scratch, test_targets, modules):
+        self.scratch, self.test_targets, self.modules = scratch, test_targets, modules
+        # Hashes of the keys of mutations that the compiler rejects, so that a first build does not have to find out.
+        self.known_rejected = Path(__file__).resolve().parent / ("rejected-keyring.txt" if modules == KEYRING else "rejected.txt")
         self.directory = scratch / "package"
         self.log = scratch / "build.log"
         self.rejected = {}
@@ -55,7 +56,7 @@ class MutatedPackage:
     # The mutations
 
     def _find(self):
-        for module in MODULES:
+        for module in self.modules:
             for path in sorted((ROOT / "Sources" / module).rglob("*.swift")):
                 name = str(path.relative_to(ROOT))
                 self.sites[name] = Finder(name, path.read_text("utf-8")).find()
@@ -97,9 +98,9 @@ class MutatedPackage:
         kept.add("Sources/CMutants/mutants.c")
         self._put("Sources/CMutants/mutants.c", (SUPPORT / "mutants.c").read_bytes())
         manifest = (ROOT / "Package.swift").read_text("utf-8") + MANIFEST % {
-            "modules": quoted(MODULES), "keep": keep(self.test_targets)}
+            "modules": quoted(self.modules), "keep": keep(self.test_targets)}
         self._put("Package.swift", manifest.encode())
-        for module in MODULES:
+        for module in self.modules:
             kept.add(f"Sources/{module}/Mutants.swift")
             self._write_module(module)
         for path in list((self.directory / "Sources").rglob("*")) + list((self.directory / "Tests").rglob("*")):
@@ -136,34 +137,39 @@ class MutatedPackage:
     def _swift_build(self, *arguments):
         # CI turns warnings into errors, and a mutation may cause a warning.
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
-        done = subprocess.run(["swift", "build", "--disable-default-traits", *arguments], cwd=self.directory,
+        traits = [] if self.modules == KEYRING else ["--disable-default-traits"]
+        done = subprocess.run(["swift", "build", *traits, *arguments], cwd=self.directory,
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", check=False)
         self.log.write_text(done.stdout, "utf-8")
         return done
 
     def sources_digest(self):
-        """What decides which mutations a test reaches, apart from the test."""
+        """What decides which mutations a test reaches, apart from the tests."""
         digest = hashlib.sha256()
-        for directory in "Sources", "Tests/Support":
-            for path in sorted((self.directory / directory).rglob("*")):
-                if path.is_file():
-                    digest.update(path.read_bytes())
+        for path in sorted((self.directory / "Sources").rglob("*")):
+            if path.is_file():
+                digest.update(path.read_bytes())
         return digest.hexdigest()
 
     def remember(self):
         """Writes which mutations the compiler rejects. A mutation that has not changed is rejected again."""
-        REJECTED.write_text("".join(sorted(short_hash(m.key) + "\n" for m in self.mutations if self.is_rejected(m))))
+        self.known_rejected.write_text("".join(sorted(short_hash(m.key) + "\n" for m in self.mutations if self.is_rejected(m))))
 
-    def build(self):
-        """Builds the tests without the mutations that the compiler rejects."""
+    def load_rejected(self):
+        """Reads what the compiler rejected before, and returns where it is kept."""
         memory = self.scratch / "rejected.json"
         if memory.is_file():
             self.rejected = json.loads(memory.read_text("utf-8"))
-        known = set(REJECTED.read_text().split())
+        known = set(self.known_rejected.read_text().split()) if self.known_rejected.is_file() else set()
         self.rejected |= {m.key: "" for m in self.mutations if short_hash(m.key) in known and not self.is_rejected(m)}
+        return memory
+
+    def build(self):
+        """Builds the tests without the mutations that the compiler rejects."""
+        memory = self.load_rejected()
         self.copy()
-        for module in MODULES:
+        for module in self.modules:
             for attempt in range(40):
                 done = self._swift_build("--target", module)
                 if done.returncode == 0:

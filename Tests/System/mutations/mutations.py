@@ -2,10 +2,11 @@
 
 `find` must be in the file exactly once. `tests` is a filter of `swift test`, and one of the tests that it selects must
 fail; or it is a command as typed at the root of the repository, which must fail. In a command, SECRET stands for the
-tool built from the broken sources, and STATIC for the static one. `reason` is the harm that the broken code would do.
+tool built from the broken sources, and STATIC for the one of Scripts/static. `reason` is the harm that the broken code
+would do.
 """
 
-STOPS = "Tests/System/stops/every_stop.py SECRET "
+STOPS = "Tests/System/stops/every_stop.py STATIC "
 FORMAT = "Sources/CofferVaultFormat/"
 VAULT = "Sources/CofferVault/"
 COMMIT = VAULT + "Store/Commit.swift"
@@ -44,8 +45,9 @@ MUTATIONS = [
              "        try commit(transaction, to: vault)\n        throw error\n      }\n      if",
              "ConformanceTests", "a transaction that threw is committed"),
     mutation("record before the barrier of a new file", SESSION,
-             "try replacement.writer.finishReplace()\n    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)",
-             "knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)\n    try replacement.writer.finishReplace()",
+             "    do throws(SecretError) { try replacement.writer.finishReplace() } catch {\n",
+             "    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)\n"
+             "    do throws(SecretError) { try replacement.writer.finishReplace() } catch {\n",
              CRASHES, "a vault that only lost power is reported as rolled back"),
     mutation("new limit ignored", REWRITE, "HistoryRule(changes.history, now: now)]", "HistoryRule(base.settings.history, now: now)]",
              "HistoryTests", "versions beyond a lowered limit stay in the file"),

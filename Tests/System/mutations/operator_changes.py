@@ -53,6 +53,8 @@ class Operators(Statements):
             return [(f"<T: {constraint}>(a: T, b: T)", f"-> {result}", body),
                     ("(a: Int, b: Int)", f"-> {result.replace('T', 'Int') if result != 'Bool' else result}", body)]
 
+        if text == "&" and all(self.tokens[i].text[0].isupper() and "_" not in self.tokens[i].text for i in (index - 1, index + 1)):
+            return  # a composition of protocols
         if text == ">" and self.tokens[index + 1].kind == "mark" and self.tokens[index + 1].text in "{),]":
             return
         if text in COMPARISONS:

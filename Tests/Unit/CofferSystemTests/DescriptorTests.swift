@@ -21,7 +21,9 @@ import Testing
   }
 
   /// The reading end of a pipe that a thread writes `bytes` to and then closes.
-  private func pipe(of bytes: [UInt8], isNonBlocking: Bool = false) throws -> Descriptor {
+  private func pipe(
+    of bytes: [UInt8], isNonBlocking: Bool = false, after delay: UInt32 = 20_000
+  ) throws -> Descriptor {
     signal(SIGPIPE, SIG_IGN)
     let (reading, writing) = try Descriptor.pipe()
     if isNonBlocking {
@@ -31,7 +33,7 @@ import Testing
     let number = fcntl(writing.number, F_DUPFD_CLOEXEC, 3)
     try #require(number >= 0)
     Thread {
-      if isNonBlocking { usleep(20_000) }
+      if isNonBlocking { usleep(delay) }
       // Fails if the reader has stopped at its limit.
       do throws(SystemCallError) { try writeAll(bytes.span, to: number) } catch {}
       close(number)
@@ -66,11 +68,78 @@ import Testing
     #expect(writing?.reason == "Could not write to the output: Bad file descriptor.")
   }
 
+  /// A thread that waits does not ask again and again.
+  @Test func aWaitUsesLessThanATenthOfAProcessor() throws {
+    func share(_ body: () throws -> Void) throws -> Double {
+      let (before, start) = (try processorTime(), ContinuousClock.now)
+      try body()
+      return try (processorTime() - before) / ((ContinuousClock.now - start) / .seconds(1))
+    }
+    let input = try pipe(of: [1], isNonBlocking: true, after: 200_000)
+    var bytes: [UInt8]?
+    let shareOfReading = try share { bytes = try read(input, limit: 10) }
+    #expect(shareOfReading < 0.1 && bytes == [1])
+    let output = try pipeWithoutReader(after: 200_000)
+    var failure: SystemCallError?
+    let shareOfWriting = try share {
+      do throws(SystemCallError) {
+        try writeAll([UInt8](repeating: 1, count: 1 << 20).span, to: output.number)
+      } catch { failure = error }
+    }
+    #expect(shareOfWriting < 0.1 && failure == SystemCallError(EPIPE))
+  }
+
+  /// The time in seconds that this thread has used: the fields 14 and 15 of /proc/PID/stat, in hundredths.
+  private func processorTime() throws -> Double {
+    let status = try String(contentsOfFile: "/proc/thread-self/stat", encoding: .utf8)
+    let fields = try #require(status.split(separator: ")").last).split(separator: " ")
+    let (user, system) = (try #require(Double(fields[11])), try #require(Double(fields[12])))
+    return (user + system) / 100
+  }
+
+  /// The non-blocking writing end of a pipe that nobody reads, and whose other end is closed after some microseconds.
+  private func pipeWithoutReader(after delay: UInt32) throws -> Descriptor {
+    signal(SIGPIPE, SIG_IGN)
+    let (reading, writing) = try Descriptor.pipe()
+    #expect(fcntl(writing.number, F_SETFL, O_NONBLOCK) == 0)
+    let number = fcntl(reading.number, F_DUPFD_CLOEXEC, 3)
+    try #require(number >= 0)
+    Thread {
+      usleep(delay)
+      close(number)
+    }.start()
+    return writing
+  }
+
+  @Test func aDescriptorIsNeverAStandardStream() throws {
+    let (found, streams, names) = try withoutDescriptors {
+      let directory = try Descriptor(opening: "/", O_RDONLY)
+      let (reading, writing) = try Descriptor.pipe()
+      let found = [directory, reading, writing].map { ($0.number, fcntl($0.number, F_GETFD)) }
+      let names = try Path.names(inDirectory: "/proc/thread-self/fd")
+      withExtendedLifetime((directory, reading, writing)) {}
+      return (found, (0...2).map { fcntl($0, F_GETFD) }, names.count)
+    }
+    #expect(found.allSatisfy { $0.0 > 2 && $0.1 == FD_CLOEXEC }, "\(found)")
+    #expect(Set(found.map(\.0)).count == 3)
+    // Nothing was left in their places. The directory itself is open twice while its names are read.
+    #expect(streams == [-1, -1, -1] && names == 5)
+  }
+
   @Test func aDescriptorIsClosedWithItsLastReference() throws {
-    var directory: Descriptor? = try Descriptor(opening: "/", O_RDONLY)
-    let number = try #require(directory?.number)
-    #expect(number > 2 && fcntl(number, F_GETFD) & FD_CLOEXEC != 0)
-    directory = nil
+    let directory = try TemporaryDirectory()
+    let path = try directory.write("", to: "file")
+    func isOpen() throws -> Bool {
+      try Path.names(inDirectory: "/proc/self/fd").contains { name in
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)"))?.hasPrefix(path)
+          ?? false
+      }
+    }
+    var file: Descriptor? = try Descriptor(opening: path, O_RDONLY)
+    let number = try #require(file?.number)
+    #expect(try number > 2 && fcntl(number, F_GETFD) & FD_CLOEXEC != 0 && isOpen())
+    file = nil
+    #expect(try !isOpen())
     #expect(throws: SystemCallError(ENOENT)) { try Descriptor(opening: "/missing", O_RDONLY) }
   }
 }

@@ -196,6 +196,8 @@ import Testing
       { [place] in try place.rename("away", to: "file", replacing: true) },
       { [place] in try place.remove("file") },
       { [place] in _ = try place.create("file") },
+      { [place] in try place.remove("file") },
+      { try link("file", to: "nowhere") },
     ]
     for (index, change) in changes.enumerated() {
       let before = mine.value

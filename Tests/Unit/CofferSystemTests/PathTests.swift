@@ -22,6 +22,41 @@ import Testing
     #expect(try Path.absolute("a") == FileManager.default.currentDirectoryPath + "/a")
   }
 
+  @Test func aRelativePathIsAboutTheWorkingDirectory() throws {
+    try directory.write("text", to: "file")
+    try directory.makeDirectory("below")
+    let (path, status) = (directory.path, FileStatus(of: directory.file("file")))
+    let found = try withWorkingDirectory(path) {
+      let file = try Descriptor(opening: "file", O_RDONLY)
+      let opened = try FileManager.default.destinationOfSymbolicLink(
+        atPath: "/proc/thread-self/fd/\(file.number)")
+      let lock = try ByteLock.tryLock("locks", offset: 0)
+      let place = try LinuxFileSystem().locate("below/../file", followingLink: true)
+      let listed = try (Path.names(inDirectory: "."), place.directory.names())
+      withExtendedLifetime((file, lock)) {}
+      return (
+        FileStatus(of: "file"), opened, place.path, listed, try Path.absolute("file"),
+        try Path.exists("file")
+      )
+    }
+    #expect(status != nil && found.0 == status)
+    let names: Set = ["below", "file", "locks"]
+    #expect(Set(found.3.0) == names && Set(found.3.1) == names)
+    let opened = try Descriptor(opening: path, O_RDONLY)
+    let resolved = try FileManager.default.destinationOfSymbolicLink(
+      atPath: "/proc/self/fd/\(opened.number)")
+    withExtendedLifetime(opened) {}
+    #expect([found.1, found.2, found.4].allSatisfy { $0 == resolved + "/file" } && found.5)
+  }
+
+  @Test(.timeLimit(.minutes(1))) func onlyADirectoryIsListed() throws {
+    try directory.write("", to: "file")
+    #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
+    for name in ["file", "fifo"] {
+      #expect(throws: SystemCallError(ENOTDIR)) { try Path.names(inDirectory: directory.file(name)) }
+    }
+  }
+
   @Test func existenceFollowsLinks() throws {
     let file = try directory.write("", to: "file")
     #expect(try Path.exists(file) && Path.exists(directory.path))
@@ -61,6 +96,18 @@ import Testing
     }
     #expect(try PrivateDirectory.tryLock(path) != nil)
     #expect(throws: SystemCallError(ENOENT)) { try PrivateDirectory.tryLock(directory.file("missing")) }
+    // Nothing but the directory itself.
+    try directory.write("", to: "file")
+    try directory.makeDirectory("below")
+    for (link, target) in [("link", "below"), ("link to a file", "file")] {
+      try FileManager.default.createSymbolicLink(
+        atPath: directory.file(link), withDestinationPath: target)
+    }
+    for name in ["file", "link", "link to a file"] {
+      #expect(throws: SystemCallError(ENOTDIR), "\(name)") {
+        try PrivateDirectory.tryLock(directory.file(name))
+      }
+    }
   }
 
   @Test func oneHolderOfADirectoryLockAtATime() throws {
@@ -90,6 +137,12 @@ import Testing
     let set = directories(["HOME": "/home/u", "XDG_DATA_HOME": "/data"])
     #expect(set.path(.data) == "/data" && set.named(.data) == "/data")
     try directories(["XDG_STATE_HOME": "/state"]).requireHome(for: .state)
+  }
+
+  @Test(arguments: [0, 1, 65_534]) func withoutHOMETheEntryOfTheUserDecides(user: UInt32) throws {
+    let entry = try #require(getpwuid(user), "there is no such user")
+    #expect(BaseDirectories(user: user) { _ in nil }.home == String(cString: entry.pointee.pw_dir))
+    #expect(BaseDirectories(user: 54_321) { _ in nil }.home == nil)
   }
 
   /// As root, with `HOME` kept by sudo.

@@ -184,4 +184,16 @@ import Testing
     #expect(error?.code == .denied)
     #expect(try Path.names(inDirectory: directory.file("mine")) == ["file"])
   }
+
+  @Test func aDirectoryOnTheWayNeedNotBeReadable() throws {
+    let file = try directory.write("", to: "closed/below/file")
+    for (name, mode) in [("", 0o711), ("closed", 0o111), ("closed/below", 0o755)] {
+      #expect(chmod(directory.file(name), mode_t(mode)) == 0)
+    }
+    defer { chmod(directory.file("closed"), 0o700) }
+    let names = try withFileAccess(ofUser: 54_321) {
+      try LinuxFileSystem().locate(file, followingLink: true).directory.names()
+    }
+    #expect(names == ["file"])
+  }
 }

@@ -81,6 +81,9 @@ import Testing
     try #require(try start(spawn, ["sh", "-c", script]) == .status(0))
     var buffer = [UInt8](repeating: 0, count: 10)
     #expect(read(reading.number, &buffer, 10) == 7)
+    // The null device can be written to as well.
+    spawn.descriptors = [(1, .nullDevice)]
+    #expect(try start(spawn, ["sh", "-c", "echo out"]) == .status(0))
     withExtendedLifetime((reading, writing, other)) {}
   }
 
@@ -119,5 +122,30 @@ import Testing
     #expect(try start(spawn, ["sh", "-c", isLeader]) == .status(1))
     spawn.isGroupLeader = true
     #expect(try start(spawn, ["sh", "-c", isLeader]) == .status(0))
+  }
+
+  @Test func aSessionLeaderHasASessionOfItsOwn() throws {
+    // Field 6 of /proc/PID/stat is the session.
+    let isLeader = "test $(cut -d ' ' -f 6 /proc/$$/stat) = $$"
+    var spawn = Spawn()
+    #expect(try start(spawn, ["sh", "-c", isLeader]) == .status(1))
+    spawn.isSessionLeader = true
+    #expect(try start(spawn, ["sh", "-c", isLeader]) == .status(0))
+  }
+
+  @Test func aChangeOfAProcessIsAskedForWithoutWaiting() async throws {
+    let process = try Spawn().start(["sleep", "60"])
+    #expect(ProcessEnd.changed(process) == nil && ProcessEnd.changed(process, WUNTRACED) == nil)
+    kill(process, SIGSTOP)
+    try await eventually("the process did not stop") {
+      try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).contains(") T ")
+    }
+    #expect(ProcessEnd.changed(process) == nil)
+    // What the kernel has of a stopped process: 0x7F, and the signal.
+    #expect(ProcessEnd.changed(process, WUNTRACED) == SIGSTOP << 8 | 0x7F)
+    #expect(ProcessEnd.changed(process, WUNTRACED) == nil)
+    kill(process, SIGKILL)
+    try await eventually("the process did not end") { ProcessEnd.changed(process) == SIGKILL }
+    #expect(ProcessEnd.changed(process) == nil)
   }
 }

@@ -58,6 +58,18 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
+  @Test func whatTheThreadReadsIsClosedOnExecutionAndDoesNotBlock() throws {
+    let watch = try thread.watch("file", in: open()) {}
+    let numbers = try Path.names(inDirectory: "/proc/self/fd").compactMap { Int32($0) }.filter { number in
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)"))
+        == "anon_inode:inotify"
+    }
+    // Those of tests that run at the same time too, unless they are closed by now.
+    let flags = numbers.map { (fcntl($0, F_GETFD), fcntl($0, F_GETFL)) }.filter { $0.0 >= 0 && $0.1 >= 0 }
+    #expect(!flags.isEmpty && flags.allSatisfy { $0.0 == FD_CLOEXEC && $0.1 & O_NONBLOCK != 0 })
+    withExtendedLifetime(watch) {}
+  }
+
   @Test func theEndOfADirectoryIsReported() async throws {
     try directory.makeDirectory("sub")
     let count = Count()
@@ -80,5 +92,29 @@ import Testing
     try directory.write("1", to: "file")
     try await eventually("no change was reported") { count.value > 0 }
     try await eventually("the thread did not end") { !thread.isRunning }
+  }
+
+  /// The kernel queues a limited number of events, and then only tells that it lost some.
+  @Test func lostEventsAreReportedAsAChange() throws {
+    let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
+    let size = try #require(Int(limit.trimmingCharacters(in: .newlines)))
+    for name in ["file", "a", "b"] { try directory.write("", to: name) }
+    let (begun, filled) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let count = Count()
+    let watch = try thread.watch("file", in: open()) {
+      if count.value == 0 {
+        begun.signal()
+        filled.wait()
+      }
+      count.add()
+    }
+    #expect(chmod(directory.file("file"), 0o640) == 0)
+    begun.wait()
+    // The thread reads no events now. Two files in turn, because the same event again is not queued.
+    for index in 0..<size { #expect(chmod(directory.file(index % 2 == 0 ? "a" : "b"), 0o640) == 0) }
+    #expect(chmod(directory.file("file"), 0o600) == 0)
+    filled.signal()
+    try waitUntil("the loss was not reported") { count.value == 2 }
+    withExtendedLifetime(watch) {}
   }
 }

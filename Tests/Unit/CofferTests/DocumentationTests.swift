@@ -9,11 +9,12 @@ import Testing
   /// The directory of this build: the modules and `secret` are beside the test's own program.
   private static let build = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
 
-  /// The documents at the root and below `Documentation` and `Sources`, by their paths below the root.
+  /// The documents at the root and below `Documentation`, `Examples` and `Sources`, by their paths below the root.
   private static let documents: [String] = {
     let places: [(directory: URL, options: FileManager.DirectoryEnumerationOptions)] = [
       (root, .skipsSubdirectoryDescendants),
       (root.appending(path: "Documentation"), []),
+      (root.appending(path: "Examples"), .skipsSubdirectoryDescendants),
       (root.appending(path: "Sources"), []),
     ]
     return places.flatMap { place in
@@ -77,7 +78,7 @@ import Testing
       #expect(FileManager.default.fileExists(atPath: target.path()), "\(link.path)")
     }
     for name in text.matches(
-      of: /`(?<path>(Sources|Tests|Fuzz|Scripts|Documentation|Benchmarks)\/[\w.+\/-]*)/)
+      of: /`(?<path>(Sources|Tests|Fuzz|Scripts|Documentation|Examples|Benchmarks)\/[\w.+\/-]*)/)
     {
       #expect(FileManager.default.fileExists(atPath: Self.root.path() + name.path), "\(name.path)")
     }

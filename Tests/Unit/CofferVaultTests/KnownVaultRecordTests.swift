@@ -234,4 +234,27 @@ import Testing
     }
     #expect(changes > 5)
   }
+
+  /// A reader without a lock may see a record of which another process has written a half.
+  @Test func aRecordThatIsBeingWrittenIsNotReportedAsDamaged() throws {
+    try fresh().set("a", [1])
+    let path = try record
+    let whole = try [UInt8](Data(contentsOf: URL(filePath: path)))
+    try damage([70])
+    let writer = Glibc.open(path, O_RDWR | O_CLOEXEC)
+    defer { close(writer) }
+    try #require(flock(writer, LOCK_EX) == 0)
+    let environment = VaultEnvironment(sleep: { _ in
+      _ = whole.withUnsafeBytes { pwrite(writer, $0.baseAddress, $0.count, 0) }
+      flock(writer, LOCK_UN)
+    })
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.path
+    let backend = vault.open(options: options, environment: environment)
+    #expect(try backend.get("a") == [1])
+    #expect(try !backend.condition().isRecordDamaged)
+    // Without such a process the damage is one.
+    try damage([70])
+    #expect(try fresh().condition().isRecordDamaged)
+  }
 }

@@ -55,7 +55,7 @@ struct CopyCommand: ParsableCommand {
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress("Copied")
-    do {
+    do throws(SecretError) {
       let items = try source.items(inService: service)
       for (index, item) in items.enumerated() {
         progress.show(index, of: items.count)
@@ -65,7 +65,7 @@ struct CopyCommand: ParsableCommand {
     } catch {
       progress.clear()
       try print(report)
-      throw error
+      throw report.copied.isEmpty && report.replaced.isEmpty ? error : Self.afterCopies(error)
     }
     try print(report)
     if !report.different.isEmpty && status == .done { status = .wouldOverwrite }
@@ -103,7 +103,9 @@ struct CopyCommand: ParsableCommand {
         note("secret: “\(name)” cannot be copied: \(error)")
         return
       }
-      guard let copy = try target.lookUp(identifier), copy.isEqual(to: value) else {
+      let copy: SecretBytes?
+      do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
+      guard let copy, copy.isEqual(to: value) else {
         throw SecretError(
           .io,
           "The value read back from the copy of “\(name)” differs from the value stored there.",
@@ -112,6 +114,14 @@ struct CopyCommand: ParsableCommand {
       }
     }
     if exists { report.replaced.append(name) } else { report.copied.append(name) }
+  }
+
+  /// An error's own advice may say that nothing was changed.
+  private static func afterCopies(_ error: SecretError) -> SecretError {
+    SecretError(
+      error.code, error.reason,
+      advice: "The copies that were made stay. Run the command again when this is solved.",
+      identifier: error.identifier)
   }
 
   private func print(_ report: Report) throws {

@@ -144,6 +144,17 @@ import Testing
     }
   }
 
+  @Test func aRecordThatCannotBePlacedLeavesNoTemporaryFile() throws {
+    let start = try FaultScenario.start(for: .store)
+    let scenario = FaultScenario(.store, from: start, isWarm: false, hasRecords: true)
+    scenario.disk.refuse(.rename, EIO)
+    #expect(try scenario.vault.condition().isUnrecorded)
+    #expect(scenario.disk.names == [FaultScenario.path])
+    scenario.disk.refuse(.rename, nil)
+    #expect(try !scenario.open().condition().isUnrecorded)
+    #expect(scenario.disk.names.count > 1 && !scenario.disk.names.contains { $0.contains("/.") })
+  }
+
   // MARK: A file that is a mount point
 
   @Test func aMountedFileIsAppendedToForEver() throws {

@@ -1,0 +1,117 @@
+#if SwiftConfiguration
+public import Coffer
+internal import CofferCore
+public import Configuration
+
+/// The secrets of one service as configuration values.
+///
+/// ```swift
+/// let config = ConfigReader(providers: [
+///   SecretsProvider(in: SecretScope(service: "com.example.server")),
+///   EnvironmentVariablesProvider(),
+/// ])
+/// let token = try config.requiredString(forKey: "api.token")
+/// ```
+///
+/// **Keys.** The account of a secret is the key as it is written: its components, joined by `separator`. The key
+/// `api.token` is the secret that `secret -s com.example.server set api.token` stores. With the separator `-`, it is the
+/// secret `api-token`. The context of a key is ignored.
+///
+/// **Values.** Every value is marked as secret. Its bytes are decoded as by `StandardSecretCoder`, so a value that
+/// `@SecurelyStoredValue` has stored is read as that type. Strings and bytes are read as they are, without trimming. An
+/// integer, a floating-point number or a Boolean is its text. An array is JSON: `["a","b"]`, `[1,2]`; an array of byte
+/// chunks contains them in Base64.
+///
+/// **Errors.** A missing secret is no value, so that a reader asks its next provider. Every other failure throws a
+/// `SecretError`: a locked or unreachable store, `.decodingFailed` for bytes that are not of the type, and
+/// `.invalidIdentifier` for an empty key. No error contains a value. The methods of a reader that do not throw return
+/// `nil` or the default in these cases.
+///
+/// **Freshness.** Nothing is cached. A value is read from the store at each call, and a snapshot reads all secrets of the
+/// service when it is made. The watching methods yield the current state first, and then each change by this process or
+/// another one. While the store is locked, they yield nothing. They need an `ObservableSecretBackend`; of another backend
+/// they yield only the current state.
+///
+/// Reads never show a prompt, except by `fetch`: they throw `.locked` instead. The values that a reader returns are
+/// ordinary strings outside guarded memory. Thread-safe.
+public struct SecretsProvider: ConfigProvider {
+  let source: SecretSource
+
+  /// Creates a provider of the secrets in the service of `scope`. Nothing is read. Without a backend in `scope`, the
+  /// provider asks for `DefaultBackend` at each call; updates stay with the backend with which they began.
+  public init(in scope: SecretScope, separator: String = ".") {
+    source = SecretSource(scope: scope, separator: separator)
+  }
+
+  /// `SecretsProvider` with the service.
+  public var providerName: String { source.name }
+
+  /// Reads the secret. Blocks the thread for as long as a read of the store takes; a vault is a local file.
+  public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
+    let reading = source.read(key, from: source.backend(), mayPrompt: false)
+    return try reading.result(for: source.account(of: key), type: type)
+  }
+
+  /// Reads the secret outside the threads that run tasks. A keyring may show a prompt.
+  public nonisolated(nonsending) func fetchValue(
+    forKey key: AbsoluteConfigKey, type: ConfigType
+  ) async throws -> LookupResult {
+    let source = source
+    let reading = await DefaultBackend.offPoolResult {
+      source.read(key, from: source.backend(), mayPrompt: true)
+    }
+    return try reading.result(for: source.account(of: key), type: type)
+  }
+
+  /// Calls `updatesHandler` with the current value and each later one that differs from the one before it.
+  ///
+  /// A failure is an element too, except that a store which becomes locked changes no value.
+  public nonisolated(nonsending) func watchValue<Return: ~Copyable>(
+    forKey key: AbsoluteConfigKey,
+    type: ConfigType,
+    updatesHandler:
+      nonisolated(nonsending) (
+        _ updates: ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
+      ) async throws -> Return
+  ) async throws -> Return {
+    let source = source
+    let account = source.account(of: key)
+    let watch = SecretWatch(of: source) { backend in
+      source.read(key, from: backend, mayPrompt: false)
+    } isAffected: { change in
+      change.map { $0.account.utf8.elementsEqual(account.utf8) } ?? true
+    }
+    let updates = watch.stream { reading in
+      Result { try reading.result(for: account, type: type) }
+    }
+    return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
+  }
+
+  /// Reads all secrets of the service, of a vault as they are at one moment. Blocks the thread for that time.
+  ///
+  /// A snapshot of a store that cannot be read throws the store's error for each value.
+  public func snapshot() -> any ConfigSnapshot { source.readAll(from: source.backend()) }
+
+  /// Calls `updatesHandler` with the current snapshot and each later one that differs from the one before it.
+  public nonisolated(nonsending) func watchSnapshot<Return: ~Copyable>(
+    updatesHandler:
+      nonisolated(nonsending) (
+        _ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>
+      ) async throws -> Return
+  ) async throws -> Return {
+    let source = source
+    let watch = SecretWatch(of: source) { backend in
+      source.readAll(from: backend)
+    } isAffected: { _ in
+      true
+    }
+    let updates = watch.stream { $0 as any ConfigSnapshot }
+    return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
+  }
+}
+
+extension SecretsProvider: CustomStringConvertible {
+  /// The name of the provider.
+  public var description: String { providerName }
+}
+#endif

@@ -1,0 +1,12 @@
+public import CofferCore
+
+extension VaultBackend: ClosableSecretBackend {
+  /// Closes the vault's file and wipes its keys from memory.
+  ///
+  /// Waits for a call of another thread. The next call opens the vault again, with its credentials. The vault remembers
+  /// which state it has seen, and refuses an older one. Leases and streams of changes stay: the file is still watched
+  /// while a stream exists.
+  public func close() throws(SecretError) {
+    try withSession { session in session.closeAndForgetKeys() }
+  }
+}
