@@ -47,7 +47,8 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
-    .systemLibrary(name: "CLibsecret", pkgConfig: "libsecret-1", providers: [.apt(["libsecret-1-dev"])]),
+    // Not the flags of libsecret-1, which SwiftPM warns of: see the header.
+    .systemLibrary(name: "CLibsecret", pkgConfig: "gobject-2.0", providers: [.apt(["libsecret-1-dev"])]),
     .target(name: "CLinux"),
     .target(name: "CEarlyInit"),
 
@@ -137,7 +138,11 @@ let package = Package(
       dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferTesting", "CofferTestSupport"],
       path: "Tests/Unit/CofferConfigurationTests"),
     .testTarget(
-      name: "CofferTests", dependencies: ["Coffer", "CofferCore", "CofferTesting", "CofferTestSupport"],
+      name: "CofferTests",
+      dependencies: [
+        "Coffer", "CofferCore", "CofferVault", "CofferTesting", "CofferSimulation", "CofferTestSupport",
+        "CofferProbe",
+      ],
       path: "Tests/Unit/CofferTests"),
     .testTarget(
       name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore", "CofferTestSupport"],

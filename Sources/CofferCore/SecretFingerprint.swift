@@ -41,3 +41,15 @@ extension SecretBytes {
     return SecretFingerprint(hash)
   }
 }
+
+extension SecretIdentifier {
+  /// The BLAKE2b-128 hash of service and account in lower-case hexadecimal, for names that must be short. It hides neither.
+  package var hashText: String {
+    _ = GuardedMemory.isReady
+    // Neither part contains NUL.
+    let bytes = Array(service.utf8) + [0] + Array(account.utf8)
+    var hash = [UInt8](repeating: 0, count: 16)
+    crypto_generichash(&hash, hash.count, bytes, UInt64(bytes.count), nil, 0)
+    return hash.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+  }
+}

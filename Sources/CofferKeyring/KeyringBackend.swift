@@ -39,8 +39,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   public static let maximumSecretSize = 1_048_576
 
-  private let connection: SecretServiceConnection
-  private let options: KeyringOptions
+  let connection: SecretServiceConnection
+  let options: KeyringOptions
   private let prompter: Prompter
   private let watcher: KeyringWatcher
   private let storing: DeadlineLock

@@ -4,8 +4,9 @@ internal import CofferVaultFormat
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
 /// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may
-/// be called from any thread. A wait for another thread or process ends at ``VaultOptions/lockTimeout``. A
-/// change is on the disk when its method returns. The file format is specified in `VaultFormat`.
+/// be called from any thread. Reads do not wait for changes of other threads or processes, except while the vault is
+/// unlocked and at the end of a rewrite. Every wait for another thread or process ends at ``VaultOptions/lockTimeout``.
+/// A change is on the disk when its method returns. The file format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except
 /// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw:
@@ -24,6 +25,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   private let lock = DeadlineLock()
   private nonisolated(unsafe) let session: VaultSession  // used only under the lock
+  private let readers = VaultReaders()
   private let broadcast = ChangeBroadcast()
   private let watcher: VaultWatcher
   private let options: VaultOptions
@@ -44,7 +46,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     self.options = options
     self.environment = environment
     session = VaultSession(
-      path: path, chain: CredentialChain(credentials, options: options, environment: environment))
+      path: path, chain: CredentialChain(credentials, options: options, environment: environment),
+      readers: readers)
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
@@ -56,15 +59,34 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     defer { for change in changes { broadcast.send(change) } }
     return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in
       defer { changes = session.takeChanges() }
-      return try body(session)
+      return try session.use(body)
     }
   }
 
-  /// Runs `body` on the current state of the vault.
+  /// Runs `body` as `withSession` does, or returns `nil` if another thread uses the session.
+  private func withFreeSession<R: ~Copyable>(
+    _ body: (VaultSession) throws(SecretError) -> R
+  ) throws(SecretError) -> R? {
+    var changes: [SecretChange] = []
+    defer { for change in changes { broadcast.send(change) } }
+    return try lock.withLockIfFree { () throws(SecretError) in
+      defer { changes = session.takeChanges() }
+      return try session.use(body)
+    }
+  }
+
+  /// Runs `body` on the current state of the vault. A failed run may be repeated, so `body` must have no effects.
+  ///
+  /// If another thread uses the session, perhaps for a change that waits for the disk, a reader beside it is used. What a
+  /// reader cannot do waits for the session.
   func read<R: ~Copyable>(
     _ body: (UnlockedVault) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try withSession { session throws(SecretError) in try session.read(body) }
+    if let result = try withFreeSession({ session throws(SecretError) in try session.read(body) }) {
+      return result
+    }
+    if let result = readers.read(body) { return result }
+    return try withSession { session throws(SecretError) in try session.read(body) }
   }
 
   // MARK: SecretBackend
@@ -148,7 +170,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Opens the vault if it is not open yet, so that a failure shows early.
   public func unlock() throws(SecretError) {
-    try read { _ in }
+    try withSession { session throws(SecretError) in try session.read { _ in } }
   }
 
   /// Opens the vault and calls `body` with its id and its master key, which is valid during the call.
@@ -160,7 +182,11 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   public func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try read { vault throws(SecretError) in try body(vault.file.header.vaultID.hex, vault.keys.master) }
+    try withSession { session throws(SecretError) in
+      try session.read { vault throws(SecretError) in
+        try body(vault.file.header.vaultID.hex, vault.keys.master)
+      }
+    }
   }
 
   /// Reads and authenticates every byte of the vault, including values, while no process writes.
@@ -212,71 +238,5 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
   public static func describe(path: String) throws(SecretError) -> VaultDescription {
     try VaultFile(path: path, environment: VaultEnvironment()).description
-  }
-
-  // MARK: Key slots
-
-  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is
-  /// asked.
-  ///
-  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the
-  /// limits are not tried.
-  public func keySlots(openedBy credentials: [any VaultCredentialSource] = []) throws(SecretError) -> Set<
-    String
-  > {
-    try withSession { session throws(SecretError) in try session.keySlots(openedBy: credentials) }
-  }
-
-  /// Adds a key slot for `credential`. Returns the new slot.
-  ///
-  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
-  /// opens the vault already, `.tooLarge` if the vault has 16 slots or its passphrases would cost too much together,
-  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, and `.configuration` if the
-  /// options set a cost below the minimum.
-  @discardableResult
-  public func addKeySlot(
-    _ credential: borrowing VaultCredential, label: String = ""
-  ) throws(SecretError) -> VaultKeySlot {
-    try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label)
-    }
-  }
-
-  /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
-  ///
-  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label
-  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like
-  /// ``addKeySlot(_:label:)``.
-  @discardableResult
-  public func replaceKeySlot(
-    id: String, with credential: borrowing VaultCredential, label: String? = nil
-  ) throws(SecretError) -> VaultKeySlot {
-    try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label, replacing: id)
-    }
-  }
-
-  /// Removes the key slots `ids`, changes the master key and encrypts everything again.
-  ///
-  /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs
-  /// its own credential for the new one, from the vault's own sources or from `credentials`. A slot that is
-  /// removed needs none, so that slots whose credentials are lost can be removed together. Throws
-  /// `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, and `.conflict` if no slot would stay. If it throws,
-  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
-  public func removeKeySlots(
-    ids: Set<String>, credentials: [any VaultCredentialSource] = []
-  ) throws(SecretError) {
-    try withSession { session throws(SecretError) in
-      try session.rekey(without: ids, credentials: credentials)
-    }
-  }
-
-  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlots(ids:credentials:)``.
-  public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
-    try withSession { session throws(SecretError) in
-      try session.rekey(without: [], credentials: credentials)
-    }
   }
 }

@@ -48,8 +48,8 @@ extension SecurelyStoredValue {
   ///
   /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the value.
   /// Read the value inside `body`, because another program may have changed it during the wait. Throws what `body`
-  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no leases: a
-  /// vault and a `MemoryBackend` have them.
+  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend is no
+  /// `LeasingSecretBackend`. The backends of this package are.
   public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
     let (backend, identifier) = try content.place()
     return try backend.withLease(of: identifier, timeout: timeout, body)

@@ -36,7 +36,7 @@ enum SecretServiceObject {
   }
 
   /// Returns an object that is not initialised yet, or `nil` if its class could not be registered.
-  static func make(_ connection: BusConnection, owner: String) -> UnsafeMutablePointer<SecretService>? {
+  static func make(_ connection: BusConnection, owner: String) -> OpaquePointer? {
     guard type != 0 else { return nil }
     let flags =
       G_DBUS_PROXY_FLAGS_DO_NOT_LOAD_PROPERTIES.rawValue
@@ -60,7 +60,7 @@ enum SecretServiceObject {
     guard let object = g_object_new_with_properties(type, guint(names.count), &pointers, values) else {
       return nil
     }
-    return UnsafeMutableRawPointer(object).assumingMemoryBound(to: SecretService.self)
+    return OpaquePointer(object)
   }
 }
 #endif

@@ -12,7 +12,7 @@ internal import CofferCore
 final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libsecret reads it from any thread
   /// The object path of the session.
   let path: String
-  private let raw: UnsafeMutablePointer<SecretService>
+  private let raw: OpaquePointer
   private let bus: BusConnection
   private let context: EventContext
 
@@ -31,7 +31,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
         throw .failed("libsecret could not create an object for the service")
       }
       var error: UnsafeMutablePointer<GError>?
-      guard g_initable_init(OpaquePointer(object), deadline.raw, &error) != 0,
+      guard g_initable_init(object, deadline.raw, &error) != 0,
         secret_service_ensure_session_sync(object, deadline.raw, &error) != 0
       else {
         g_object_unref(UnsafeMutableRawPointer(object))
@@ -44,7 +44,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   }
 
   deinit {
-    g_object_unref(raw)
+    g_object_unref(UnsafeMutableRawPointer(raw))
     bus.deliverLast(on: context)
   }
 

@@ -16,6 +16,8 @@ struct KnownVaults {
   private let namedPath: String
   /// What this process has seen last.
   private var seen: Seen?
+  /// The newest state that a reader beside the session has seen.
+  var seenByReaders: VaultReaders.Seen?
   private var places: [KnownVaultFile] = []
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
@@ -52,6 +54,10 @@ struct KnownVaults {
 
   /// The checkpoint of the newest state that was seen.
   var newest: Checkpoint? { seen?.record.checkpoint }
+  /// The same for the readers beside the session.
+  var seenHere: VaultReaders.Seen? {
+    seen.map { .init(masterCommitment: $0.record.masterCommitment, checkpoint: $0.record.checkpoint) }
+  }
   /// The policy by which the vault was admitted.
   var admittedPolicy: KnownVaultRecord.Policy { seen?.record.policy ?? .strict }
 
@@ -95,6 +101,7 @@ struct KnownVaults {
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
   mutating func check(_ opened: UnlockedVault) throws(SecretError) {
+    try checkReaders(opened)
     if let seen, case .keys(let keys) = seen.authentication, keys === opened.keys,
       seen.record.checkpoint == opened.state.checkpoint
     {
@@ -104,7 +111,18 @@ struct KnownVaults {
     seen = Seen(Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
   }
 
+  private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
+    guard let seenByReaders, admittedPolicy == .strict, !opened.mayFollow(seenByReaders) else { return }
+    guard opened.file.header.masterCommitment == seenByReaders.masterCommitment else {
+      throw .unexpectedKey(path: opened.file.path)
+    }
+    throw .rolledBack(
+      path: opened.file.path, seen: seenByReaders.checkpoint, found: opened.state.checkpoint,
+      isRecovered: opened.slots.isRecovered)
+  }
+
   private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
+    try checkReaders(opened)
     guard let seen else { return }
     let message = message(of: seen)
     let content = KnownVaultFile.Content(record: seen.record, mac: mac(of: seen), message: message)
@@ -181,7 +199,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    seen = Seen(record, opened.keys)
+    (seen, seenByReaders) = (Seen(record, opened.keys), nil)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
@@ -284,5 +302,11 @@ extension UnlockedVault {
     guard state.sequence >= earlier.sequence else { return false }
     guard let tag = tag(at: earlier.sequence) else { return true }
     return tag == earlier.tailTag
+  }
+
+  /// The same for a state that was seen under the same master key, or under another one before a rekey.
+  func mayFollow(_ earlier: VaultReaders.Seen) -> Bool {
+    earlier.masterCommitment == file.header.masterCommitment
+      ? mayFollow(earlier.checkpoint) : base.sequence > earlier.checkpoint.sequence
   }
 }

@@ -15,7 +15,7 @@ package struct VaultFile {
   package let headerLength: Int
   /// The BLAKE2b-256 of the header with its padding, which binds the commit slots.
   package let headerHash: [UInt8]
-  let condition: FileCondition
+  private(set) var condition: FileCondition
 
   var path: String { location.path }
   /// Whether other users may read the file.
@@ -46,6 +46,13 @@ package struct VaultFile {
 
   package init(path: String, environment: VaultEnvironment) throws(SecretError) {
     try self.init(path: path, environment: environment, known: nil)
+  }
+
+  /// The same open file for another thread, with a condition of its own.
+  func copy() -> VaultFile {
+    var copy = self
+    copy.condition = FileCondition(condition.status)
+    return copy
   }
 
   package var description: VaultDescription {

@@ -10,10 +10,11 @@ final class VaultSession {
   let chain: CredentialChain
   let environment: VaultEnvironment
 
-  private var open: UnlockedVault?
+  private var open: UnlockedVault? { didSet { readers.follow(open) } }
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
   private var knownVaults: KnownVaults
+  private let readers: VaultReaders
   /// The condition of the last file.
   private var condition: FileCondition?
   /// The condition of the vault at its last use.
@@ -23,15 +24,23 @@ final class VaultSession {
   /// The changes since they were last taken.
   private var changes: [SecretChange] = []
 
-  init(path: String, chain: CredentialChain) {
+  /// `readers` read the vault beside this session, in other threads.
+  init(path: String, chain: CredentialChain, readers: VaultReaders) {
     self.path = path
     self.chain = chain
+    self.readers = readers
     environment = chain.environment
     knownVaults = KnownVaults(path: path, options: chain.options, environment: chain.environment)
   }
 
   /// Whether a look at the vault needs no credential.
   var isOpen: Bool { open != nil }
+
+  /// Runs `body`. Then the readers accept nothing older than what it has seen.
+  func use<R: ~Copyable>(_ body: (VaultSession) throws(SecretError) -> R) throws(SecretError) -> R {
+    defer { readers.learn(knownVaults.seenHere) }
+    return try body(self)
+  }
 
   func takeChanges() -> [SecretChange] {
     defer { changes = [] }
@@ -81,6 +90,8 @@ final class VaultSession {
   /// Opens the vault or catches up with its changes.
   private func current() throws(SecretError) -> UnlockedVault {
     if let open {
+      // Before the look: what a reader sees during it may be newer.
+      knownVaults.seenByReaders = readers.seen
       do throws(SecretError) {
         if try open.file.isCurrent() {
           changes += try open.refresh().map { SecretChange($0) }
@@ -107,6 +118,7 @@ final class VaultSession {
   }
 
   private func open(_ file: VaultFile) throws(SecretError) -> UnlockedVault {
+    knownVaults.seenByReaders = readers.seen
     try knownVaults.identify(file)
     let fileKeys: DerivedKeys
     if let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) {
@@ -137,6 +149,7 @@ final class VaultSession {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try UnlockedVault(file, keys: chain.unlock(file))
       try knownVaults.trust(opened, policy)
+      readers.forget()
       (open, keys) = (opened, (file.header.vaultID, opened.keys))
       return opened.state.checkpoint.description
     }

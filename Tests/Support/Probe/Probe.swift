@@ -1,10 +1,14 @@
 internal import CofferCore
+internal import Dispatch
 internal import Glibc
 
 /// A process that tests inspect and kill. It is not part of any product.
 ///
 ///     CofferProbe memory SCENARIO VAULT      uses secrets, and stops for each search of its memory
 ///     CofferProbe stress VAULT PREFIX STEP   changes an open vault until it is killed
+///     CofferProbe refresh VAULT COUNT        refreshes a token with its lease
+///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
+///     CofferProbe figures VAULT              measures the library on a vault that it fills
 @main
 struct Probe {
   static func main() {
@@ -13,16 +17,39 @@ struct Probe {
       switch (arguments.dropFirst().first, arguments.count) {
       case ("memory", 4): try MemoryScenario(vault: arguments[3]).run(arguments[2])
       case ("stress", 5):
-        guard let step = Int(arguments[4]) else { fail("STEP must be a number") }
-        var worker = StressWorker(vault: arguments[2], prefix: arguments[3], firstStep: step)
+        var worker = StressWorker(vault: arguments[2], prefix: arguments[3], firstStep: number(arguments[4]))
         try worker.run()
-      default: fail("usage: CofferProbe memory SCENARIO VAULT | stress VAULT PREFIX STEP")
+      case ("refresh", 4):
+        let count = number(arguments[3])
+        waiting { try await LibraryScenario(vault: arguments[2]).refresh(count) }
+      case ("items", 6):
+        let (count, total) = (number(arguments[4]), number(arguments[5]))
+        waiting {
+          try await LibraryScenario(vault: arguments[2]).insertItems(arguments[3], count, total: total)
+        }
+      case ("figures", 3): waiting { try await Figures(vault: arguments[2]).print() }
+      default: fail("usage: CofferProbe memory|stress|refresh|items|figures …; see the source")
       }
     } catch let error as SecretError {
       fail(error.description)
     } catch {
       fail("an unexpected error")
     }
+  }
+
+  private static func number(_ text: String) -> Int {
+    guard let number = Int(text) else { fail("\(text) is not a number") }
+    return number
+  }
+
+  /// Runs `body` as a task, and blocks the main thread until it has ended.
+  private static func waiting(_ body: @escaping @Sendable () async throws -> Void) {
+    let end = DispatchSemaphore(value: 0)
+    Task.detached {
+      do { try await body() } catch { fail("\(error)") }
+      end.signal()
+    }
+    end.wait()
   }
 
   /// Prints the message and exits.

@@ -70,6 +70,9 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
     var pendingEntries: [EntryChange] = []
     var nextInode: UInt64 = 1
     var calls = 0
+    /// The bytes that were read and written.
+    var transferred = 0
+    var barriers = 0
     /// The call at which the power fails.
     var failsAt: Int?
     var isDead = false
@@ -123,6 +126,10 @@ package final class SimulatedDisk: FileSystem, @unchecked Sendable {  // the sta
   }
 
   package var calls: Int { withState { $0.calls } }
+  /// The bytes that were read and written so far.
+  package var transferred: Int { withState { $0.transferred } }
+  /// The number of barriers so far, of files and of the directory.
+  package var barriers: Int { withState { $0.barriers } }
   package var names: [String] { withState { $0.entries.keys.sorted() } }
   package func failPower(atCall call: Int?) { withState { $0.failsAt = call } }
   package var isDead: Bool { withState { $0.isDead } }

@@ -59,6 +59,7 @@ struct SimulatedDirectory: Directory {
 
   func synchronize() throws(FileSystemError) {
     try disk.call(.synchronizeDirectory) { state, _ -> Result<Void, FileSystemError> in
+      state.barriers += 1
       if state.omission != .directoryBarrier {
         state.durableEntries = state.entries
         state.pendingEntries = []
@@ -94,8 +95,9 @@ final class SimulatedFile: File, @unchecked Sendable {
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
-    try disk.call(.read) { _, most -> Result<Int, FileSystemError> in
+    try disk.call(.read) { state, most -> Result<Int, FileSystemError> in
       let count = max(0, min(buffer.count, most, inode.current.count - offset))
+      state.transferred += count
       if count > 0 {
         inode.current.withUnsafeBytes {
           buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[offset..<offset + count]))
@@ -107,8 +109,9 @@ final class SimulatedFile: File, @unchecked Sendable {
 
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
     let bytes = Array(bytes)
-    return try disk.call(.write) { _, most -> Result<Int, FileSystemError> in
+    return try disk.call(.write) { state, most -> Result<Int, FileSystemError> in
       let bytes = Array(bytes.prefix(most))
+      state.transferred += bytes.count
       SimulatedDisk.put(bytes, at: offset, in: &inode.current)
       inode.pending.append(.write(offset: offset, bytes: bytes))
       return .success(bytes.count)
@@ -142,6 +145,7 @@ final class SimulatedFile: File, @unchecked Sendable {
       try disk.call(.synchronize) { state, _ -> Result<Void, FileSystemError> in
         let kind = kind(inode)
         inode.barriers += 1
+        state.barriers += 1
         if state.omission == .promptSlotBarrier, kind == .slotBarrier {
           inode.isDue = true
         } else if state.omission != kind {

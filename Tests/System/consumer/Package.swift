@@ -5,7 +5,7 @@ import PackageDescription
 // A package of a user: a program that depends on Coffer.
 let package = Package(
   name: "consumer",
-  dependencies: [.package(name: "coffer", path: "../../..", traits: [])],
+  dependencies: [.package(name: "coffer", path: "../../..")],
   targets: [
     .executableTarget(name: "Consumer", dependencies: [.product(name: "Coffer", package: "coffer")])
   ],

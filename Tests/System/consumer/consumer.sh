@@ -8,7 +8,8 @@ if [ $# != 1 ] || [ "$1" = --help ]; then
 fi
 secret=$(realpath "$1")
 cd "$(dirname "$0")"
-swift build 2>&1 | tail -n 3
+build=$(swift build 2>&1) || { printf '%s\n' "$build"; exit 1; }
+printf '%s\n' "$build" | tail -n 3
 consumer=$(swift build --show-bin-path)/Consumer
 
 fetched=$(cd .build/checkouts && echo *)
@@ -27,6 +28,7 @@ expect() { # what, expected, found
   echo "ok: $1"
 }
 
+expect "the build of a program that depends on Coffer prints no warning" "" "$(grep -F 'warning: ' <<<"$build" || true)"
 expect "packages for traits that are off are not fetched" swift-argument-parser "$fetched"
 
 # Without standard streams the vault's file gets descriptor 0, 1 or 2, which the program prints to.

@@ -49,7 +49,7 @@ import Testing
     for (index, fence) in fences.enumerated() {
       let file = try directory.write(fence, to: "Fence\(index).swift")
       let isManifest = fence.contains("import PackageDescription")
-      let flags = try isManifest ? Self.manifestFlags() : Self.libraryFlags()
+      let flags = try isManifest ? Self.manifestFlags() : LibraryFlags.current()
       let result = try Self.run(["swiftc", "-typecheck", "-swift-version", "6"] + flags + [file])
       #expect(result.status == 0, "\(fence)\n\(result.errorText)")
     }
@@ -82,19 +82,6 @@ import Testing
     {
       #expect(FileManager.default.fileExists(atPath: Self.root.path() + name.path), "\(name.path)")
     }
-  }
-
-  private static func libraryFlags() throws -> [String] {
-    var flags = ["-parse-as-library", "-I", build.appending(path: "Modules").path()]
-    for module in ["CSodium", "CLibsecret", "CLinux/include"] {
-      flags += ["-Xcc", "-fmodule-map-file=\(root.path())Sources/\(module)/module.modulemap"]
-    }
-    #if Keyring
-    let result = try run(["pkg-config", "--cflags-only-I", "libsecret-1"])
-    #expect(result.status == 0, "pkg-config does not find libsecret-1: \(result.errorText)")
-    for flag in result.outputText.split(whereSeparator: \.isWhitespace) { flags += ["-Xcc", String(flag)] }
-    #endif
-    return flags
   }
 
   private static func manifestFlags() throws -> [String] {

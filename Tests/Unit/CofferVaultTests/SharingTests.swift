@@ -40,7 +40,7 @@ import Testing
     #expect(try backend.get("a") == [1])
   }
 
-  @Test func aCallGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
+  @Test func aWriteGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
     let vault = try TestVault()
     var options = VaultOptions.cheap
     options.lockTimeout = .seconds(0.2)
@@ -50,7 +50,7 @@ import Testing
       let code = SharedCode()
       detachThread {
         do throws(SecretError) {
-          _ = try backend.lookUp(SecretIdentifier(service: "s", account: "a"))
+          try backend.remove(SecretIdentifier(service: "s", account: "a"))
         } catch { code.set(error.code) }
         ended.signal()
       }

@@ -1,0 +1,69 @@
+public import CofferCore
+
+// Key slots, and changes of the master key.
+
+extension VaultBackend {
+  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is
+  /// asked.
+  ///
+  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the
+  /// limits are not tried.
+  public func keySlots(openedBy credentials: [any VaultCredentialSource] = []) throws(SecretError) -> Set<
+    String
+  > {
+    try withSession { session throws(SecretError) in try session.keySlots(openedBy: credentials) }
+  }
+
+  /// Adds a key slot for `credential`. Returns the new slot.
+  ///
+  /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
+  /// opens the vault already, `.tooLarge` if the vault has 16 slots or its passphrases would cost too much together,
+  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, and `.configuration` if the
+  /// options set a cost below the minimum.
+  @discardableResult
+  public func addKeySlot(
+    _ credential: borrowing VaultCredential, label: String = ""
+  ) throws(SecretError) -> VaultKeySlot {
+    try withSession { session throws(SecretError) in
+      try session.addKeySlot(credential, label: label)
+    }
+  }
+
+  /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
+  ///
+  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label
+  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like
+  /// ``addKeySlot(_:label:)``.
+  @discardableResult
+  public func replaceKeySlot(
+    id: String, with credential: borrowing VaultCredential, label: String? = nil
+  ) throws(SecretError) -> VaultKeySlot {
+    try withSession { session throws(SecretError) in
+      try session.addKeySlot(credential, label: label, replacing: id)
+    }
+  }
+
+  /// Removes the key slots `ids`, changes the master key and encrypts everything again.
+  ///
+  /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs
+  /// its own credential for the new one, from the vault's own sources or from `credentials`. A slot that is
+  /// removed needs none, so that slots whose credentials are lost can be removed together. Throws
+  /// `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
+  /// the cost of a slot that stays exceeds the limits, and `.conflict` if no slot would stay. If it throws,
+  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
+  public func removeKeySlots(
+    ids: Set<String>, credentials: [any VaultCredentialSource] = []
+  ) throws(SecretError) {
+    try withSession { session throws(SecretError) in
+      try session.rekey(without: ids, credentials: credentials)
+    }
+  }
+
+  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
+  /// credential like in ``removeKeySlots(ids:credentials:)``.
+  public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
+    try withSession { session throws(SecretError) in
+      try session.rekey(without: [], credentials: credentials)
+    }
+  }
+}

@@ -1,0 +1,178 @@
+internal import Coffer
+internal import CofferConfiguration
+internal import CofferCore
+internal import CofferVault
+internal import Foundation
+internal import Synchronization
+
+/// Measures what the documentation says of the library's speed. Needs an optimised build.
+struct Figures: Sendable {
+  private let path: String
+  private let backend: VaultBackend
+
+  init(vault: String) {
+    path = vault
+    backend = Self.open(vault)
+  }
+
+  private static func open(_ path: String) -> VaultBackend {
+    var options = VaultOptions()
+    options.lockTimeout = .seconds(60)
+    return CofferConfiguration.current().vault(at: path, options: options)
+  }
+
+  func print() async throws {
+    try await reads()
+    try readsBesideAWriter()
+    try await heartbeat()
+    try await items()
+  }
+
+  private func line(_ text: String) { Probe.write(text + "\n") }
+
+  private func milliseconds(_ duration: Duration) -> String {
+    String(format: "%.3f ms", duration / .milliseconds(1))
+  }
+
+  private func identifier(_ number: Int) throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(service: "figures", account: "\(number % 100)")
+  }
+
+  // MARK: Reads
+
+  private func reads() async throws {
+    try backend.transaction { transaction in
+      for number in 0..<100 {
+        try transaction.store(SecretBytes(copying: "value \(number)"), for: identifier(number))
+      }
+    }
+    for isAsync in [false, true] {
+      let one = try await time(tasks: 1, reads: 80_000, isAsync: isAsync)
+      let eight = try await time(tasks: 8, reads: 10_000, isAsync: isAsync)
+      let name = isAsync ? "async" : "synchronous"
+      line(
+        "\(name): 1 task × 80,000 reads \(milliseconds(one)), 8 × 10,000 \(milliseconds(eight)), ratio \(one / eight)"
+      )
+    }
+  }
+
+  private func time(tasks: Int, reads: Int, isAsync: Bool) async throws -> Duration {
+    let clock = ContinuousClock()
+    return try await clock.measure {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<tasks {
+          group.addTask {
+            for number in 0..<reads {
+              let name = try identifier(number + task)
+              if isAsync { _ = try await backend.lookUp(name) } else { try readNow(name) }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  private func readNow(_ name: SecretIdentifier) throws { _ = try backend.lookUp(name) }
+
+  /// Reads while another thread of the process commits one change after another.
+  private func readsBesideAWriter() throws {
+    let flag = Flag()
+    let (backend, name) = (backend, try identifier(0))
+    let writer = Thread {
+      while !flag.isSet { try? backend.store(SecretBytes(copying: "new"), for: name) }
+      flag.end()
+    }
+    writer.start()
+    var times: [Duration] = []
+    for _ in 0..<20_000 {
+      times.append(try ContinuousClock().measure { try readNow(name) })
+    }
+    flag.set()
+    flag.wait()
+    times.sort()
+    line(
+      "reads beside a writer: median \(milliseconds(times[10_000])), 99 % \(milliseconds(times[19_800])), "
+        + "longest \(milliseconds(times[19_999]))")
+  }
+
+  // MARK: Heartbeat
+
+  private func heartbeat() async throws {
+    for isWriting in [false, true] {
+      let (backend, name) = (backend, try identifier(1))
+      let transaction = Task.detached {
+        try await onAThread {
+          try backend.transaction { _ in Thread.sleep(forTimeInterval: 3) }
+        }
+      }
+      try await Task.sleep(for: .milliseconds(100))
+      let calls = Task {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<8 {
+            group.addTask {
+              if isWriting {
+                try await backend.store(SecretBytes(copying: "new"), for: name)
+              } else {
+                _ = try await backend.lookUp(name)
+              }
+            }
+          }
+          try await group.waitForAll()
+        }
+      }
+      let start = ContinuousClock.now
+      var longest = Duration.zero
+      var last = start
+      while ContinuousClock.now - start < .seconds(3) {
+        try await Task.sleep(for: .milliseconds(20))
+        longest = max(longest, .now - last)
+        last = .now
+      }
+      try await calls.value
+      _ = try await transaction.value
+      line(
+        "heartbeat of 20 ms beside 8 waiting \(isWriting ? "stores" : "lookups"): longest pause \(milliseconds(longest))"
+      )
+    }
+  }
+
+  private func onAThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+      Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    }
+  }
+
+  // MARK: Items
+
+  private func items() async throws {
+    func store(_ service: String) async throws -> Store<LibraryScenario.Item> {
+      try await Store(storage: SecretScope(service: service, backend: Self.open(path)))
+    }
+    let clock = ContinuousClock()
+    let empty = try await store("empty")
+    let full = try await store("full")
+    let many = (0..<10_000).map { LibraryScenario.Item(id: "\($0 &* 7919 % 10_000)") }
+    let batch = try await clock.measure { try await full.insert(many) }
+    var restarted: Store<LibraryScenario.Item>?
+    let load = try await clock.measure { restarted = try await store("full") }
+    line("10,000 items: one batch \(milliseconds(batch)), loaded after a restart in \(milliseconds(load))")
+    line("the same order: \(restarted?.items.map(\.id) == many.map(\.id))")
+    for (name, store) in [("an empty store", empty), ("a store of 10,000", full)] {
+      var times: [Duration] = []
+      for number in 0..<200 {
+        times.append(try await clock.measure { try await store.insert(.init(id: "new \(number)")) })
+      }
+      line("one insert into \(name): median \(milliseconds(times.sorted()[100]))")
+    }
+  }
+}
+
+/// Tells a thread to end, and waits for it.
+private final class Flag: Sendable {
+  private let state = Mutex((isSet: false, hasEnded: false))
+  var isSet: Bool { state.withLock { $0.isSet } }
+  func set() { state.withLock { $0.isSet = true } }
+  func end() { state.withLock { $0.hasEnded = true } }
+  func wait() { while !state.withLock({ $0.hasEnded }) { Thread.sleep(forTimeInterval: 0.001) } }
+}

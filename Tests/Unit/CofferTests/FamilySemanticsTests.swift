@@ -1,0 +1,159 @@
+@testable import Coffer
+import CofferCore
+import CofferTestSupport
+import CofferTesting
+import Foundation
+import Testing
+
+/// Defects of earlier libraries of this kind that the other suites do not name, each with the behaviour here.
+@Suite(.timeLimit(.minutes(5))) struct FamilySemanticsTests {
+  private struct Note: Codable, Sendable, Equatable, Identifiable {
+    var id: String
+    var text = ""
+  }
+
+  private let backend = FailingBackend()
+  private var scope: SecretScope { SecretScope(service: "notes", backend: backend) }
+  private func background() -> Store<Note> { Store<Note>(storage: scope) }
+  private func load() async throws -> Store<Note> { try await Store<Note>(storage: scope) }
+
+  // MARK: Single values
+
+  /// There, a stream held the latest plaintext for as long as it existed.
+  @Test func aStreamKeepsNoValueThatWasTaken() async throws {
+    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    let hub = try HubRegistry.shared.hub(
+      for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
+    let stream = hub.readings()
+    var iterator = stream.makeAsyncIterator()
+    let first = await iterator.next()
+    #expect(isAbsent(first))
+    try await value.set("canary")
+    weak var taken: SharedSecret?
+    if case .value(let secret) = await iterator.next() { taken = secret }
+    #expect(taken == nil)
+    withExtendedLifetime((stream, value)) {}
+  }
+
+  private func isAbsent(_ reading: SecretHub.Reading?) -> Bool {
+    if case .absent = reading { return true }
+    return false
+  }
+
+  /// There, `set(nil)` told no stream.
+  @Test func settingNilIsYielded() async throws {
+    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    try await value.set("one")
+    var values = value.values.makeAsyncIterator()
+    #expect(await values.next() == .some("one"))
+    try await value.set(nil)
+    #expect(await values.next() == .some(nil))
+  }
+
+  /// There, a replacement was a deletion and an addition, so that a failure between them lost the secret.
+  @Test func aReplacementIsOneCallOfTheBackend() async throws {
+    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    try await value.set("one")
+    backend.fail(.store, with: SecretError(.io, "The test says so."))
+    backend.fail(.remove, with: SecretError(.io, "The test says so."))
+    await #expect(throws: SecretError.self) { try await value.set("two") }
+    backend.recover()
+    backend.fail(.remove, with: SecretError(.io, "The test says so."))
+    try await value.set("three")
+    #expect(try await value.get() == "three")
+  }
+
+  /// There, a value that could not be encoded ended the program, or was dropped without a word.
+  @Test func aValueThatCannotBeEncodedIsAnErrorAndChangesNothing() async throws {
+    let number = StoredValue(key: "number", default: 1.0, service: "tests", backend: backend)
+    try await number.set(2)
+    let error = await #expect(throws: SecretError.self) { try await number.set(.infinity) }
+    #expect(error?.code == .encodingFailed)
+    #expect(number.wrappedValue == 2)
+  }
+
+  // MARK: Stores
+
+  @Test func aLateSubscriberGetsTheLatestEvent() async throws {
+    let store = try await load()
+    var early = store.events.makeAsyncIterator()
+    let first = await early.next()
+    #expect(first?.operation == .loaded)
+    try await store.insert([Note(id: "a"), Note(id: "b")])
+    var late = store.events.makeAsyncIterator()
+    let latest = await late.next()
+    #expect(latest?.operation == .insert && latest?.items.map(\.id) == ["a", "b"])
+  }
+
+  /// The order is the backend, then memory, then the event.
+  @Test func anEventComesAfterTheItemIsStoredAndInMemory() async throws {
+    let store = try await load()
+    let (backend, events) = (backend, store.events)
+    let reader = Task {
+      for await event in events where event.operation == .insert {
+        return (store.items.map(\.id), try await backend.base.items(inService: "notes").count == 1)
+      }
+      return ([], false)
+    }
+    try await store.insert(Note(id: "a"))
+    let (inMemory, isStored) = try await reader.value
+    #expect(inMemory == ["a"] && isStored)
+  }
+
+  @Test func aFailedInsertChangesNeitherMemoryNorEvents() async throws {
+    let store = try await load()
+    let events = store.events
+    backend.fail(.commit, with: SecretError(.io, "The disk is full."))
+    await #expect(throws: SecretError.self) { try await store.insert(Note(id: "lost")) }
+    #expect(store.items.isEmpty)
+    backend.recover()
+    try await store.insert(Note(id: "kept"))
+    var seen: [String] = []
+    for await event in events {
+      seen += event.items.map(\.id)
+      if event.operation == .insert { break }
+    }
+    #expect(seen == ["kept"])
+    #expect(try await load().items.map(\.id) == ["kept"])
+  }
+
+  /// There, items that a chain removed came back after a restart.
+  @Test func whatAChainRemovesStaysRemovedAfterARestart() async throws {
+    let store = try await load()
+    try await store.insert([Note(id: "a"), Note(id: "b")])
+    try await store.insert(Note(id: "c")).remove(Note(id: "a")).insert(Note(id: "d")).run()
+    #expect(store.items.map(\.id) == ["b", "c", "d"])
+    #expect(try await load().items.map(\.id) == ["b", "c", "d"])
+    try await store.removeAll().insert(Note(id: "e")).run()
+    #expect(try await load().items.map(\.id) == ["e"])
+  }
+
+  /// There, each event reached only one of the subscribers, and a change during the first load was overwritten by it.
+  @Test func subscribersFromBeforeTheLoadGetEveryEvent() async throws {
+    try await load().insert(Note(id: "a"))
+    let store = background()
+    let streams = (0..<2).map { _ in store.events }
+    try await store.insert(Note(id: "b"))
+    #expect(store.items.map(\.id) == ["a", "b"])
+    for stream in streams {
+      var last: StoreEvent<Note>.Operation?
+      for await event in stream {
+        last = event.operation
+        if event.operation == .insert { break }
+      }
+      #expect(last == .insert)
+    }
+  }
+
+  /// There, an item's key was the name of a file.
+  @Test func aKeyMayContainAnyCharacter() async throws {
+    let keys = [
+      "../../etc/passwd", "a/b", "ä", "a\u{308}", " ", "\n", ".", String(repeating: "x", count: 1024),
+    ]
+    let store = try await load()
+    try await store.insert(keys.map { Note(id: $0) })
+    #expect(try await load().items.map { Array($0.id.utf8) } == keys.map { Array($0.utf8) })
+    let engine = SecretStorageEngine(scope)
+    #expect(try await engine.keyCount() == keys.count)
+  }
+}
