@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test func directoriesAreCreatedInTheDirectoriesThatWereChecked() throws {
-    let lines = try trace("secret init --vault new/below/V --key-file other/K", of: "mkdir,mkdirat")
+    let lines = try tool.trace("secret init --vault new/below/V --key-file other/K", of: "mkdir,mkdirat")
     #expect(lines.count >= 3, "\(lines)")
     #expect(
       lines.allSatisfy {
