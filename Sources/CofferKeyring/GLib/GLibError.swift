@@ -14,6 +14,11 @@ extension ServiceFailure {
       self = Self.remote(named: String(cString: name))
       return
     }
+    let message = error.pointee.message.map { String(cString: $0) }
+    if message == SessionFilter.malformedAnswer {
+      self = .malformed
+      return
+    }
     let isIO = error.pointee.domain == g_io_error_quark()
     let code = UInt32(bitPattern: error.pointee.code)
     if isIO && (code == G_IO_ERROR_TIMED_OUT.rawValue || code == G_IO_ERROR_CANCELLED.rawValue) {
@@ -21,7 +26,7 @@ extension ServiceFailure {
     } else if isIO && (code == G_IO_ERROR_CLOSED.rawValue || code == G_IO_ERROR_BROKEN_PIPE.rawValue) {
       self = .busClosed
     } else {
-      self = .failed(error.pointee.message.map { String(cString: $0) } ?? "GLib reported no reason")
+      self = .failed(message ?? "GLib reported no reason")
     }
   }
 

@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// An answer of a wrong type is replaced with the error ``malformedAnswer``. GDBus calls the filter on its own thread.
 final class SessionFilter: Sendable {
-  /// The name of the D-Bus error that stands for an answer of a wrong type.
+  /// The name and the text of the D-Bus error that stands for an answer of a wrong type.
   static let malformedAnswer = "coffer.MalformedAnswer"
   /// The longest public key in bytes: 1024 bits, the group of the protocol's only encryption.
   private static let maximumKeyLength = 128
@@ -73,7 +73,8 @@ final class SessionFilter: Sendable {
     g_dbus_message_set_reply_serial(error, g_dbus_message_get_reply_serial(message))
     g_dbus_message_set_serial(error, g_dbus_message_get_serial(message))
     g_dbus_message_set_sender(error, g_dbus_message_get_sender(message))
-    let body = Variant.tuple([.string("")])
+    // libsecret passes only the text on.
+    let body = Variant.tuple([.string(malformedAnswer)])
     withExtendedLifetime(body) { g_dbus_message_set_body(error, body.raw) }
     return error
   }

@@ -47,6 +47,10 @@ import Testing
     #expect(Variant.paths(["/a", "/b"]).paths == ["/a", "/b"])
     #expect(Variant.paths([]).paths == [])
     #expect(Variant.dictionary(["a": "b", "c": "d"]).dictionary == ["a": "b", "c": "d"])
+    #expect(Variant.dictionary([:]).signature == "a{ss}" && Variant.properties([]).signature == "a{sv}")
+    let names = (0..<20).map { String(UnicodeScalar(UInt8(97 + $0))) }
+    let sorted = Variant.dictionary(Dictionary(uniqueKeysWithValues: names.map { ($0, "") }))
+    #expect(sorted.children.map { $0[0]?.string } == names)
     #expect(Variant.properties([("a", .boolean(true))]).properties?["a"]?.boolean == true)
     #expect(Variant.boxed(.string("a")).unboxed?.string == "a")
   }

@@ -72,6 +72,8 @@ import Testing
     let path = directory.file("a/b/c")
     try withUmask(0) { try PrivateDirectory.create(path) }
     for name in ["a", "a/b", "a/b/c"] { #expect(try directory.mode(of: name) == 0o700) }
+    for name in ["d/", "e/f///"] { try PrivateDirectory.create(directory.file(name)) }
+    #expect(try directory.mode(of: "d") == 0o700 && directory.mode(of: "e/f") == 0o700)
     #expect(chmod(directory.file("a"), 0o755) == 0)
     try PrivateDirectory.create(directory.file("a"))
     #expect(try directory.mode(of: "a") == 0o755)

@@ -1,6 +1,7 @@
 import CofferSystem
 import CofferTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct WatchThreadTests {
@@ -58,6 +59,40 @@ import Testing
     withExtendedLifetime(watch) {}
   }
 
+  @Test func aPeriodThatBeginsWhileTheThreadWaitsIsReported() async throws {
+    let watch = try thread.watch("file", in: open()) {}
+    // The thread waits for events alone by now, or soon.
+    try await Task.sleep(for: .milliseconds(50))
+    let counts = [Count(), Count()]
+    var periods: [any AnyObject & Sendable] = []
+    for count in counts { periods.append(try thread.every(.milliseconds(5)) { count.add() }) }
+    try await eventually("a period did not end") { counts.allSatisfy { $0.value > 0 } }
+    // Each is released by itself.
+    periods.removeFirst()
+    let before = counts[1].value
+    try await eventually("the other period did not go on") { counts[1].value > before + 1 }
+    #expect(thread.watchCount == 2 && watch.isAlive)
+    withExtendedLifetime((watch, periods)) {}
+  }
+
+  @Test func theThreadUsesLittleOfAProcessorWhileItWaits() async throws {
+    try directory.write("", to: "file")
+    let (times, failures) = (Mutex<[Double]>([]), Count())
+    let watch = try thread.watch("file", in: open()) {
+      do { try times.withLock { $0.append(try processorTime()) } } catch { failures.add() }
+    }
+    // Something that ends a wait, and nothing after it.
+    let period = try thread.every(.seconds(600)) {}
+    for (count, mode) in [(1, mode_t(0o640)), (2, 0o600)] {
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(chmod(directory.file("file"), mode) == 0)
+      try await eventually("the change was not reported") { times.withLock { $0.count } == count }
+    }
+    let used = times.withLock { ($0.last ?? 1) - ($0.first ?? 0) }
+    #expect(used < 0.05 && failures.value == 0)
+    withExtendedLifetime((watch, period)) {}
+  }
+
   @Test func whatTheThreadReadsIsClosedOnExecutionAndDoesNotBlock() throws {
     let watch = try thread.watch("file", in: open()) {}
     let numbers = try Path.names(inDirectory: "/proc/self/fd").compactMap { Int32($0) }.filter { number in
@@ -77,6 +112,35 @@ import Testing
     #expect(watch.isAlive)
     try FileManager.default.removeItem(atPath: directory.file("sub"))
     try await eventually("the end was not reported") { count.value > 0 && !watch.isAlive }
+  }
+
+  @Test func theKernelWatchesADirectoryUntilTheLastWatchOfIt() throws {
+    for name in ["a", "b"] { try directory.makeDirectory(name) }
+    /// The watches of this process on a directory, from the inode numbers in /proc/PID/fdinfo.
+    func count(_ name: String) throws -> Int {
+      let inode = String(try #require(FileStatus(of: directory.file(name))).inode, radix: 16)
+      return try Path.names(inDirectory: "/proc/self/fdinfo").reduce(0) { sum, number in
+        // `nil` if another test has closed it.
+        let text = FileManager.default.contents(atPath: "/proc/self/fdinfo/\(number)") ?? Data()
+        return sum
+          + String(decoding: text, as: UTF8.self).split(separator: "\n").count {
+            $0.hasPrefix("inotify ") && $0.contains(" ino:\(inode) ")
+          }
+      }
+    }
+    let kept = try thread.watch("x", in: open("a")) {}
+    do {
+      let released = [try thread.watch("x", in: open("b")) {}, try thread.watch("y", in: open("b")) {}]
+      #expect(try count("a") == 1 && count("b") == 1)
+      withExtendedLifetime(released) {}
+    }
+    #expect(try count("a") == 1 && count("b") == 0)
+    withExtendedLifetime(kept) {}
+  }
+
+  @Test func theThreadEndsWithTheLastPeriod() async throws {
+    do { _ = try thread.every(.seconds(600)) {} }
+    try await eventually("the thread did not end") { !thread.isRunning }
   }
 
   @Test func aHandlerMayReleaseItsOwnWatch() async throws {

@@ -55,6 +55,14 @@ import Testing
     }
   }
 
+  @Test func aFileWhoseModeCannotBeSetIsRemoved() throws {
+    let directory = "../home/data/coffer"
+    let names = try tool.files(directory)
+    try tool.fail("fchmod:error=EPERM", "secret rekey", status: 77)
+    #expect(try tool.files(directory) == names)
+    try tool.perform("secret verify > /dev/null")
+  }
+
   @Test func aLockThatTheSystemRefusesIsAnError() throws {
     let said = try tool.fail("flock:error=ENOLCK", "secret set b --from-file t", status: 74)
     #expect(said.contains("No locks available"), "\(said)")

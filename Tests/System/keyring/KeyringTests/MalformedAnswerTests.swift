@@ -69,6 +69,20 @@ import Testing
     }
   }
 
+  /// libsecret reads an answer to `OpenSession` without a look at its type.
+  @Test(arguments: ["plain", "string", "numbers", "nothing", "no-path", "long-key", "no-key"])
+  func anAnswerToOpenSessionOfAnotherTypeIsRefused(_ answer: String) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "hostile", "session-\(answer)")
+    defer { service.kill() }
+    let backend = keyring.backend()
+    for call in [Call.lookUp, .store] {
+      let error = thrown { () throws(SecretError) in try Self.make(call, of: backend) }
+      #expect(
+        error?.code == .io && error?.reason.contains("protocol") == true, "\(String(describing: error))")
+    }
+  }
+
   /// Without a wrong answer every call succeeds: the service is otherwise one that the tests above may trust.
   @Test(arguments: [nil, "locked", "empty"]) func everyRightAnswerIsAccepted(_ state: String?) async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
