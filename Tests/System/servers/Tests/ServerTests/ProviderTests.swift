@@ -4,6 +4,7 @@ import CofferTesting
 import Configuration
 import ConfigurationTesting
 import Foundation
+import Synchronization
 import Testing
 
 /// Secrets as values of swift-configuration.
@@ -177,19 +178,33 @@ import Testing
     }
     try change(0)
     let provider = SecretsProvider(in: backend.scope)
-    let writer = Task.detached {
-      var number = 0
-      while !Task.isCancelled {
-        number += 1
-        try change(number)
-      }
-    }
-    for _ in 0..<300 {
+    let writer = RepeatingThread(change)
+    defer { writer.stop() }
+    var seen: Set<ConfigValue?> = []
+    while seen.count < 50 {
       let snapshot = provider.snapshot()
       let user = try snapshot.value(forKey: "user", type: .string).value
-      #expect(try snapshot.value(forKey: "password", type: .string).value == user)
+      try #require(try snapshot.value(forKey: "password", type: .string).value == user)
+      seen.insert(user)
     }
-    writer.cancel()
-    try await writer.value
   }
+}
+
+/// A thread that calls a closure with 1, 2, 3 and so on. It goes on while tasks occupy the threads of the pool.
+private final class RepeatingThread: Sendable {
+  private let isStopped = Atomic(false)
+
+  init(_ body: @escaping @Sendable (Int) throws -> Void) {
+    Thread.detachNewThread {
+      for number in 1... {
+        if self.isStopped.load(ordering: .relaxed) { return }
+        do { try body(number) } catch {
+          Issue.record(error)
+          return
+        }
+      }
+    }
+  }
+
+  func stop() { isStopped.store(true, ordering: .relaxed) }
 }

@@ -69,17 +69,42 @@ import Testing
   }
 
   @Test func onlyAnotherValueIsYielded() async throws {
-    let backend = MemoryBackend()
+    let backend = FailingBackend()
+    try backend.set("token", "one")
+    let seen = try await watch(SecretsProvider(in: backend.scope)) { text in
+      if text == content("two") { return false }
+      try afterTheNextLook(at: backend, from: { try $0.set("token", "one") }) { try $0.set("token", "two") }
+      return true
+    }
+    #expect(seen == [content("one"), content("two")])
+  }
+
+  /// Makes the change `first`, and the change `second` when the provider has looked at the store in between.
+  private func afterTheNextLook(
+    at backend: FailingBackend, from first: (any SecretBackend) throws -> Void,
+    _ second: @escaping @Sendable (any SecretBackend) throws -> Void
+  ) throws {
+    let looks = backend.count(of: .lookUp)
+    try first(backend.base)
+    Task.detached {
+      while backend.count(of: .lookUp) == looks { try await Task.sleep(for: .milliseconds(1)) }
+      backend.recover()
+      try second(backend.base)
+    }
+  }
+
+  @Test func changesOfOtherSecretsAreNotLookedAt() async throws {
+    let backend = FailingBackend()
     try backend.set("token", "one")
     let seen = try await watch(SecretsProvider(in: backend.scope)) { text in
       if text == content("two") { return false }
       try backend.set("other", "x")
-      try backend.set("token", "one")
       try backend.set("token", "x", service: "other")
       try backend.set("token", "two")
       return true
     }
     #expect(seen == [content("one"), content("two")])
+    #expect(backend.count(of: .lookUp) == 2)
   }
 
   @Test func aFailureAndItsEndAreYielded() async throws {
@@ -107,13 +132,7 @@ import Testing
       if text != content("one") { return false }
       // One look at the store fails. It is taken before the next change is made.
       backend.fail(.lookUp, with: SecretError(.locked, "The keyring is locked."))
-      let looks = backend.count(of: .lookUp)
-      try backend.base.set("token", "two")
-      Task.detached {
-        while backend.count(of: .lookUp) == looks { try await Task.sleep(for: .milliseconds(1)) }
-        backend.recover()
-        try backend.base.set("token", "three")
-      }
+      try afterTheNextLook(at: backend, from: { try $0.set("token", "two") }) { try $0.set("token", "three") }
       return true
     }
     #expect(seen == [content("one"), content("three")])
