@@ -8,11 +8,12 @@ if [ $# != 1 ] || [ "$1" = --help ]; then
 fi
 secret=$(realpath "$1")
 cd "$(dirname "$0")"
-build=$(swift build 2>&1) || { printf '%s\n' "$build"; exit 1; }
+# The directory of the examples, so that Coffer is compiled once for all of them.
+scratch=../../../Examples/.build
+build=$(swift build --scratch-path $scratch 2>&1) || { printf '%s\n' "$build"; exit 1; }
 printf '%s\n' "$build" | tail -n 3
-consumer=$(swift build --show-bin-path)/Consumer
-
-fetched=$(cd .build/checkouts && echo *)
+consumer=$(realpath "$(swift build --scratch-path $scratch --show-bin-path)")/Consumer
+fetched=$(cd $scratch/checkouts && echo *)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

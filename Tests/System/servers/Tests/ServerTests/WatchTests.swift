@@ -93,20 +93,6 @@ import Testing
     }
   }
 
-  @Test func changesOfOtherSecretsAreNotLookedAt() async throws {
-    let backend = FailingBackend()
-    try backend.set("token", "one")
-    let seen = try await watch(SecretsProvider(in: backend.scope)) { text in
-      if text == content("two") { return false }
-      try backend.set("other", "x")
-      try backend.set("token", "x", service: "other")
-      try backend.set("token", "two")
-      return true
-    }
-    #expect(seen == [content("one"), content("two")])
-    #expect(backend.count(of: .lookUp) == 2)
-  }
-
   @Test func aFailureAndItsEndAreYielded() async throws {
     let backend = FailingBackend()
     try backend.set("token", "one")
