@@ -44,6 +44,24 @@ public protocol VaultStorable {
   /// the service, so that the executable can be renamed.
   static var storage: SecretScope { get }
 
+  /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.
+  ///
+  /// With a delay, the first change starts it, and all changes until its end are stored as one. Until then:
+  ///
+  /// - The encoded value is in guarded memory, as ``SecretBytes``: not encrypted, but locked and left out of core dumps. It is
+  ///   wiped when it is stored.
+  /// - All objects of the value in this process read it, and observers get it at once. Other processes do not.
+  /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of this
+  ///   process only. The conversion of an earlier version does not wait.
+  ///
+  /// A change that could not be stored waits for another attempt. ``VaultStored/lastError`` has the error, and `flush()` stores
+  /// at once and throws it. Nothing is lost at `exit` or at the end of `main`, and at SIGTERM, SIGINT and SIGHUP if their
+  /// action is the default one: they are then caught from the first delayed change on, and still end the process. A program
+  /// with an action of its own for them calls ``DelayedSaves/flush()`` there. In each case, Coffer waits for the backends
+  /// for at most ten seconds, and prints what it could not store to the standard error. A process that crashes, calls `_exit`
+  /// or is killed loses what was not stored.
+  static var saveDelay: Duration { get }
+
   /// The encoder of values that are stored as JSON. Text, data and the other types in the table of
   /// ``StandardSecretCoder`` are not.
   static var encoder: JSONEncoder { get }
@@ -61,6 +79,9 @@ extension VaultStorable {
 
   /// The name of the executable, and ``DefaultBackend``.
   public static var storage: SecretScope { SecretScope(service: Executable.name) }
+
+  /// Zero: each change is stored before the call returns.
+  public static var saveDelay: Duration { .zero }
 
   /// An encoder with sorted keys.
   public static var encoder: JSONEncoder { StandardSecretCoder.jsonEncoder }

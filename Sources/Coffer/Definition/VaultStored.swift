@@ -19,6 +19,7 @@ public import Observation
 /// - A read throws `.migrationFailed` if a step fails, `.unsupportedVersion` if the value has a version that the program does
 ///   not read, and `.invalidMigration` if the definition's steps are not one chain. The stored value is unchanged.
 /// - A value that equals the stored one is not stored.
+/// - With a ``VaultStorable/saveDelay``, a change is stored later.
 @propertyWrapper
 public final class VaultStored<Value: Codable & Equatable & Sendable>: Sendable, Observable, EditableValue {
   let content: StoredContent<Value>
@@ -35,7 +36,7 @@ public final class VaultStored<Value: Codable & Equatable & Sendable>: Sendable,
     content = StoredContent(
       key: key, service: scope.service, source: scope.backend.map { BackendSource(given: $0) },
       coder: StandardSecretCoder(encoder: definition.encoder, decoder: definition.decoder),
-      versions: DataMigrator(definition.configure))
+      versions: DataMigrator(definition.configure), delay: definition.saveDelay)
   }
 
   /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
@@ -44,7 +45,8 @@ public final class VaultStored<Value: Codable & Equatable & Sendable>: Sendable,
   /// The object itself, for calls such as `$settings.set(…)`.
   public var projectedValue: VaultStored<Value> { self }
 
-  /// The error of the call on this object that ended last, in any thread, or `nil` if it succeeded.
+  /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a delayed
+  /// change. `nil` if they succeeded.
   public var lastError: SecretError? { content.lastError }
 
   /// Returns the value, or the default if nothing is stored. Throws the backend's errors, `.decodingFailed`,
@@ -57,6 +59,10 @@ public final class VaultStored<Value: Codable & Equatable & Sendable>: Sendable,
 
   /// Deletes the stored value, so that reads return the default. Succeeds if there is none.
   public func reset() throws(SecretError) { try content.set(nil) }
+
+  /// Stores a change that waits for the definition's ``VaultStorable/saveDelay``. Does nothing if none does. Throws the
+  /// backend's errors; the change then waits for another attempt.
+  public func flush() throws(SecretError) { try content.flush() }
 
   /// Changes the value in one step, and returns the result of `change`, as `update` of ``SecurelyStoredValue`` does.
   /// Without a stored value, `change` gets the default.
@@ -108,6 +114,11 @@ extension VaultStored {
   /// Deletes the stored value, so that reads return the default.
   public func reset() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.reset() }
+  }
+
+  /// Stores a change that waits for the definition's ``VaultStorable/saveDelay``.
+  public func flush() async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.flush() }
   }
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times.

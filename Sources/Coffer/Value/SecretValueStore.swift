@@ -15,6 +15,8 @@ struct StoredSecret: Sendable {
 struct SecretForm: Hashable, Sendable {
   /// Whether the version is kept in the metadata.
   var hasVersions = false
+  /// How long a change waits before it is stored. `nil`: not at all.
+  var delay: Duration?
 }
 
 /// One secret of a backend.
@@ -32,15 +34,23 @@ struct SecretValueStore: ValueStore {
   let identifier: SecretIdentifier
   let source: BackendSource
   let form: SecretForm
+  /// The change that is not stored yet, for a form with a delay.
+  let delayed: DelayedSave?
   private let fingerprintKey = SharedSecret(.random(count: 32))
 
   init(_ identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()) {
     self.identifier = identifier
     self.source = source
     self.form = form
+    delayed = form.delay.map { DelayedSave(delay: $0) }
   }
 
   func load(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
+    if let waiting = delayed?.waiting { return waiting.value }
+    return try loadNow(mayPrompt: mayPrompt)
+  }
+
+  private func loadNow(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     do throws(SecretError) {
       var backend = try source.resolve()
       if !mayPrompt, let observable = backend as? any ObservableSecretBackend {
@@ -81,6 +91,37 @@ struct SecretValueStore: ValueStore {
   }
 
   func save(
+    _ value: StoredSecret?, over expectation: SaveExpectation<Summary>
+  ) throws(SecretError) -> SaveResult {
+    guard let delayed, !isMigration(to: value, over: expectation) else {
+      return try saveNow(value, over: expectation)
+    }
+    var current: StoredSecret?
+    do throws(SecretError) {
+      // A store that cannot be reached is reported now, and not only when the change is stored.
+      current = try load(mayPrompt: true)
+    } catch {
+      guard case .anything = expectation, error.code == .unsupportedVersion else { throw error }
+    }
+    if case .only(let expected) = expectation, current.map(summary) != expected { return .isDifferent }
+    if value == nil && current == nil { return .wasAbsent }
+    delayed.put(value)
+    return .saved
+  }
+
+  /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore does
+  /// not wait.
+  private func isMigration(to value: StoredSecret?, over expectation: SaveExpectation<Summary>) -> Bool {
+    guard case .only(let expected?) = expectation else { return false }
+    return expected.version != value?.version && delayed?.waiting == nil
+  }
+
+  /// Stores the change that waits, if there is one.
+  func flush() throws(SecretError) {
+    try delayed?.flush { value throws(SecretError) in _ = try saveNow(value, over: .anything) }
+  }
+
+  private func saveNow(
     _ value: StoredSecret?, over expectation: SaveExpectation<Summary>
   ) throws(SecretError) -> SaveResult {
     do throws(SecretError) {

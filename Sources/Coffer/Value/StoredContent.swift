@@ -15,18 +15,20 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
 
   init(
     key: String, service: String?, source: BackendSource?, coder: any SecretCoder,
-    versions: DataMigrator<Value>? = nil
+    versions: DataMigrator<Value>? = nil, delay: Duration = .zero
   ) {
     self.coder = coder
     self.versions = versions
-    form = SecretForm(hasVersions: versions != nil)
+    form = SecretForm(hasVersions: versions != nil, delay: delay > .zero ? delay : nil)
     fixedSource = source
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
     }
   }
 
-  var lastError: SecretError? { failure.withLock { $0 } }
+  var lastError: SecretError? {
+    failure.withLock { $0 } ?? latest.withLock { $0?.hub.store.delayed?.failure }
+  }
 
   private func hub() throws(SecretError) -> SecretHub {
     let identifier = try identifier.get()
@@ -145,6 +147,11 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
+  /// Stores the change that waits, if there is one.
+  func flush() throws(SecretError) {
+    try recordingError { hub throws(SecretError) in try DelayedSaveQueue.shared.flush(hub) }
+  }
+
   private func isStored(_ isSame: (Value) -> Bool, _ hub: SecretHub) -> Bool {
     guard case .value(let stored) = hub.readNow() else { return false }
     do throws(SecretError) {
@@ -254,7 +261,9 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   /// Runs `body`, and sets ``lastError`` to its error or to `nil`.
   private func recordingError<R>(_ body: (SecretHub) throws(SecretError) -> R) throws(SecretError) -> R {
     do throws(SecretError) {
-      let result = try body(hub())
+      let hub = try hub()
+      let result = try body(hub)
+      if let delayed = hub.store.delayed, delayed.waiting != nil { DelayedSaveQueue.shared.add(hub, delayed) }
       failure.withLock { $0 = nil }
       return result
     } catch {

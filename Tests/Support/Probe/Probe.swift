@@ -9,6 +9,7 @@ internal import Glibc
 ///     CofferProbe refresh VAULT COUNT        refreshes a token with its lease
 ///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
 ///     CofferProbe figures VAULT              measures the library on a vault that it fills
+///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
 @main
 struct Probe {
   static func main() {
@@ -28,7 +29,8 @@ struct Probe {
           try await LibraryScenario(vault: arguments[2]).insertItems(arguments[3], count, total: total)
         }
       case ("figures", 3): waiting { try await Figures(vault: arguments[2]).print() }
-      default: fail("usage: CofferProbe memory|stress|refresh|items|figures …; see the source")
+      case ("value", 4): try DelayedValue.run(arguments[3])
+      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value …; see the source")
       }
     } catch let error as SecretError {
       fail(error.description)

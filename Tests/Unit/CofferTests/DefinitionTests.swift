@@ -128,6 +128,18 @@ private struct CounterInScope: VaultStorable {
     #expect(Settings().$custom.defaultValue == "default_value")
   }
 
+  @Test func aKeyIsNoFileName() throws {
+    struct Definition: VaultStorable {
+      static let key = "../a/.. \u{1F511}"
+      static let defaultValue = ""
+      static let storage = SecretScope(service: "tests/..")
+    }
+    try DefaultBackend.with(backend) { () throws in
+      try VaultStored(Definition.self).set("x")
+      #expect(try backend.text("../a/.. \u{1F511}", service: "tests/..") == "x")
+    }
+  }
+
   @Test func theCoderOfTheDefinitionIsUsed() throws {
     try DefaultBackend.with(backend) { () throws in
       let it = Settings()

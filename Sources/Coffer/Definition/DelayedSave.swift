@@ -1,0 +1,54 @@
+internal import CofferCore
+internal import Synchronization
+
+/// A change of a value that is stored later. Thread-safe.
+final class DelayedSave: Sendable {
+  struct Waiting: Sendable {
+    /// The value in guarded memory, or `nil` for a removal.
+    let value: StoredSecret?
+    fileprivate let number: Int
+  }
+
+  private struct State {
+    var waiting: Waiting?
+    var last = 0
+    var failure: SecretError?
+  }
+
+  let delay: Duration
+  private let state = Mutex(State())
+  /// Held while a change is stored, so that an earlier one does not replace a later one.
+  private let saving = DeadlineLock()
+
+  init(delay: Duration) { self.delay = delay }
+
+  /// The change that is not stored yet.
+  var waiting: Waiting? { state.withLock { $0.waiting } }
+
+  /// Why the change could not be stored when it was last tried.
+  var failure: SecretError? { state.withLock { $0.failure } }
+
+  func put(_ value: StoredSecret?) {
+    state.withLock { state in
+      state.last += 1
+      state.waiting = Waiting(value: value, number: state.last)
+    }
+  }
+
+  /// Stores the change by `save` if there is one. It keeps waiting if `save` throws.
+  func flush(_ save: (StoredSecret?) throws(SecretError) -> Void) throws(SecretError) {
+    try saving.withLock(timeout: SecretHub.timeout) { () throws(SecretError) in
+      guard let waiting else { return }
+      do throws(SecretError) {
+        try save(waiting.value)
+      } catch {
+        state.withLock { $0.failure = error }
+        throw error
+      }
+      state.withLock { state in
+        state.failure = nil
+        if state.waiting?.number == waiting.number { state.waiting = nil }
+      }
+    }
+  }
+}

@@ -1,0 +1,93 @@
+public import CofferCore
+internal import Glibc
+internal import Synchronization
+
+/// The changes of all values whose definition has a ``VaultStorable/saveDelay``, and that are not stored yet.
+public enum DelayedSaves {
+  /// Stores all of them now. Throws the first error after it has tried each; what could not be stored is tried again
+  /// later. Blocks as long as the backends do. Thread-safe.
+  ///
+  /// Call it when the program ends in another way than by `exit`, the end of `main`, or a signal that it does not handle:
+  /// in a handler of its own, which must not be the function that `sigaction` calls, and before `_exit` and `execve`.
+  public static func flush() throws(SecretError) { try DelayedSaveQueue.shared.flush() }
+
+  /// Stores all of them now. The wait blocks no task.
+  public static func flush() async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try DelayedSaveQueue.shared.flush() }
+  }
+}
+
+/// The hubs with a change that is not stored yet, each with the task that will store it. Thread-safe.
+final class DelayedSaveQueue: Sendable {
+  static let shared = DelayedSaveQueue()
+
+  private struct Entry {
+    /// Kept, so that all objects of the value find the change.
+    let hub: SecretHub
+    var timer: Task<Void, Never>
+  }
+  private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+
+  /// Stores the hub's change when its delay has passed since the first call.
+  func add(_ hub: SecretHub, _ delayed: DelayedSave) {
+    ProcessEnd.run { DelayedSaveQueue.shared.finish() }
+    entries.withLock { entries in
+      if entries[ObjectIdentifier(hub)] == nil {
+        entries[ObjectIdentifier(hub)] = Entry(hub: hub, timer: timer(hub, after: delayed.delay))
+      }
+    }
+  }
+
+  private func timer(_ hub: SecretHub, after pause: Duration) -> Task<Void, Never> {
+    Task.detached {
+      do { try await Task.sleep(for: pause) } catch { return }
+      await CallThreads.shared.run {
+        do throws(SecretError) { try self.flush(hub) } catch {
+          // `lastError` of the values returns it. The change waits for another attempt.
+        }
+        self.waitAgain(hub)
+      }
+    }
+  }
+
+  /// Starts another timer if the hub still has a change: a newer one, or one that could not be stored.
+  private func waitAgain(_ hub: SecretHub) {
+    entries.withLock { entries in
+      guard let delay = hub.store.delayed?.delay else { return }
+      entries[ObjectIdentifier(hub)]?.timer = timer(hub, after: max(delay, .seconds(1)))
+    }
+  }
+
+  /// Stores the hub's change now.
+  func flush(_ hub: SecretHub) throws(SecretError) {
+    try hub.store.flush()
+    let ended = entries.withLock { entries in
+      // A change that was made meanwhile waits on.
+      hub.store.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil
+    }
+    ended?.timer.cancel()
+  }
+
+  func flush() throws(SecretError) {
+    if let error = flushAll().first { throw error }
+  }
+
+  private func flushAll() -> [SecretError] {
+    let hubs = entries.withLock { $0.values.map(\.hub) }
+    var errors: [SecretError] = []
+    for hub in hubs {
+      do throws(SecretError) { try flush(hub) } catch { errors.append(error) }
+    }
+    return errors
+  }
+
+  /// Stores everything at the end of the process, and says what is lost.
+  private func finish() {
+    for error in flushAll() {
+      // A name may contain characters that control a terminal.
+      let name = error.identifier.map { String(reflecting: $0.description) } ?? "a value"
+      let text = "The last change of \(name) is lost: \(error)\n"
+      _ = text.utf8.span.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// Work that is done before the process ends: at `exit`, at the end of `main`, and at SIGTERM, SIGINT and SIGHUP.
+///
+/// A signal is caught only if its action is the default one when ``run(_:)`` is called first. An action that the
+/// program installs later replaces the handler. The handler wakes a thread, which does the work and then ends the process
+/// by the same signal, as the default action does, unless the program has installed an action meanwhile.
+package enum ProcessEnd {
+  /// The signals by which other programs and terminals ask a process to end.
+  private static let signals = [SIGTERM, SIGINT, SIGHUP]
+  private static let work = Mutex<(@Sendable () -> Void)?>(nil)
+  /// The time that a supervisor such as docker gives a process before it kills it.
+  private static let limit = Duration.seconds(10)
+
+  /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. It may run twice, if a signal
+  /// arrives during `exit`. Calls after the first have no effect.
+  package static func run(_ body: @escaping @Sendable () -> Void) {
+    let isFirst = work.withLock { work in
+      if work != nil { return false }
+      work = body
+      return true
+    }
+    guard isFirst, coffer_prepare_to_catch() == 0 else { return }
+    atexit { ProcessEnd.finish() }
+    let failure = startThread {
+      while true {
+        let signal = coffer_wait_for_signal()
+        ProcessEnd.finish()
+        coffer_end_by(signal)
+      }
+    }
+    guard failure == 0 else { return }
+    for signal in signals { coffer_catch_if_default(signal) }
+  }
+
+  private static func finish() {
+    // A copy of the process by fork has the work of the original, which does it itself.
+    guard coffer_is_original_process() != 0, let body = work.withLock({ $0 }) else { return }
+    let isDone = Flag()
+    let failure = startThread {
+      body()
+      isDone.set()
+    }
+    // The system has no thread to give.
+    if failure != 0 { return body() }
+    let deadline = ContinuousClock.now + limit
+    while !isDone.isSet && ContinuousClock.now < deadline { threadSleep(.milliseconds(1)) }
+  }
+
+  private final class Flag: Sendable {
+    private let value = Atomic(false)
+    func set() { value.store(true, ordering: .releasing) }
+    var isSet: Bool { value.load(ordering: .acquiring) }
+  }
+}

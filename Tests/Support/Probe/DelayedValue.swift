@@ -1,0 +1,77 @@
+internal import Coffer
+internal import Glibc
+internal import Synchronization
+
+/// A program with a value of an earlier version, whose changes are stored later.
+enum DelayedValue {
+  struct Counter: Codable, Equatable {
+    var count: Int
+  }
+
+  /// The tests make the vault with this key.
+  static let scope = SecretScope(
+    service: "probe",
+    backend: VaultBackend(
+      path: CommandLine.arguments[2], key: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+
+  struct Now: VaultStorable {
+    static let key = "counter"
+    static let defaultValue = Counter(count: 0)
+    static var storage: SecretScope { scope }
+
+    static func configure(builder: DataMigrator<Counter>.Builder) {
+      builder.register(from: Int.self, to: Counter.self) { Counter(count: $0) }
+    }
+  }
+
+  struct Later: VaultStorable {
+    static let key = "counter"
+    static let defaultValue = Counter(count: 0)
+    static var storage: SecretScope { scope }
+    static let saveDelay = Duration.seconds(3600)
+  }
+
+  private static let hasSignal = Atomic(false)
+
+  static func run(_ mode: String) throws {
+    if mode == "migrate" {
+      let counter = VaultStored(Now.self)
+      for _ in 0..<25 { try counter.update { $0.count += 1 } }
+      return
+    }
+    if mode == "handler before" { handle() }
+    if mode == "ignore" { signal(SIGTERM, SIG_IGN) }
+    if mode == "sigwait" { block() }
+    try VaultStored(Later.self).set(Counter(count: 1))
+    if mode == "handler after" { handle() }
+    if mode == "return" { return }
+    if mode == "exit" { exit(3) }
+    Probe.write("ready\n")
+    if mode == "sigwait" {
+      var signal: Int32 = 0
+      var signals = termination
+      sigwait(&signals, &signal)
+    } else {
+      while !hasSignal.load(ordering: .acquiring) { usleep(1000) }
+    }
+    // A program that ends in a way of its own.
+    try DelayedSaves.flush()
+    _exit(4)
+  }
+
+  private static func handle() {
+    signal(SIGTERM) { _ in DelayedValue.hasSignal.store(true, ordering: .releasing) }
+  }
+
+  private static var termination: sigset_t {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGTERM)
+    return signals
+  }
+
+  private static func block() {
+    var signals = termination
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+  }
+}
