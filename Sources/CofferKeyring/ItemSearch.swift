@@ -27,37 +27,79 @@ struct ItemSearch {
 
   /// Returns the item to read, unlocked, or `nil` if there is none.
   func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
-    let items = try items(matching: ItemAttributes.query(identifier), unlockingAll: false)
+    let items = try items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
     if items.count < 2 { return items.first }
     return try service.found(items).max()?.path
   }
 
-  /// Returns the items with the attributes in `query`. Locked ones are unlocked first: all of them, or only
-  /// if no unlocked item matches.
+  /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
+  /// Locked ones are unlocked first: all of them, or only if no unlocked item matches.
   func items(
-    matching query: [String: String],
+    matching queries: [[String: String]],
     unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [String] {
-    var found = try find(query)
+    var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
       try unlock(found.locked)
     } else if try !unlockUnsearchedCollection() {
       return []
     }
-    found = try find(query)
+    found = try find(queries)
     if !found.locked.isEmpty && (unlockingAll || found.unlocked.isEmpty) { throw .locked }
     return found.unlocked
   }
 
+  /// Returns the secret with its metadata, or `nil` if there is none.
+  func secret(_ identifier: SecretIdentifier) throws(ServiceFailure) -> SecretItem? {
+    try service.found(items(matching: ItemAttributes.queries(identifier)))
+      .filter { ItemAttributes.identifier($0.attributes) == identifier }.max()
+      .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
+  }
+
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
-    let candidates = try service.found(items(matching: query)).compactMap { item in
+    let candidates = try service.found(items(matching: [query])).compactMap { item in
       ItemAttributes.identifier(item.attributes).map { ($0, item) }
     }
     return Dictionary(candidates, uniquingKeysWith: max)
       .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata(of: $0.key)) }
       .sorted { $0.identifier < $1.identifier }
+  }
+
+  /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
+  func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {
+    var named: [SecretIdentifier: [FoundItem]] = [:]
+    var result: [UnlistedItem] = []
+    for item in try service.found(items(matching: [query])) {
+      if let identifier = ItemAttributes.identifier(item.attributes) {
+        named[identifier, default: []].append(item)
+      } else {
+        result.append(UnlistedItem(title: item.title, identifier: nil))
+      }
+    }
+    for (identifier, items) in named {
+      result += items.different.dropFirst().map { UnlistedItem(title: $0.title, identifier: identifier) }
+    }
+    return result.sorted { ($0.title, $0.identifier?.account ?? "") < ($1.title, $1.identifier?.account ?? "") }
+  }
+
+  private func find(
+    _ queries: [[String: String]]
+  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
+    var found: (unlocked: [String], locked: [String]) = ([], [])
+    for (index, query) in queries.enumerated() {
+      let more = try find(query)
+      found.unlocked += index == 0 ? more.unlocked : try withoutUserName(more.unlocked, found.unlocked)
+      found.locked += index == 0 ? more.locked : try withoutUserName(more.locked, found.locked)
+    }
+    return found
+  }
+
+  /// Returns those of `items` that are not in `known` and have no attribute `username`.
+  private func withoutUserName(_ items: [String], _ known: [String]) throws(ServiceFailure) -> [String] {
+    try service.attributes(of: items.filter { !known.contains($0) })
+      .filter { ItemAttributes.isWithoutUserName($0.attributes) }.map(\.item)
   }
 
   private func find(

@@ -6,7 +6,8 @@ public import FoundationEssentials
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
 /// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
-/// with this backend.
+/// with this backend. An item with `account` in place of `username`, as keytar, Visual Studio Code and JetBrains' programs
+/// store it, has the identifier too.
 ///
 /// - Several items may have one identifier. They are the same secret if they differ at most in attributes that begin
 ///   with `xdg:` or `coffer:`, in attributes of the service, and in `target=default`.
@@ -103,14 +104,11 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    guard let service else { return try secrets(matching: [:]) }
-    if service.isEmpty || service.utf8.contains(0) { return [] }
-    return try secrets(matching: [ItemAttributes.service: service])
-      .filter { $0.identifier.service.utf8.elementsEqual(service.utf8) }
+    try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try secrets(matching: ItemAttributes.query(identifier)).first { $0.identifier == identifier }
+    try search(for: identifier) { search throws(ServiceFailure) in try search.secret(identifier) }
   }
 
   /// Returns a stream of the changes that the service's signals report, made by any program.
@@ -127,6 +125,10 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
         .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
     }
+  }
+
+  public func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
+    try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
   @discardableResult
@@ -166,9 +168,14 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
-  private func secrets(matching query: [String: String]) throws(SecretError) -> [SecretItem] {
-    try connection.withService { process, deadline throws(ServiceFailure) in
-      try ItemSearch(process, deadline, options, prompter).secrets(matching: query)
+  /// Calls `body` with the attributes of the items of `service`, or of all items if it is `nil`.
+  private func search<Element>(
+    _ service: String?, _ body: (ItemSearch, [String: String]) throws(ServiceFailure) -> [Element]
+  ) throws(SecretError) -> [Element] {
+    if let service, service.isEmpty || service.utf8.contains(0) { return [] }
+    return try connection.withService { process, deadline throws(ServiceFailure) in
+      try body(
+        ItemSearch(process, deadline, options, prompter), service.map { [ItemAttributes.service: $0] } ?? [:])
     }
   }
 

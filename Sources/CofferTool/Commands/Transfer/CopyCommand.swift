@@ -11,7 +11,8 @@ struct CopyCommand: ParsableCommand {
       A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
       repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
-      the exit status is then 73. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
+      the exit status is then 73. Of a keyring, items without a service and a user name are not copied, and of several \
+      items with one name only the one that get reads; each other item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
       replaces in its history.
       """
   )
@@ -46,6 +47,8 @@ struct CopyCommand: ParsableCommand {
     var same: [String] = []
     var different: [String] = []
     var impossible: [String] = []
+    /// The titles of the items of the source that have no name here.
+    var unlisted: [String] = []
     var dryRun: Bool
   }
 
@@ -62,6 +65,9 @@ struct CopyCommand: ParsableCommand {
         try copy(item, from: source, to: target, &report, &status)
       }
       progress.clear()
+      if let source = source as? any MultipleItemSecretBackend {
+        report.unlisted = try Self.passOver(source.unlistedItems(inService: service))
+      }
     } catch {
       progress.clear()
       try print(report)
@@ -114,6 +120,17 @@ struct CopyCommand: ParsableCommand {
     if exists { report.replaced.append(name) } else { report.copied.append(name) }
   }
 
+  /// Says of each item why it is not copied, and returns the titles.
+  private static func passOver(_ items: [UnlistedItem]) -> [String] {
+    for item in items {
+      let reason =
+        item.identifier.map { "another item with the name “\(SecretReference.text(of: $0))” is read instead of it" }
+        ?? "it has no service and user name"
+      note("secret: “\(item.title.printable)” was not copied: \(reason).")
+    }
+    return items.map(\.title)
+  }
+
   private func print(_ report: Report) throws {
     if format.json { try Output.standard.json(report) }
     for name in report.different {
@@ -124,6 +141,7 @@ struct CopyCommand: ParsableCommand {
     parts.append("already the same: \(report.same.count)")
     if !report.different.isEmpty { parts.append("left unchanged: \(report.different.count)") }
     if !report.impossible.isEmpty { parts.append("not possible: \(report.impossible.count)") }
+    if !report.unlisted.isEmpty { parts.append("not copied: \(report.unlisted.count)") }
     note(parts.joined(separator: ", ") + ".")
   }
 
