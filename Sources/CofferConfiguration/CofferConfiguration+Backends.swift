@@ -47,7 +47,8 @@ extension CofferConfiguration {
   ///
   /// - Parameters:
   ///   - name: The name of the backend.
-  ///   - place: The store within the backend: the path of a vault. `nil` is the one that the configuration names.
+  ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection.
+  ///     `nil` is the vault that the configuration names, or all collections.
   ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
   ///   - options: The options of a vault.
   ///

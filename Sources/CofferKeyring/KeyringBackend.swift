@@ -74,6 +74,11 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
 
+  /// Calls `observer` before each wait for a prompt, on the thread that waits, and after the wait what `observer` has
+  /// returned. A program can react to signals meanwhile, and call ``cancelPrompts()`` on another thread. Replaces an
+  /// earlier observer. Thread-safe.
+  public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
+
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
@@ -105,6 +110,32 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
+  }
+
+  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try search(service) { search, query throws(ServiceFailure) in try search.identifiers(matching: query) }
+  }
+
+  /// Returns the values of many secrets, each once, without those that do not exist. Needs one call for each item of
+  /// the service and one for 64 values.
+  public func lookUp(
+    _ identifiers: [SecretIdentifier]
+  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
+    var values: [SecretIdentifier: SharedSecret] = [:]
+    for (service, group) in Dictionary(grouping: identifiers, by: { Array($0.service.utf8) }) {
+      // The attributes of all items of a service cost more than a few searches.
+      if group.count < 8 { continue }
+      let found = try connection.withService { process, deadline throws(ServiceFailure) in
+        try ItemSearch(process, deadline, options, prompter)
+          .values(group, inService: String(decoding: service, as: UTF8.self))
+      }
+      values.merge(found) { $1 }
+    }
+    // The others, locked ones included.
+    for identifier in identifiers where values[identifier] == nil {
+      if let value = try lookUp(identifier) { values[identifier] = SharedSecret(value) }
+    }
+    return values
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {

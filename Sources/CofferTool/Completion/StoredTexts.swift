@@ -12,10 +12,11 @@ struct StoredTexts {
   /// Takes over an option on the line, if it selects the store or the service.
   mutating func select(_ option: CommandDescription.Argument, _ value: String?) {
     let names = (option.names ?? []).map(\.text)
-    guard let selecting = ["--service", "--vault", "--backend"].first(where: names.contains) else { return }
+    guard let selecting = ["--service", "--vault", "--collection", "--backend"].first(where: names.contains) else { return }
     guard let value else { return isUnknown = true }
     switch selecting {
     case "--service": service = value
+    case "--collection": options.collection = value
     case "--vault": options.vault = Self.expanded(value)
     default:
       options.backend = BackendName(argument: value)
@@ -31,10 +32,10 @@ struct StoredTexts {
 
   func names() -> [String] {
     let selected = service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
-    return items(inService: selected).map(\.account)
+    return identifiers(inService: selected).map(\.account)
   }
 
-  func services() -> [String] { Set(items(inService: nil).map(\.service)).sorted() }
+  func services() -> [String] { Set(identifiers(inService: nil).map(\.service)).sorted() }
 
   func keySlots() -> [String] {
     do {
@@ -45,12 +46,11 @@ struct StoredTexts {
     }
   }
 
-  private func items(inService service: String?) -> [SecretIdentifier] {
+  private func identifiers(inService service: String?) -> [SecretIdentifier] {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try options.open(CofferConfiguration.current().unattended).items(inService: service).map(
-        \.identifier)
+      return try options.open(CofferConfiguration.current().unattended).identifiers(inService: service)
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

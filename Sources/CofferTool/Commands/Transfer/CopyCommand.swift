@@ -41,6 +41,9 @@ struct CopyCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var format: JSONOption
 
+  /// The number of values that are read at a time.
+  private static let partSize = 1000
+
   private struct Report: Encodable {
     var copied: [String] = []
     var replaced: [String] = []
@@ -60,9 +63,15 @@ struct CopyCommand: ParsableCommand {
     let progress = Progress("Copied")
     do {
       let items = try source.items(inService: service)
-      for (index, item) in items.enumerated() {
-        progress.show(index, of: items.count)
-        try copy(item, from: source, to: target, &report, &status)
+      // In parts, so that not all values are in memory at once.
+      for start in stride(from: 0, to: items.count, by: Self.partSize) {
+        let part = items[start..<min(start + Self.partSize, items.count)]
+        let values = try source.lookUp(part.map(\.identifier))
+        for (index, item) in zip(part.indices, part) {
+          progress.show(index, of: items.count)
+          guard let value = values[item.identifier] else { continue }  // removed since it was listed
+          try copy(item, value.bytes, to: target, &report, &status)
+        }
       }
       progress.clear()
       if let source = source as? any MultipleItemSecretBackend {
@@ -80,14 +89,13 @@ struct CopyCommand: ParsableCommand {
 
   private func copy(
     _ item: SecretItem,
-    from source: any SecretBackend,
+    _ value: borrowing SecretBytes,
     to target: any SecretBackend,
     _ report: inout Report,
     _ status: inout ExitStatus
   ) throws(SecretError) {
     let identifier = item.identifier
     let name = SecretReference.text(of: identifier)
-    guard let value = try source.lookUp(identifier) else { return }  // removed since it was listed
     let existing = try target.lookUp(identifier)
     let exists = existing != nil
     if let existing, existing.isEqual(to: value) {
