@@ -60,6 +60,18 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     watcher = KeyringWatcher(environment: environment, options: options)
   }
 
+  /// Whether a Secret Service runs on the session bus, or the bus can start one. `false` if there is no bus. Starts
+  /// nothing.
+  ///
+  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
+  /// most ``KeyringOptions/connectTimeout``. Thread-safe.
+  public func isAvailable() throws(SecretError) -> Bool {
+    do throws(SecretError) { return try connection.isAvailable() } catch {
+      if error.code == .unavailable { return false }
+      throw error
+    }
+  }
+
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection

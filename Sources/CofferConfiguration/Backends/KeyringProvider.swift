@@ -17,10 +17,11 @@ struct KeyringProvider: BackendProvider {
   let variables: [String] = []
   let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
 
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
-    let isAvailable = try KeyringBackend.isAvailable(environment: configuration.environmentWithoutKeys)
-    return isAvailable ? "The session bus has a keyring" : nil
+    let keyring = KeyringBackend(environment: configuration.environmentWithoutKeys)
+    if try !keyring.isAvailable() { return nil }
+    return Availability(reason: "The session bus has a keyring", backend: keyring)
     #else
     return nil
     #endif

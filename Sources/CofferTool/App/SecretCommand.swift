@@ -64,7 +64,7 @@ struct SecretCommand: ParsableCommand {
         arguments = try CommandArguments.checked()
         // Not a flag of the parser, which would take it from `get --version NUMBER` too.
         if arguments == ["--version"] { return try Output.standard.line(Version.current) }
-        var command = try parseAsRoot(arguments)
+        var command = try CommandArguments.parsed(arguments)
         try command.run()
         VaultNotes.print()
       } catch {

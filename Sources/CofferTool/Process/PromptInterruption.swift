@@ -20,23 +20,28 @@ enum PromptInterruption {
 private final class InterruptibleWait: Sendable {
   private static let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   private let signals: BlockedSignals
-  /// Becomes readable when the wait is over.
-  private let over: Int32
+  /// Connected sockets, of which one is closed when the wait is over.
+  private let over: (reading: Int32, writing: Int32)
   private let arrived = Atomic<Int32>(0)
   private let threadEnded = DispatchSemaphore(value: 0)
 
   /// `nil` if the system cannot do this: a signal then ends the process at once.
   init?(cancelPrompts: @escaping @Sendable () -> Void) {
     do throws(SecretError) { signals = try BlockedSignals(Self.numbers) } catch { return nil }
-    over = eventfd(0, Int32(EFD_CLOEXEC.rawValue))
-    if over < 0 || startThread({ self.watch(cancelPrompts) }) != 0 { return nil }
+    var ends: [Int32] = [-1, -1]
+    if socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) != 0 { return nil }
+    over = (ends[0], ends[1])
+    if startThread({ self.watch(cancelPrompts) }) != 0 {
+      close(over.writing)
+      return nil
+    }
   }
 
-  deinit { if over >= 0 { close(over) } }
+  deinit { close(over.reading) }
 
   private func watch(_ cancelPrompts: () -> Void) {
     do throws(SecretError) {
-      if let arrival = try signals.wait(orReadable: [over]).arrival {
+      if let arrival = try signals.wait(orReadable: [over.reading]).arrival {
         arrived.store(arrival.signal, ordering: .releasing)
         cancelPrompts()
       }
@@ -48,7 +53,7 @@ private final class InterruptibleWait: Sendable {
 
   /// Call it on the thread that created this. Ends the process if a signal has arrived, unless the caller blocks it.
   func end() {
-    eventfd_write(over, 1)
+    close(over.writing)
     threadEnded.wait()
     let signal = arrived.load(ordering: .acquiring)
     if signal == 0 { return }

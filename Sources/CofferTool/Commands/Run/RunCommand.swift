@@ -6,6 +6,7 @@ internal import Glibc
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
+    _superCommandName: "secret",
     abstract: "Run a command with secrets in its environment.",
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \

@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
+    _superCommandName: "secret",
     abstract: "Print the names of secrets, never their values.",
     discussion:
       """

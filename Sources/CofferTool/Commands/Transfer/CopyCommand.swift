@@ -6,6 +6,7 @@ internal import CofferSystem
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
+    _superCommandName: "secret",
     abstract: "Copy secrets from one backend to another.",
     discussion: """
       A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \

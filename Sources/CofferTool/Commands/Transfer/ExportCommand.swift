@@ -4,6 +4,7 @@ internal import Coffer
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
+    _superCommandName: "secret",
     abstract: "Write secrets in plain text, for another program or backend.",
     discussion: """
       JSON contains values and metadata, and can be imported again. dotenv has only lines of NAME='value', with the \

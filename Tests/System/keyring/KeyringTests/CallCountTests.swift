@@ -21,54 +21,63 @@ import Testing
     names = try (1...100).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
   }
 
-  /// Returns how often each method was called during `body`, apart from those of the start.
-  private func calls(_ body: () throws -> Void) throws -> [String: Int] {
+  /// Returns how often each method was called during `body`, and what `body` returned.
+  private func calls<R>(_ body: () throws -> R) throws -> (counts: [String: Int], result: R) {
     let before = try service.calls().count
-    try body()
-    return try Dictionary(service.calls().dropFirst(before).map { ($0, 1) }, uniquingKeysWith: +)
+    let result = try body()
+    let calls = try service.calls().dropFirst(before)
+    return (Dictionary(calls.map { ($0, 1) }, uniquingKeysWith: +), result)
   }
 
   @Test func namesNeedTheAttributesAlone() throws {
-    let found = try calls { #expect(try backend.identifiers(inService: "svc").count == 100) }
-    #expect(found == ["SearchItems": 1, "Get Attributes": 100])
+    let (counts, found) = try calls { try backend.identifiers(inService: "svc") }
+    #expect(found.count == 100)
+    #expect(counts == ["SearchItems": 1, "Get Attributes": 100])
     service.kill()
   }
 
   @Test func metadataNeedsOneCallForEachItemAndNoSession() throws {
-    let list = try calls { #expect(try backend.items(inService: "svc").count == 100) }
-    #expect(list == ["SearchItems": 1, "GetAll": 100])
-    let item = try calls { #expect(try backend.item(names[0]) != nil) }
-    #expect(item == ["SearchItems": 2, "GetAll": 1])
-    let changes = try calls { _ = backend.changes() }
-    #expect(changes == ["SearchItems": 1, "Get Attributes": 100])
+    let list = try calls { try backend.items(inService: "svc").count }
+    #expect(list.result == 100)
+    #expect(list.counts == ["SearchItems": 1, "GetAll": 100])
+    let item = try calls { try backend.item(names[0])?.identifier }
+    #expect(item.result == names[0])
+    #expect(item.counts == ["SearchItems": 2, "GetAll": 1])
+    let watch = try calls { backend.changes() }
+    #expect(watch.counts == ["SearchItems": 1, "Get Attributes": 100])
     service.kill()
   }
 
   @Test func aValueNeedsOneSessionAndOneCall() throws {
-    let first = try calls { #expect(try backend.text(names[0]) == "s3cret") }
-    #expect(first == ["SearchItems": 2, "OpenSession": 2, "GetSecret": 1])
-    let second = try calls { #expect(try backend.text(names[1]) == "s3cret") }
-    #expect(second == ["SearchItems": 2, "GetSecret": 1])
+    let first = try calls { try backend.text(names[0]) }
+    #expect(first.result == "s3cret")
+    #expect(first.counts == ["SearchItems": 2, "OpenSession": 2, "GetSecret": 1])
+    let second = try calls { try backend.text(names[1]) }
+    #expect(second.counts == ["SearchItems": 2, "GetSecret": 1])
     service.kill()
   }
 
   @Test func manyValuesNeedOneCallForSixtyFour() throws {
-    let many = try calls { #expect(try backend.lookUp(names).count == 100) }
-    #expect(many == ["SearchItems": 1, "Get Attributes": 100, "OpenSession": 2, "GetSecrets": 2])
-    let few = try calls { #expect(try backend.lookUp(Array(names.prefix(3))).count == 3) }
-    #expect(few == ["SearchItems": 6, "GetSecret": 3])
+    let many = try calls { try backend.lookUp(names).count }
+    #expect(many.result == 100)
+    #expect(
+      many.counts == ["SearchItems": 1, "Get Attributes": 100, "OpenSession": 2, "GetSecrets": 2])
+    let few = try calls { try backend.lookUp(Array(names.prefix(3))).count }
+    #expect(few.result == 3)
+    #expect(few.counts == ["SearchItems": 6, "GetSecret": 3])
     service.kill()
   }
 
   @Test func theCollectionIsAskedForOnce() throws {
     let absent = try SecretIdentifier(service: "other", account: "name")
-    let missing = try calls { #expect(try backend.text(absent) == nil) }
-    #expect(missing == ["SearchItems": 2, "ReadAlias": 1, "Get Locked": 1])
+    let missing = try calls { try backend.text(absent) }
+    #expect(missing.result == nil)
+    #expect(missing.counts == ["SearchItems": 2, "ReadAlias": 1, "Get Locked": 1])
     let new = try calls { try backend.store("new", absent) }
     #expect(
-      new == ["SearchItems": 4, "ReadAlias": 1, "Get Locked": 1, "OpenSession": 2, "CreateItem": 1])
+      new.counts == ["SearchItems": 4, "ReadAlias": 1, "Get Locked": 1, "OpenSession": 2, "CreateItem": 1])
     let existing = try calls { try backend.store("new", names[0]) }
-    #expect(existing == ["SearchItems": 4, "GetAll": 1, "CreateItem": 1])
+    #expect(existing.counts == ["SearchItems": 4, "GetAll": 1, "CreateItem": 1])
     service.kill()
   }
 }

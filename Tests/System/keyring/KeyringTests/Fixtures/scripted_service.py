@@ -1,7 +1,7 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
 Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched
-                              | counted NUMBER | hostile NAME
+                              | counted NUMBER | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -11,6 +11,7 @@ never                  leaves each prompt open until the caller dismisses it
 
 unsearched             finds nothing in the locked collection, and leaves each prompt open
 counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
+bad-session            has an unlocked collection, and its first session transfers no secret
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
 Appends the name of each called method that matters to LOG.
@@ -32,8 +33,9 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode not in ("hostile", "counted")
+locked = mode not in ("hostile", "counted", "bad-session")
 items = {}
+sessions = 0
 
 
 def note(text, counts=False):
@@ -64,7 +66,10 @@ class Service(Base):
     def OpenSession(self, algorithm, argument):
         if algorithm != "plain":
             raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.NotSupported")
-        return dbus.String("", variant_level=1), dbus.ObjectPath(ROOT + "/session/s1")
+        global sessions
+        sessions += 1
+        note("OpenSession")
+        return dbus.String("", variant_level=1), dbus.ObjectPath(f"{ROOT}/session/s{sessions}")
 
     @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao")
     def SearchItems(self, attributes):
@@ -121,6 +126,8 @@ class Item(Base):
     def GetSecret(self, session):
         if locked:
             raise dbus.DBusException("locked", name="org.freedesktop.Secret.Error.IsLocked")
+        if mode == "bad-session" and sessions == 1:
+            raise dbus.DBusException("the key does not fit", name="org.freedesktop.DBus.Error.Failed")
         return dbus.Struct((session, dbus.ByteArray(b""), Item.value, "text/plain"), signature="oayays")
 
     @dbus.service.method(SECRET + "Item", in_signature="(oayays)", byte_arrays=True)
