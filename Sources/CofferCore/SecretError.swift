@@ -97,7 +97,7 @@ extension SecretError {
     /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked
     /// against it.
     public static let unverifiable = Code("unverifiable")
-    /// The vault has a later version of the format.
+    /// The vault has a later version of the format, or the stored value a version that the program does not read.
     public static let unsupportedVersion = Code("unsupportedVersion")
     /// The key derivation needs more memory or time than the limits allow.
     public static let costLimitExceeded = Code("costLimitExceeded")
@@ -112,6 +112,10 @@ extension SecretError {
     public static let encodingFailed = Code("encodingFailed")
     /// The stored bytes do not decode as the requested type. They are unchanged.
     public static let decodingFailed = Code("decodingFailed")
+    /// A step between two versions of a stored value failed. The stored value is unchanged.
+    public static let migrationFailed = Code("migrationFailed")
+    /// The steps between the versions of a stored value do not form one chain. The program is wrong.
+    public static let invalidMigration = Code("invalidMigration")
     /// The service or the account is empty, too long, or contains a NUL.
     public static let invalidIdentifier = Code("invalidIdentifier")
     /// The label or an attribute exceeds the bounds.

@@ -134,7 +134,9 @@ enum ItemAttributes {
 
   /// Returns the identifier in an item's attributes, or `nil` if they do not contain a valid one.
   static func identifier(_ attributes: [String: String]) -> SecretIdentifier? {
-    guard let service = attributes[service], let account = attributes[accountName(attributes)] else { return nil }
+    guard let service = attributes[service], let account = attributes[accountName(attributes)] else {
+      return nil
+    }
     do {
       return try SecretIdentifier(service: service, account: account)
     } catch {

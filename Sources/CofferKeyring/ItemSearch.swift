@@ -91,7 +91,9 @@ struct ItemSearch {
     let wanted = Set(identifiers)
     var items: [SecretIdentifier: [String]] = [:]
     for (item, attributes) in try service.attributes(of: find([[ItemAttributes.service: name]]).unlocked) {
-      guard let identifier = ItemAttributes.identifier(attributes), wanted.contains(identifier) else { continue }
+      guard let identifier = ItemAttributes.identifier(attributes), wanted.contains(identifier) else {
+        continue
+      }
       items[identifier, default: []].append(item)
     }
     var chosen: [(identifier: SecretIdentifier, item: String)] = []
@@ -122,7 +124,9 @@ struct ItemSearch {
     for (identifier, items) in named {
       result += items.different.dropFirst().map { UnlistedItem(title: $0.title, identifier: identifier) }
     }
-    return result.sorted { ($0.title, $0.identifier?.account ?? "") < ($1.title, $1.identifier?.account ?? "") }
+    return result.sorted {
+      ($0.title, $0.identifier?.account ?? "") < ($1.title, $1.identifier?.account ?? "")
+    }
   }
 
   private func find(

@@ -109,7 +109,9 @@ final class Prompter: Sendable {
     }
     do throws(ServiceFailure) {
       let prompter = "org.gnome.keyring.SystemPrompter"
-      guard try ask("GetNameOwner", [.string("org.gnome.keyring")])?.string == service.name else { return true }
+      guard try ask("GetNameOwner", [.string("org.gnome.keyring")])?.string == service.name else {
+        return true
+      }
       if try ask("NameHasOwner", [.string(prompter)])?.boolean != false { return true }
       return try ask("ListActivatableNames")?.strings?.contains(prompter) != false
     } catch {
@@ -123,7 +125,8 @@ final class Prompter: Sendable {
 
   private static let noProgram = ServiceFailure.error(
     .locked, "The keyring is locked, and no program on the session bus can show its prompt for the password.",
-    advice: "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
+    advice:
+      "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
 
   private static let serviceGone = ServiceFailure.error(
     .unavailable, "The keyring stopped while it showed a prompt.",

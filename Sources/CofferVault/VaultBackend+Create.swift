@@ -6,8 +6,8 @@ extension VaultBackend {
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is
   /// anything at `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label,
-  /// `.io` and `.denied`. If it throws, no file was created, unless the last barrier failed and the file could not be
-  /// removed again.
+  /// `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not be written
+  /// to the disk, and the new file could not be removed afterwards.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
   /// was seen at the path before. Returns whether it was recorded. If it was not, its first use records it, or

@@ -230,8 +230,9 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Adds a key slot for `credential`. Returns the new slot.
   ///
   /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
-  /// opens the vault already, `.tooLarge` if the vault has 16 slots, `.invalidKey` for a malformed credential
-  /// and `.invalidMetadata` for a malformed label.
+  /// opens the vault already, `.tooLarge` if the vault has 16 slots or its passphrases would cost too much together,
+  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, and `.configuration` if the
+  /// options set a cost below the minimum.
   @discardableResult
   public func addKeySlot(
     _ credential: borrowing VaultCredential, label: String = ""

@@ -327,13 +327,16 @@ def costs(suite):
 def tries(suite):
     """Six passphrase slots, the first at index 0 and the others from index 2: which are tried."""
 
-    def costly(*numbers, **cost):
-        cost = cost or {"memory_kib": 4096}
-        indices = [number - 1 if number == 1 else number for number in numbers]
-        return lambda d: [d["slots"][index].update(cost) for index in indices]
+    def slot(d, number):
+        return d["slots"][0 if number == 1 else number]
+
+    def costly(*numbers):
+        return lambda d: [slot(d, number).update(memory_kib=4096) for number in numbers]
+
+    def credential(number):
+        return {"passphrase": {3: "a\0b", 4: NFC}.get(number, f"passphrase {number}")}
 
     limit = {"memory_kib": 2048}
-    names = {3: "a\0b", 4: NFC}
     for name, over, passphrase, outcome in (
         ("ok-fifth-after-one-passed-over", (1,), 5, f.OK),
         ("ok-fifth-after-fourth-passed-over", (4,), 5, f.OK),
@@ -351,7 +354,7 @@ def tries(suite):
             "passphrases",
             outcome,
             change=costly(*over),
-            credential={"passphrase": names.get(passphrase, f"passphrase {passphrase}")},
+            credential=credential(passphrase),
             limits=limit,
         )
     suite.resealed(
@@ -382,11 +385,9 @@ def tries(suite):
             + "".join(f"; slot {number} has {passes} passes" for number, passes in over.items()),
             "passphrases",
             outcome,
-            change=lambda d, over=over: [
-                d["slots"][number - 1 if number == 1 else number].update(passes=passes) for number, passes in over.items()
-            ]
-            + [d["slots"][0].update(created=d["slots"][0].get("created", 0) + 1)],
-            credential={"passphrase": names.get(passphrase, f"passphrase {passphrase}")},
+            change=lambda d, over=over: [slot(d, number).update(passes=passes) for number, passes in over.items()]
+            + [slot(d, 1).update(created=slot(d, 1).get("created", 0) + 1)],
+            credential=credential(passphrase),
             limits={"work_kib": work},
         )
     suite.resealed(

@@ -14,8 +14,12 @@ package final class BackendSource: Sendable {
   let given: (any SecretBackend)?
   /// The time between two attempts to choose a backend while a value is observed.
   let retryPause: Duration
-  /// The hubs that are kept until ``releaseHubs()``, by the identifier of their secret. `nil` afterwards.
-  private let kept = Mutex<[SecretIdentifier: SecretHub]?>([:])
+  private struct KeptKey: Hashable {
+    let identifier: SecretIdentifier
+    let form: SecretForm
+  }
+  /// The hubs that are kept until ``releaseHubs()``. `nil` afterwards.
+  private let kept = Mutex<[KeptKey: SecretHub]?>([:])
 
   /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
   /// a vault is created, or a keyring starts.
@@ -48,10 +52,11 @@ package final class BackendSource: Sendable {
   }
 
   /// Returns the hub of a secret, and keeps it until ``releaseHubs()``.
-  func keptHub(for identifier: SecretIdentifier) -> SecretHub {
-    if let hub = kept.withLock({ $0?[identifier] }) { return hub }
-    let hub = HubRegistry.shared.hub(for: identifier, source: self)
-    kept.withLock { $0?[identifier] = hub }
+  func keptHub(for identifier: SecretIdentifier, form: SecretForm) -> SecretHub {
+    let key = KeptKey(identifier: identifier, form: form)
+    if let hub = kept.withLock({ $0?[key] }) { return hub }
+    let hub = HubRegistry.shared.hub(for: identifier, source: self, form: form)
+    kept.withLock { $0?[key] = hub }
     return hub
   }
 

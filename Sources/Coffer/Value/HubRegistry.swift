@@ -1,7 +1,7 @@
 internal import CofferCore
 internal import Synchronization
 
-/// The hubs that exist: one for each backend and identifier of a value. Thread-safe.
+/// The hubs that exist: one for each backend, identifier and form of a value. Thread-safe.
 final class HubRegistry: Sendable {
   /// The registry of the process, because values with one key share a hub wherever they were made.
   static let shared = HubRegistry()
@@ -10,6 +10,7 @@ final class HubRegistry: Sendable {
     /// The backend, or the source that will choose it. The hub keeps the object, so its id is not reused.
     let store: ObjectIdentifier
     let identifier: SecretIdentifier
+    let form: SecretForm
   }
   private struct Entry {
     weak var hub: SecretHub?
@@ -17,19 +18,20 @@ final class HubRegistry: Sendable {
   private let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
-  func hub(for identifier: SecretIdentifier, source: BackendSource) -> SecretHub {
+  func hub(
+    for identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()
+  ) -> SecretHub {
     var source = source
     // The backend that the process uses by default may also be given: it is one backend with one hub.
     if let given = source.given, DefaultBackend.configured.backend === given {
       source = DefaultBackend.configured
     }
     let store = source.given.map { ObjectIdentifier($0) } ?? ObjectIdentifier(source)
-    let key = Key(store: store, identifier: identifier)
+    let key = Key(store: store, identifier: identifier, form: form)
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
-      let hub = SecretHub(SecretValueStore(identifier, source: source), retryPause: source.retryPause) {
-        [weak self] in self?.forget(key)
-      }
+      let store = SecretValueStore(identifier, source: source, form: form)
+      let hub = SecretHub(store, retryPause: source.retryPause) { [weak self] in self?.forget(key) }
       entries[key] = Entry(hub: hub)
       return hub
     }

@@ -59,3 +59,19 @@ extension SecretCoder {
     return value as? Value
   }
 }
+
+extension SecretCoder {
+  /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error, which
+  /// quotes the value.
+  func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: StoredSecret) throws(SecretError)
+    -> Value?
+  {
+    do {
+      return try decodeFlattened(type, from: stored.secret.bytes)
+    } catch {
+      throw SecretError(
+        .decodingFailed, "The stored value does not decode as \(type).",
+        advice: "Read it as the type that was stored, or store a new value.")
+    }
+  }
+}

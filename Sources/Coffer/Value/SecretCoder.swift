@@ -30,8 +30,21 @@ public protocol SecretCoder: Sendable {
 /// dictionaries and types of your own, all of these types are JSON as `JSONEncoder` writes it. Bytes that are not UTF-8
 /// do not decode as text.
 public struct StandardSecretCoder: SecretCoder {
-  /// Creates a coder. It has no state.
-  public init() {}
+  private let encoder: JSONEncoder?
+  private let decoder: JSONDecoder?
+
+  /// Creates a coder.
+  public init() { (encoder, decoder) = (nil, nil) }
+
+  /// Creates a coder that writes and reads JSON by other rules.
+  init(encoder: JSONEncoder, decoder: JSONDecoder) { (self.encoder, self.decoder) = (encoder, decoder) }
+
+  /// An encoder by the rules of this coder.
+  static var jsonEncoder: JSONEncoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }
 
   /// Returns the bytes to store for `value`. Throws the errors of `JSONEncoder`, and `SecretError` for a `Date` outside
   /// the years 1 to 9999.
@@ -43,9 +56,7 @@ public struct StandardSecretCoder: SecretCoder {
       return try optional.encoded(by: self) ?? SecretBytes(copying: "null")
     }
     if let text = try PlainText.text(of: value) { return SecretBytes(copying: text) }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    var json = try encoder.encode(value)
+    var json = try (encoder ?? Self.jsonEncoder).encode(value)
     defer { json.resetBytes(in: json.startIndex..<json.endIndex) }
     return Self.secret(json)
   }
@@ -60,16 +71,17 @@ public struct StandardSecretCoder: SecretCoder {
       return value
     }
     if PlainText.isText(type) { return try PlainText.value(of: type, in: secret.string()) }
+    let decoder = decoder ?? JSONDecoder()
     return try secret.withBytes { (bytes) throws -> Value in
       try bytes.withUnsafeBytes { bytes in
         if Value.self == [UInt8].self, let array = [UInt8](bytes) as? Value { return array }
         if Value.self == Data.self, let data = Data(bytes) as? Value { return data }
         // Without a copy, which would stay in memory.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
-          return try JSONDecoder().decode(type, from: Data())
+          return try decoder.decode(type, from: Data())
         }
         let json = Data(bytesNoCopy: .init(mutating: start), count: bytes.count, deallocator: .none)
-        return try JSONDecoder().decode(type, from: json)
+        return try decoder.decode(type, from: json)
       }
     }
   }

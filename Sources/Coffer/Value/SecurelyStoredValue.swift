@@ -135,7 +135,8 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   /// this backend object. Changes by other processes or through other backend objects are seen when the backend looks,
   /// so that several of them can be one. A change in a locked keyring is yielded when the keyring is unlocked; the stream
   /// never causes a prompt for its password. If the value cannot be read or decoded, the stream yields `nil` and
-  /// ``lastError`` is set. If no backend can be chosen yet, the stream goes on when one can.
+  /// ``lastError`` is set. If no backend can be
+  /// chosen yet, the stream yields the value as soon as one can be.
   ///
   /// Values that were not consumed yet are kept in guarded memory: at most 4096 values, and at most 1 MiB together, but
   /// always the newest. Older ones are dropped.

@@ -5,13 +5,21 @@ internal import Synchronization
 final class StoredContent<Value: Codable & Sendable>: Sendable {
   private let identifier: Result<SecretIdentifier, SecretError>
   private let coder: any SecretCoder
+  /// The versions of the value, or `nil` if it has none.
+  private let versions: DataMigrator<Value>?
+  private let form: SecretForm
   /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
   private let fixedSource: BackendSource?
   private let failure = Mutex<SecretError?>(nil)
   private let latest = Mutex<(source: BackendSource, hub: SecretHub)?>(nil)
 
-  init(key: String, service: String?, source: BackendSource?, coder: any SecretCoder) {
+  init(
+    key: String, service: String?, source: BackendSource?, coder: any SecretCoder,
+    versions: DataMigrator<Value>? = nil
+  ) {
     self.coder = coder
+    self.versions = versions
+    form = SecretForm(hasVersions: versions != nil)
     fixedSource = source
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
@@ -22,11 +30,13 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
 
   private func hub() throws(SecretError) -> SecretHub {
     let identifier = try identifier.get()
-    if fixedSource == nil, let source = DefaultBackend.ofTask { return source.keptHub(for: identifier) }
+    if fixedSource == nil, let source = DefaultBackend.ofTask {
+      return source.keptHub(for: identifier, form: form)
+    }
     let source = fixedSource ?? DefaultBackend.source
     return latest.withLock { latest in
       if let latest, latest.source === source { return latest.hub }
-      let hub = HubRegistry.shared.hub(for: identifier, source: source)
+      let hub = HubRegistry.shared.hub(for: identifier, source: source, form: form)
       latest = (source, hub)
       return hub
     }
@@ -35,7 +45,35 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   // MARK: Reading
 
   func get() throws(SecretError) -> Value? {
-    try recordingError { hub throws(SecretError) in try decode(hub.read(), hub) }
+    let current = try recordingError { hub throws(SecretError) in try readCurrent(hub) }
+    if let error = current.writeFailure { failure.withLock { $0 = error } }
+    return current.value
+  }
+
+  /// What was read, and its value.
+  private struct Current {
+    let stored: StoredSecret?
+    let value: Value?
+    /// Why the current form of a value of an earlier version could not be stored.
+    var writeFailure: SecretError?
+  }
+
+  /// Reads the value. One of an earlier version is replaced by its current form, unless the store cannot be written.
+  private func readCurrent(_ hub: SecretHub) throws(SecretError) -> Current {
+    for _ in 0..<1000 {
+      let stored = try hub.read()
+      let value = try decode(stored, hub)
+      guard let stored, let versions, try stored.version != versions.current() else {
+        return Current(stored: stored, value: value)
+      }
+      let migrated = try encode(value, hub)
+      do throws(SecretError) {
+        if try hub.replace(stored, with: migrated) { return Current(stored: migrated, value: value) }
+      } catch {
+        return Current(stored: stored, value: value, writeFailure: error)
+      }
+    }
+    throw tooManyConflicts(hub)
   }
 
   /// The value for a property, whose reader gets `nil` for every failure.
@@ -63,6 +101,11 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
       return AsyncStream { continuation in
         continuation.yield(transform(nil))
         continuation.finish()
+      }
+    }
+    if versions != nil {
+      do throws(SecretError) { _ = try readCurrent(hub) } catch {
+        // The stream begins with the same failure.
       }
     }
     let readings = hub.readings()
@@ -94,6 +137,25 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     try recordingError { hub throws(SecretError) in try hub.save(encode(value, hub)) }
   }
 
+  /// Stores the value, unless one of the current version is stored for which `isSame` is true.
+  func set(_ value: Value, unless isSame: (Value) -> Bool) throws(SecretError) {
+    try recordingError { hub throws(SecretError) in
+      let new = try encode(value, hub)
+      if !isStored(isSame, hub) { try hub.save(new) }
+    }
+  }
+
+  private func isStored(_ isSame: (Value) -> Bool, _ hub: SecretHub) -> Bool {
+    guard case .value(let stored) = hub.readNow() else { return false }
+    do throws(SecretError) {
+      guard let versions, try stored.version == versions.current() else { return false }
+      return try decode(stored, hub).map(isSame) ?? false
+    } catch {
+      // What does not decode is replaced.
+      return false
+    }
+  }
+
   /// Changes the value by `change` and returns its result. `change` runs without a lock, and again if another thread or
   /// process has changed the value meanwhile. It gets `fallback` if there is no value. Stores nothing if the encoded
   /// value stays the same, or if `change` throws.
@@ -102,8 +164,9 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   ) throws(SecretError) -> Result<R, E> {
     try recordingError { hub throws(SecretError) in
       for _ in 0..<1000 {
-        let old = try hub.read()
-        var value = try decode(old, hub) ?? fallback
+        let current = try readCurrent(hub)
+        let old = current.stored
+        var value = current.value ?? fallback
         let before = try encode(value, hub)
         let result = Result { () throws(E) in try change(&value) }
         guard case .success = result else { return result }
@@ -136,9 +199,9 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     )
   }
 
-  private func isSame(_ one: SharedSecret?, _ other: SharedSecret?) -> Bool {
+  private func isSame(_ one: StoredSecret?, _ other: StoredSecret?) -> Bool {
     guard let one, let other else { return one == nil && other == nil }
-    return one.bytes.isEqual(to: other.bytes)
+    return one.isSame(as: other)
   }
 
   // MARK: Leases
@@ -160,12 +223,13 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
 
   // MARK: Coding
 
-  /// The bytes to store, or `nil` if there is no value.
-  private func encode(_ value: Value?, _ hub: SecretHub) throws(SecretError) -> SharedSecret? {
+  /// What to store, or `nil` if there is no value.
+  private func encode(_ value: Value?, _ hub: SecretHub) throws(SecretError) -> StoredSecret? {
+    let version = try versions?.current()
     guard let value else { return nil }
     do {
       guard let secret = try coder.encodeFlattened(value) else { return nil }
-      return SharedSecret(secret)
+      return StoredSecret(secret: SharedSecret(secret), version: version)
     } catch {
       // Without the coder's error, which quotes the value.
       throw SecretError(
@@ -177,17 +241,13 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  private func decode(_ secret: SharedSecret?, _ hub: SecretHub) throws(SecretError) -> Value? {
-    guard let secret else { return nil }
-    do {
-      return try coder.decodeFlattened(Value.self, from: secret.bytes)
+  private func decode(_ stored: StoredSecret?, _ hub: SecretHub) throws(SecretError) -> Value? {
+    guard let stored else { return nil }
+    do throws(SecretError) {
+      if let versions { return try versions.value(of: stored, coder) }
+      return try coder.decodeStored(Value.self, from: stored)
     } catch {
-      throw SecretError(
-        .decodingFailed,
-        "The stored value does not decode as \(Value.self).",
-        advice: "Read it as the type that was stored, or store a new value.",
-        identifier: hub.store.identifier
-      )
+      throw error.about(hub.store.identifier)
     }
   }
 

@@ -17,7 +17,8 @@ extension ValueHub {
         }
       }
     } catch {
-      // The store took too long, or its `changes()` reads this value. It stays unwatched.
+      // The lock was not free in time: the store's `changes()` takes too long, or it reads this value and so waits
+      // for itself. This call then starts no watch.
       return nil
     }
   }

@@ -1,7 +1,8 @@
 #if Keyring
 internal import CLibsecret
 
-/// Calls of one method, several of them on their way at a time. The service then works while answers travel.
+/// Makes calls of one method. It sends further calls before the first answers arrive, so that the service need not wait
+/// for this process between two calls.
 struct ConcurrentCalls {
   private let bus: BusConnection
   private let name: String
@@ -41,7 +42,8 @@ struct ConcurrentCalls {
   ///
   /// Returns when every call was answered. If `body` throws, the calls on their way are cancelled.
   func run(
-    _ calls: [(path: String, arguments: Variant)], _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
+    _ calls: [(path: String, arguments: Variant)],
+    _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
     _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
     if calls.isEmpty { return }
@@ -79,7 +81,8 @@ struct ConcurrentCalls {
   ) {
     call.answers.pending += 1
     g_dbus_connection_call(
-      bus.raw, name, target.path, interface, method, target.arguments.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
+      bus.raw, name, target.path, interface, method, target.arguments.raw, nil,
+      G_DBUS_CALL_FLAGS_NO_AUTO_START,
       BusConnection.milliseconds(timeout), cancellable,
       { connection, result, pointer in
         guard let connection, let pointer else { return }

@@ -26,7 +26,8 @@ struct TimedCancellation: ~Copyable {
     /// Cancels at once if there can be no timer: no call may wait without a deadline.
     func start(milliseconds: Int32) {
       guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0,
-        startThread({ self.run(milliseconds) }) == 0 else {
+        startThread({ self.run(milliseconds) }) == 0
+      else {
         return g_cancellable_cancel(raw)
       }
     }

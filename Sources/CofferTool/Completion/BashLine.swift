@@ -22,9 +22,9 @@ struct BashLine {
   private(set) var current: String?
   /// Whether the current word is the file of a redirection.
   private(set) var isRedirected = false
-  /// What precedes the replaced end of the current word, without quotes.
+  /// The beginning of the current word, without quotes. bash keeps it, and replaces only the rest of the word.
   private(set) var kept = ""
-  /// The quote that is open where the replaced end begins.
+  /// The quote that is open at the end of ``kept``.
   private(set) var quote = Quote.none
 
   private var bytes: [UInt8] = []
@@ -141,7 +141,8 @@ struct BashLine {
 }
 
 extension BashLine {
-  /// `name` as the replaced end of the current word. `isWhole`: nothing follows it in its word.
+  /// Returns the text for bash to insert after ``kept``, so that the current word becomes `name`. With `isWhole`, the
+  /// word ends there, and an open quote is closed.
   func inserted(_ name: String, isWhole: Bool) -> String {
     let rest = String(decoding: name.utf8.dropFirst(kept.utf8.count), as: UTF8.self)
     var text = rest.unicodeScalars.map { Self.quoted($0, in: quote) }.joined()

@@ -108,6 +108,7 @@ struct Completion {
     if let values = kind?.list?.values { texts = values }
     switch argument.completedValue {
     case .names: texts = stored.names()
+    case .formerNames: texts = stored.formerNames()
     case .services: texts = stored.services()
     case .keySlots: texts = stored.keySlots()
     case .assignment:

@@ -12,7 +12,8 @@ struct StoredTexts {
   /// Takes over an option on the line, if it selects the store or the service.
   mutating func select(_ option: CommandDescription.Argument, _ value: String?) {
     let names = (option.names ?? []).map(\.text)
-    guard let selecting = ["--service", "--vault", "--collection", "--backend"].first(where: names.contains) else { return }
+    guard let selecting = ["--service", "--vault", "--collection", "--backend"].first(where: names.contains)
+    else { return }
     guard let value else { return isUnknown = true }
     switch selecting {
     case "--service": service = value
@@ -31,11 +32,25 @@ struct StoredTexts {
   }
 
   func names() -> [String] {
-    let selected = service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
-    return identifiers(inService: selected).map(\.account)
+    identifiers { try $0.identifiers(inService: selectedService) }.map(\.account)
   }
 
-  func services() -> [String] { Set(identifiers(inService: nil).map(\.service)).sorted() }
+  /// The names of secrets and of removed secrets. A backend without a history has none of the latter.
+  func formerNames() -> [String] {
+    let removed = identifiers { backend in
+      guard let backend = backend as? any VersionedSecretBackend else { return [] }
+      return try backend.removedItems(inService: selectedService).map(\.identifier)
+    }
+    return names() + removed.map(\.account)
+  }
+
+  func services() -> [String] {
+    Set(identifiers { try $0.identifiers(inService: nil) }.map(\.service)).sorted()
+  }
+
+  private var selectedService: String {
+    service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
+  }
 
   func keySlots() -> [String] {
     do {
@@ -46,11 +61,12 @@ struct StoredTexts {
     }
   }
 
-  private func identifiers(inService service: String?) -> [SecretIdentifier] {
+  /// What `list` returns for the backend that the line selects.
+  private func identifiers(_ list: (any SecretBackend) throws -> [SecretIdentifier]) -> [SecretIdentifier] {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try options.open(CofferConfiguration.current().unattended).identifiers(inService: service)
+      return try list(options.open(CofferConfiguration.current().unattended))
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

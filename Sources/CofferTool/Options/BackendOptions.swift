@@ -19,7 +19,8 @@ struct BackendOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "The keyring's collection to use, by its alias or label; implies --backend keyring.", valueName: "name"))
+      "The keyring's collection to use, by its alias or label; implies --backend keyring.", valueName: "name")
+  )
   var collection: String?
 }
 

@@ -60,9 +60,10 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
-  /// The command's environment: this process's, without what opens the vault, and with these variables.
+  /// The command's environment: this process's, from which ``Environment/concealKeys()`` has removed what opens the
+  /// vault, and these variables.
   func environment(isPristine: Bool) -> CommandEnvironment {
-    let replaced = Set(entries.map(\.variable) + CofferConfiguration.keyVariables)
+    let replaced = Set(entries.map(\.variable))
     return CommandEnvironment(
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: entries)
   }

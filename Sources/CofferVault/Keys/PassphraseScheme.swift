@@ -33,6 +33,11 @@ extension PassphraseParameters: KeySlotScheme {
         .invalidKey, "The passphrase is \(credential.secret.count) bytes long.",
         advice: "Use 1 to \(maximumLength) bytes, and more than a few.")
     }
+    guard options.passphrasePasses >= 1, options.passphraseMemory >= minimumMemory else {
+      throw SecretError(
+        .configuration, "The cost for new passphrases is below the minimum of Argon2id.",
+        advice: "Use 1 or more passes, and \(minimumMemory) or more bytes of memory.")
+    }
     let parameters = PassphraseParameters(
       passes: UInt32(clamping: options.passphrasePasses),
       memory: UInt32(clamping: options.passphraseMemory / 1024), salt: environment.randomness.array(16))
@@ -50,15 +55,11 @@ extension PassphraseParameters: KeySlotScheme {
     return try stretch(credential.secret, environment)
   }
 
-  /// Throws `.tampered` for a cost that no writer sets, and `.io` if the memory cannot be allocated or if the
-  /// kernel would kill the process for it.
+  /// Throws `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
   private func stretch(
     _ passphrase: borrowing SecretBytes, _ environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey {
     let bytes = Int(memory) * 1024
-    guard passes >= 1, bytes >= Self.minimumMemory else {
-      throw .tampered("the cost of a key slot is below the minimum")
-    }
     let left = environment.memoryLeft()
     guard bytes <= left ?? .max,
       let secret = Sodium.stretch(passphrase, salt: salt, passes: Int(passes), memory: bytes)

@@ -4,10 +4,10 @@ internal import CofferVaultFormat
 
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
 ///
-/// What was seen is remembered by this process and, with a directory, in a record for each place of the
-/// vault: the path as it was named, the same without links in its directory, and without any link. A link or a
-/// renamed directory thus cannot put an older copy in the vault's place, however the path is spelled. The first
-/// use of a place is trusted.
+/// What was seen is remembered by this process and, with a directory, in a record for each of up to three paths of the
+/// vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
+/// resolved. A link or a renamed directory thus cannot put an older copy in the vault's place, however the path is
+/// spelled. The first use of a path is trusted.
 struct KnownVaults {
   private let environment: VaultEnvironment
   /// The directory of the records. `nil`: only this process's memory notices anything.

@@ -51,6 +51,7 @@ ERRORS = {
 EMPTY = {"pread64", "write", "pwrite64"}
 # The first call of the tool's own code. Those before it are the dynamic linker's and the runtime's.
 OWN = re.compile(r"prctl\(PR_SET_DUMPABLE")
+RECORD = re.compile(r"home/state/coffer/known-vaults/[0-9a-f]{32}$")
 DENIALS = re.compile(r"[Nn]othing was|not changed|was not (added|created|stored)")
 
 
@@ -117,6 +118,9 @@ def check(scene, fault, before, after, findings):
     if state != before["state"] and result.returncode not in (0, -9, 137) and DENIALS.search(said):
         fail("the message denies a change that is there")
     check_key(scene, files, state, said, is_killed, fail)
+    if "getcwd" in fault:
+        # A vault that is named from a working directory that cannot be read has a record under that short name.
+        files = {name: content for name, content in files.items() if not RECORD.match(name) or name in before["files"]}
     check_files(scene, files, before, after, result, is_killed, fail)
     later = scene.secret("set", "later", given="x")
     if later.returncode != 0 or scene.secret("get", "later").stdout != b"x":

@@ -92,6 +92,12 @@ import Testing
     try directories(["XDG_STATE_HOME": "/state"]).requireHome(for: .state)
   }
 
+  @Test(arguments: [0, 1, 65_534]) func withoutHOMETheEntryOfTheUserDecides(user: UInt32) throws {
+    let entry = try #require(getpwuid(user), "there is no such user")
+    #expect(BaseDirectories(user: user) { _ in nil }.home == String(cString: entry.pointee.pw_dir))
+    #expect(BaseDirectories(user: 54_321) { _ in nil }.home == nil)
+  }
+
   /// As root, with `HOME` kept by sudo.
   @Test func rootDoesNotUseTheHomeOfAnotherUser() throws {
     if geteuid() == 0 { #expect(chown(directory.path, 54_321, 54_321) == 0) }

@@ -146,7 +146,9 @@ import Testing
 
   @Test func promptsCanBeDisabled() throws {
     try passphraseVault()
-    for command in ["secret get a", "secret set a", "secret init --vault V --passphrase"] {
+    for command in [
+      "secret get a", "secret set a", "secret init --vault V --passphrase", "secret key recover",
+    ] {
       let terminal = try Pseudoterminal("COFFER_NO_PROMPT=1 \(command)", in: sandbox)
       #expect(try terminal.end() != 0)
       #expect(!terminal.seen.contains(": \r\n"), "\(terminal.seen)")

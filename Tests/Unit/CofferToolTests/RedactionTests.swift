@@ -55,16 +55,25 @@ import Testing
     #expect(terminal.seen.contains("got this and [A]\r\n"))
   }
 
-  @Test func stoppingTheJobStopsTheToolAndTheCommand() throws {
+  /// The shell is dash, which leaves the settings of the terminal to the job: bash restores them itself.
+  @Test(.needs("dash")) func stoppingTheJobStopsTheToolAndTheCommand() throws {
     let terminal = try Pseudoterminal(
-      "set -m; secret run --redact --set A=a -- sh -c 'echo ready; read line; echo \"$line $A\"'; echo stopped; fg; true",
-      in: sandbox)
+      """
+      exec dash -c 'set -m; secret run --redact --set A=a -- sh -c "echo ready; read line; echo \\"\\$line \\$A\\""; \
+      echo stopped; read line; fg; true'
+      """, in: sandbox)
+    let before = terminal.settings
     try terminal.wait(for: "ready")
+    try terminal.eventually { terminal.settings != before }
     terminal.type("\u{1A}")
     try terminal.wait(for: "stopped")
+    #expect(terminal.settings == before)
+    terminal.type("continue\n")
+    try terminal.eventually { terminal.settings != before }
     terminal.type("on\n")
     try terminal.wait(for: "on [A]")
     #expect(try terminal.end() == 0)
+    #expect(terminal.settings == before)
   }
 
   private func redacted(_ text: String, _ chunk: Int, _ values: [String]) -> String {

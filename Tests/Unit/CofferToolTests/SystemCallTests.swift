@@ -94,6 +94,16 @@ import Testing
       !key.isEmpty && key.allSatisfy { $0.contains("O_RDONLY|O_NOCTTY|O_NONBLOCK|O_CLOEXEC") }, "\(key)")
   }
 
+  @Test func directoriesAreCreatedInTheDirectoriesThatWereChecked() throws {
+    let lines = try trace("secret init --vault new/below/V --key-file other/K", of: "mkdir,mkdirat")
+    #expect(lines.count >= 3, "\(lines)")
+    #expect(
+      lines.allSatisfy {
+        $0.range(of: #"^mkdirat\(\d+, "[^/"]+", 0700\) += 0"#, options: .regularExpression) != nil
+      },
+      "\(lines)")
+  }
+
   // MARK: Barriers
 
   @Test func aNewFileHasNoNameBeforeItIsOnTheDisk() throws {
@@ -247,28 +257,38 @@ import Testing
     }
   }
 
-  // MARK: The environment
-
-  /// Root can read the environment of every process: the child of `run --redact` is one of root's.
   @Test func editEndsAfterAWaitThatWasInterrupted() throws {
     sandbox.environment["EDITOR"] = "true"
     try fail("wait4:error=EINTR:when=1", "secret edit a", status: 0)
   }
 
-  @Test func theEnvironmentOfTheToolDoesNotHoldTheKey() throws {
+  // MARK: The environment
+
+  /// Root can read the environment of every process: the child of `run --redact` is one of root's.
+  ///
+  /// The relay of `run --redact` is executed anew. The parent of an editor is the process that was given the variables.
+  @Test(arguments: [
+    "secret run --redact --set A=a -- sh -c 'cat /proc/$PPID/environ /proc/self/environ | base64 -w 0'",
+    "printf '#!/bin/sh\ncat /proc/$PPID/environ /proc/self/environ >all' >e; chmod +x e; EDITOR=./e secret edit a 2>said; base64 -w 0 all",
+  ])
+  func theEnvironmentOfTheToolDoesNotHoldTheKey(_ command: String) throws {
     let key = try sandbox.shell("cat ../home/config/coffer/key").outputText.trimmingCharacters(in: .newlines)
     sandbox.environment["COFFER_KEY"] = key
     sandbox.environment["COFFER_PASSPHRASE_COMMAND"] = "echo command-5af01"
     sandbox.environment["COFFER_PASSPHRASE_FILE"] = "/file-5af02"
+    sandbox.environment["COFFER_PASSPHRASE_FD"] = "97531"
+    // A variable that begins as one of them does is another's.
+    sandbox.environment["COFFER_KEYS"] = "kept-5af03"
     sandbox.environment["XDG_CONFIG_HOME"] = "\(sandbox.directory)/none"
-    let result = try sandbox.shell(
-      "secret run --redact --set A=a -- sh -c 'cat /proc/$PPID/environ /proc/self/environ | base64 -w 0'")
+    let result = try sandbox.shell(command)
     let data = try #require(Data(base64Encoded: result.output), "\(result.outputText)")
     if geteuid() == 0 {
       // Both were read, and both have the other variables.
-      #expect(data.split(separator: 0).count { $0.starts(with: Data("XDG_STATE_HOME=".utf8)) } == 2)
+      for variable in ["XDG_STATE_HOME=", "COFFER_KEYS=kept-5af03"] {
+        #expect(data.split(separator: 0).count { $0.starts(with: Data(variable.utf8)) } == 2, "\(variable)")
+      }
     }
-    for text in ["coffer-key-v1", String(key.suffix(20)), "command-5af01", "/file-5af02"] {
+    for text in ["coffer-key-v1", String(key.suffix(20)), "command-5af01", "/file-5af02", "97531"] {
       #expect(data.range(of: Data(text.utf8)) == nil, "\(text)")
     }
   }

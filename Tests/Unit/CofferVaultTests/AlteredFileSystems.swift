@@ -2,6 +2,28 @@ import CofferSystem
 import Glibc
 import Synchronization
 
+/// A directory that passes every call on, unless a conforming type has its own method for it.
+protocol PassingDirectory: Directory {
+  var directory: any Directory { get }
+}
+
+extension PassingDirectory {
+  func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+    try directory.open(name, writable: writable)
+  }
+  func create(_ name: String) throws(FileSystemError) -> any File { try directory.create(name) }
+  func status(of name: String) throws(FileSystemError) -> FileStatus { try directory.status(of: name) }
+  func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+    try directory.rename(name, to: newName, replacing: replacing)
+  }
+  func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
+  func names() throws(FileSystemError) -> [String] { try directory.names() }
+  func synchronize() throws(FileSystemError) { try directory.synchronize() }
+  func watch(
+    _ name: String, _ onChange: @escaping @Sendable () -> Void
+  ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
+}
+
 /// The real disk behind a read-only mount.
 struct ReadOnlyFileSystem: FileSystem {
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
@@ -10,23 +32,18 @@ struct ReadOnlyFileSystem: FileSystem {
       directory: ReadOnlyDirectory(directory: location.directory), name: location.name, path: location.path)
   }
 
-  struct ReadOnlyDirectory: Directory {
+  struct ReadOnlyDirectory: PassingDirectory {
     let directory: any Directory
     func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
       if writable { throw FileSystemError(EROFS) }
       return try directory.open(name, writable: false)
     }
     func create(_ name: String) throws(FileSystemError) -> any File { throw FileSystemError(EROFS) }
-    func status(of name: String) throws(FileSystemError) -> FileStatus { try directory.status(of: name) }
     func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
       throw FileSystemError(EROFS)
     }
     func remove(_ name: String) throws(FileSystemError) { throw FileSystemError(EROFS) }
-    func names() throws(FileSystemError) -> [String] { try directory.names() }
     func synchronize() throws(FileSystemError) {}
-    func watch(
-      _ name: String, _ onChange: @escaping @Sendable () -> Void
-    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 }
 
@@ -66,7 +83,7 @@ struct AlteredFileSystem: FileSystem {
       name: location.name, path: location.path)
   }
 
-  struct AlteredDirectory: Directory {
+  struct AlteredDirectory: PassingDirectory {
     let directory: any Directory
     let change: @Sendable (inout FileStatus) -> Void
     let didRead: @Sendable (Int) -> Void
@@ -81,15 +98,6 @@ struct AlteredFileSystem: FileSystem {
       change(&status)
       return status
     }
-    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
-      try directory.rename(name, to: newName, replacing: replacing)
-    }
-    func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
-    func names() throws(FileSystemError) -> [String] { try directory.names() }
-    func synchronize() throws(FileSystemError) { try directory.synchronize() }
-    func watch(
-      _ name: String, _ onChange: @escaping @Sendable () -> Void
-    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 
   final class AlteredFile: File {
@@ -119,5 +127,28 @@ struct AlteredFileSystem: FileSystem {
     func synchronize() throws(FileSystemError) { try file.synchronize() }
     func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool { try file.tryLock(exclusive: exclusive) }
     func unlock() throws(FileSystemError) { try file.unlock() }
+  }
+}
+
+/// The real disk, which looks at each rename whether the file is locked.
+final class LockObservingFileSystem: FileSystem {
+  let wasLocked = Mutex<[Bool]>([])
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+    return Location(
+      directory: ObservingDirectory(directory: location.directory, fileSystem: self), name: location.name,
+      path: location.path)
+  }
+
+  private struct ObservingDirectory: PassingDirectory {
+    let directory: any Directory
+    let fileSystem: LockObservingFileSystem
+
+    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+      let isFree = try directory.open(name, writable: true).tryLock(exclusive: true)
+      fileSystem.wasLocked.withLock { $0.append(!isFree) }
+      try directory.rename(name, to: newName, replacing: replacing)
+    }
   }
 }

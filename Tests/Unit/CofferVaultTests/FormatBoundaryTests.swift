@@ -4,17 +4,13 @@ import CofferVaultFormat
 import FoundationEssentials
 import Testing
 
+/// Whether a parser accepts what `body` gives it.
+func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
+  thrown { () throws(SecretError) in _ = try body() } == nil
+}
+
 /// Each bound of the parsers, on both sides. The vectors show that a file is refused; these, by which check.
 @Suite struct FormatBoundaryTests {
-  private func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
-    do throws(SecretError) {
-      _ = try body()
-      return true
-    } catch {
-      return false
-    }
-  }
-
   private func reader(_ bytes: [UInt8], from start: Int = 0, to end: Int? = nil) -> ByteReader {
     ByteReader(bytes, from: start, to: end, part: "a part")
   }

@@ -6,15 +6,6 @@ import Testing
 
 /// Each bound of the parsers of headers, bases, blocks and records, on both sides.
 @Suite struct FormatStructureTests {
-  private func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
-    do throws(SecretError) {
-      _ = try body()
-      return true
-    } catch {
-      return false
-    }
-  }
-
   private static func id(_ digit: Int) -> Bytes16 {
     [UInt8](repeating: UInt8(digit), count: 16).withUnsafeBytes { Bytes16($0) }
   }

@@ -229,25 +229,12 @@ private final class NamingFileSystem: FileSystem {
       path: location.path)
   }
 
-  private struct NamingDirectory: Directory {
+  private struct NamingDirectory: PassingDirectory {
     let directory: any Directory
     let fileSystem: NamingFileSystem
-    func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
-      try directory.open(name, writable: writable)
-    }
     func create(_ name: String) throws(FileSystemError) -> any File {
       fileSystem.created.withLock { $0.append(name) }
       return try directory.create(name)
     }
-    func status(of name: String) throws(FileSystemError) -> FileStatus { try directory.status(of: name) }
-    func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
-      try directory.rename(name, to: newName, replacing: replacing)
-    }
-    func remove(_ name: String) throws(FileSystemError) { try directory.remove(name) }
-    func names() throws(FileSystemError) -> [String] { try directory.names() }
-    func synchronize() throws(FileSystemError) { try directory.synchronize() }
-    func watch(
-      _ name: String, _ onChange: @escaping @Sendable () -> Void
-    ) throws(FileSystemError) -> any DirectoryWatch { try directory.watch(name, onChange) }
   }
 }

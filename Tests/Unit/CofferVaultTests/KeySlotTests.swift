@@ -1,7 +1,6 @@
 import CofferCore
 import CofferTestSupport
 import CofferVault
-import Synchronization
 import Testing
 
 @Suite struct KeySlotTests {
@@ -210,84 +209,6 @@ import Testing
     #expect(try vault.open().get("299") == Array("value 299".utf8))
     // A backend that was open before the rekey uses the new key.
     #expect(try backend.get("17") == Array("value 17".utf8))
-  }
-
-  // MARK: Cost
-
-  /// The options of a reader that tries a passphrase on so many slots of the cost of `.cheap`.
-  private func limited(toSlots count: Int) -> VaultOptions {
-    var options = VaultOptions.cheap
-    options.maximumPassphraseWork = count * options.passphraseMemory
-    return options
-  }
-
-  private func passphrase(_ index: Int) -> FixedCredential {
-    FixedCredential(kind: .passphrase("pass \(index)"))
-  }
-
-  @Test func aPassphraseIsTriedOnEverySlotUpToItsLimitOfWork() throws {
-    let vault = try vault(.key)
-    for index in 0..<6 { try vault.open().addKeySlot(passphrase(index).credential) }
-    // The memory that is left is asked for before each derivation.
-    let derivations = Mutex(0)
-    var environment = VaultEnvironment()
-    environment.memoryLeft = {
-      derivations.withLock { $0 += 1 }
-      return nil
-    }
-    for (index, slots, code, count) in [
-      (5, 6, nil, 6), (5, 5, .costLimitExceeded, 5), (2, 3, nil, 3), (3, 3, .costLimitExceeded, 3),
-      (9, 6, .wrongKey, 6), (0, 0, .costLimitExceeded, 0),
-    ] as [(Int, Int, SecretError.Code?, Int)] {
-      derivations.withLock { $0 = 0 }
-      let backend = vault.open(
-        passphrase(index), options: limited(toSlots: slots), environment: environment)
-      #expect(thrown { () throws(SecretError) in try backend.unlock() }?.code == code)
-      #expect(derivations.withLock { $0 } == count)
-    }
-    #expect(try vault.open(.key, options: limited(toSlots: 0)).get("name") == [1, 2, 3])
-    // Whatever tries a passphrase has this limit.
-    derivations.withLock { $0 = 0 }
-    let backend = vault.open(.key, options: limited(toSlots: 2), environment: environment)
-    #expect(try backend.keySlots(openedBy: [passphrase(4)]).count == 1)
-    #expect(derivations.withLock { $0 } == 2)
-  }
-
-  @Test func aPassphraseThatWouldNotBeTriedIsNotAdded() throws {
-    let vault = try vault(.key)
-    let options = limited(toSlots: 3)
-    for index in 0..<3 { try vault.open(options: options).addKeySlot(passphrase(index).credential) }
-    let before = try vault.bytes
-    let error = #expect(throws: SecretError.self) {
-      try vault.open(options: options).addKeySlot(passphrase(3).credential)
-    }
-    #expect(error?.code == .tooLarge)
-    #expect(try vault.bytes == before)
-    // A key costs nothing, and a replaced slot makes room.
-    try vault.open(options: options).addKeySlot(FixedCredential.otherKey.credential)
-    let slot = try #require(VaultBackend.describe(path: vault.path).keySlots.first { $0.kind == .passphrase })
-    let new = try vault.open(options: options).replaceKeySlot(id: slot.id, with: passphrase(4).credential)
-    for index in [1, 2, 4] {
-      #expect(try vault.open(passphrase(index), options: options).get("name") == [1, 2, 3])
-    }
-    var small = options
-    small.maximumPassphraseMemory = options.passphraseMemory - 1024
-    let large = #expect(throws: SecretError.self) {
-      try vault.open(options: small).replaceKeySlot(id: new.id, with: passphrase(5).credential)
-    }
-    #expect(large?.code == .tooLarge)
-    let created = #expect(throws: SecretError.self) {
-      try VaultBackend.create(
-        at: vault.directory.file("another"), credential: passphrase(1).credential, options: small)
-    }
-    #expect(created?.code == .tooLarge)
-  }
-
-  @Test func sixteenPassphrasesOfTheDefaultCostAreWithinTheLimits() {
-    let options = VaultOptions()
-    let work = options.passphraseMemory * options.passphrasePasses
-    #expect(16 * work <= options.maximumPassphraseWork)
-    #expect(options.passphraseMemory <= options.maximumPassphraseMemory)
   }
 
   @Test func malformedCredentialsAndLabelsAreRefused() throws {

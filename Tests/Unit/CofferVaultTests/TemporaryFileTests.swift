@@ -3,6 +3,7 @@ import CofferSystem
 import CofferTestSupport
 import CofferVault
 import Glibc
+import Synchronization
 import Testing
 
 /// Temporary files that interrupted processes left beside a vault or beside its records.
@@ -31,7 +32,9 @@ import Testing
     #expect(symlink("notes", directory.file(linked)) == 0)
     let below = ".test.vault.\(String(repeating: "3", count: 32))"
     #expect(mkdir(directory.file(below), 0o700) == 0)
-    others += [linked, below]
+    let pipe = ".test.vault.\(String(repeating: "6", count: 32))"
+    #expect(mkfifo(directory.file(pipe), 0o600) == 0)
+    others += [linked, below, pipe]
     if geteuid() == 0 {
       let foreign = ".test.vault.\(String(repeating: "4", count: 32))"
       touch(directory.file(foreign))
@@ -75,7 +78,8 @@ import Testing
         ".\(name).\(number).new", "\(name).unfinished", ".\(name).unfinished", "\(name).0.unfinished",
         ".\(name).lock",
         ".\(name).", ".\(name).\(String(repeating: "0", count: 32))", ".\(name).\(Self.digits)",
-        "\(name).bak",
+        "\(name).bak", ".\(name).\(String(repeating: "0", count: 16)).unfinished",
+        ".\(name).\(Self.digits.prefix(16)).unfinished",
       ] {
         let taken = place.file(other)
         switch kind {
@@ -114,6 +118,22 @@ import Testing
     }
     #expect(stat(victim, &status) == 0 && status.st_size == 0)
     #expect(stat(directory.file("nothing"), &status) != 0)
+  }
+
+  /// Without the lock, another process would take the file for an abandoned one, or change it before it is finished.
+  @Test func aFileIsLockedUntilItHasItsName() throws {
+    let records = try TemporaryDirectory()
+    let disk = LockObservingFileSystem()
+    let environment = VaultEnvironment(fileSystem: disk)
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = records.path
+    let vault = try TestVault(environment: environment)
+    let backend = vault.open(options: options, environment: environment)
+    try backend.set("a", [1])
+    try backend.compact()
+    try backend.trust()
+    let seen = disk.wasLocked.withLock { $0 }
+    #expect(seen.count >= 4 && seen.allSatisfy { $0 })
   }
 
   /// Where renaming is linking, an interrupted rename leaves a record with two names.

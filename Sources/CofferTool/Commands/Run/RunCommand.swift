@@ -112,7 +112,6 @@ struct RunCommand: ParsableCommand {
         "secret: Not redacted, because their values are too short: \(secrets.unredacted.joined(separator: ", "))."
       )
     }
-    for variable in CofferConfiguration.keyVariables { unsetenv(variable) }
     let launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
     ProcessHardening.applied.lift()
     throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))

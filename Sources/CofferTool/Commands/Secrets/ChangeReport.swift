@@ -61,7 +61,9 @@ final class ChangeReport: Sendable {
   }
 
   private func print(changeOf identifier: SecretIdentifier) throws {
-    guard only.map({ $0 == identifier }) ?? identifier.service.utf8.elementsEqual(service.utf8) else { return }
+    guard only.map({ $0 == identifier }) ?? identifier.service.utf8.elementsEqual(service.utf8) else {
+      return
+    }
     let item: SecretItem?
     do throws(SecretError) { item = try backend.withoutPrompts.item(identifier) } catch {
       return note("secret: \(Advice.message(for: error))")  // a later read may succeed

@@ -17,7 +17,7 @@ struct HistoryCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
+  @Argument(help: "The secret's name.", completion: CompletedValue.formerNames.kind)
   var name: String
 
   private struct Line: Encodable {

@@ -18,7 +18,7 @@ struct RestoreCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Argument(help: "The secrets' names.", completion: CompletedValue.names.kind)
+  @Argument(help: "The secrets' names.", completion: CompletedValue.formerNames.kind)
   var names: [String] = []
 
   @Option(help: ArgumentHelp("The number of the version, as secret history prints it.", valueName: "number"))

@@ -62,7 +62,7 @@ struct CopyCommand: ParsableCommand {
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress("Copied")
-    do {
+    do throws(SecretError) {
       let items = try source.items(inService: service)
       // In parts, so that not all values are in memory at once.
       for start in stride(from: 0, to: items.count, by: Self.partSize) {
@@ -81,7 +81,7 @@ struct CopyCommand: ParsableCommand {
     } catch {
       progress.clear()
       try print(report)
-      throw error
+      throw report.copied.isEmpty && report.replaced.isEmpty ? error : Self.afterCopies(error)
     }
     try print(report)
     if !report.different.isEmpty && status == .done { status = .wouldOverwrite }
@@ -118,7 +118,9 @@ struct CopyCommand: ParsableCommand {
         note("secret: “\(name)” cannot be copied: \(error)")
         return
       }
-      guard let copy = try target.lookUp(identifier), copy.isEqual(to: value) else {
+      let copy: SecretBytes?
+      do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
+      guard let copy, copy.isEqual(to: value) else {
         throw SecretError(
           .io,
           "The value read back from the copy of “\(name)” differs from the value stored there.",
@@ -133,11 +135,21 @@ struct CopyCommand: ParsableCommand {
   private static func passOver(_ items: [UnlistedItem]) -> [String] {
     for item in items {
       let reason =
-        item.identifier.map { "another item with the name “\(SecretReference.text(of: $0))” is read instead of it" }
+        item.identifier.map {
+          "another item with the name “\(SecretReference.text(of: $0))” is read instead of it"
+        }
         ?? "it has no service and user name"
       note("secret: “\(item.title.printable)” was not copied: \(reason).")
     }
     return items.map(\.title)
+  }
+
+  /// An error's own advice may say that nothing was changed.
+  private static func afterCopies(_ error: SecretError) -> SecretError {
+    SecretError(
+      error.code, error.reason,
+      advice: "The copies that were made stay. Run the command again when this is solved.",
+      identifier: error.identifier)
   }
 
   private func print(_ report: Report) throws {

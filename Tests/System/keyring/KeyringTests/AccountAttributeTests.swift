@@ -87,7 +87,8 @@ import Testing
     try create("listed", "3", ["username": "alice"])
     #expect(
       try backend.unlistedItems(inService: nil) == [
-        UnlistedItem(title: "no service", identifier: nil), UnlistedItem(title: "no user name", identifier: nil),
+        UnlistedItem(title: "no service", identifier: nil),
+        UnlistedItem(title: "no user name", identifier: nil),
       ])
     #expect(
       try backend.unlistedItems(inService: "svc") == [UnlistedItem(title: "no user name", identifier: nil)])

@@ -1,0 +1,73 @@
+public import FoundationEssentials
+
+/// The definition of a stored value: where it is kept, its default, its form, and the steps from its earlier versions.
+///
+/// ```swift
+/// struct UserSettingsStorage: VaultStorable {
+///   static let key = "user-settings"
+///   static let defaultValue = UserSettings(theme: "light", fontSize: 16)
+///   static let storage = SecretScope(service: "com.example.app")
+///
+///   static func configure(builder: DataMigrator<UserSettings>.Builder) {
+///     builder.register(from: UserSettingsV1.self, to: UserSettings.self) { old in
+///       UserSettings(theme: old.theme, fontSize: 16)
+///     }
+///   }
+/// }
+///
+/// @VaultStored(UserSettingsStorage.self) var settings
+/// ```
+///
+/// The members are read once for each ``VaultStored``, when it is created. A definition without steps has one version.
+///
+/// ## Versions
+///
+/// The version of a stored value is the attribute `coffer.version` of its metadata, so that the bytes are those of the value
+/// alone, and other programs can read them. It is never guessed from the bytes. A secret without the attribute was
+/// stored before there were versions, and is the first version: another program may have stored it, too.
+///
+/// A program that replaces the bytes and keeps the metadata, such as `secret set`, stores a value of the version that was
+/// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the first
+/// version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is stored.
+/// `secret info` prints the attribute.
+public protocol VaultStorable {
+  /// The type of the value in its current version.
+  associatedtype Value: Codable & Equatable & Sendable
+
+  /// The secret's account. The default is the name of the definition's type.
+  static var key: String { get }
+
+  /// The value that a read returns if nothing is stored. It is not stored itself.
+  static var defaultValue: Value { get }
+
+  /// The service and the backend of the value. The default is the name of the executable, and ``DefaultBackend``. Specify
+  /// the service, so that the executable can be renamed.
+  static var storage: SecretScope { get }
+
+  /// The encoder of values that are stored as JSON. Text, data and the other types in the table of
+  /// ``StandardSecretCoder`` are not.
+  static var encoder: JSONEncoder { get }
+
+  /// The decoder of values of every version that are stored as JSON.
+  static var decoder: JSONDecoder { get }
+
+  /// Registers the steps between the versions. The default registers none.
+  static func configure(builder: DataMigrator<Value>.Builder)
+}
+
+extension VaultStorable {
+  /// The name of the definition's type.
+  public static var key: String { String(describing: Self.self) }
+
+  /// The name of the executable, and ``DefaultBackend``.
+  public static var storage: SecretScope { SecretScope(service: Executable.name) }
+
+  /// An encoder with sorted keys.
+  public static var encoder: JSONEncoder { StandardSecretCoder.jsonEncoder }
+
+  /// A decoder by Foundation's defaults.
+  public static var decoder: JSONDecoder { JSONDecoder() }
+
+  /// Registers no step: the value has one version.
+  public static func configure(builder: DataMigrator<Value>.Builder) {}
+}

@@ -1,0 +1,410 @@
+import Coffer
+import CofferCore
+import CofferTestSupport
+import Foundation
+import Testing
+
+private struct SettingsV1: Codable, Equatable {
+  var theme: String
+}
+
+private struct SettingsV2: Codable, Equatable {
+  var theme: String
+  var notifications: Bool
+}
+
+/// Every version decodes as the current one, so that the form does not tell the version.
+private struct Settings: Codable, Equatable {
+  var theme: String
+  var notifications: Bool?
+  var fontSize: Double?
+}
+
+private struct Definition: VaultStorable {
+  static let key = "settings"
+  static let defaultValue = Settings(theme: "light")
+  static let storage = SecretScope(service: "tests")
+
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder
+      .register(from: SettingsV1.self, to: SettingsV2.self) { v1 in
+        if v1.theme == "bad" { throw CocoaError(.coderInvalidValue) }
+        return SettingsV2(theme: v1.theme, notifications: true)
+      }
+      .register(from: SettingsV2.self, to: Settings.self) { v2 in
+        Settings(theme: v2.theme, notifications: v2.notifications, fontSize: 16.0)
+      }
+  }
+}
+
+/// Values of earlier versions.
+@Suite(.timeLimit(.minutes(5))) struct MigrationTests {
+  let backend = ScriptedBackend()
+  private var stores: Int { backend.edit { $0.metadata.count } }
+  private let first = #"{"theme":"dark"}"#
+  private let current = #"{"fontSize":16,"notifications":true,"theme":"dark"}"#
+
+  private func with(_ body: (VaultStored<Settings>) throws -> Void) throws {
+    try DefaultBackend.with(backend) { try body(VaultStored(Definition.self)) }
+  }
+
+  fileprivate func error(_ value: VaultStored<Settings>) -> SecretError.Code? {
+    thrown { () throws(SecretError) in _ = try value.get() }?.code
+  }
+
+  @Test func whatWasStoredBeforeThereWereVersionsIsTheFirst() throws {
+    try backend.store.write(first, "settings")
+    try with { settings throws in
+      #expect(settings.wrappedValue == Settings(theme: "dark", notifications: true, fontSize: 16))
+      #expect(try backend.text("settings") == current)
+      #expect(try backend.version("settings") == "3")
+    }
+  }
+
+  @Test func aValueIsConvertedFromItsVersionOnAndStoredOnce() throws {
+    try backend.store.write(#"{"notifications":false,"theme":"dark"}"#, "settings", version: "2")
+    try with { settings throws in
+      for _ in 0..<3 {
+        #expect(try settings.get() == Settings(theme: "dark", notifications: false, fontSize: 16))
+      }
+      try settings.set(Settings(theme: "dark", notifications: false, fontSize: 16))
+      #expect(stores == 1)
+    }
+  }
+
+  @Test func theVersionIsNotGuessedFromTheForm() throws {
+    // The bytes are the same, and each decodes as every version.
+    let bytes = #"{"fontSize":8,"notifications":false,"theme":"dark"}"#
+    for (version, result) in [
+      ("1", Settings(theme: "dark", notifications: true, fontSize: 16)),
+      ("2", Settings(theme: "dark", notifications: false, fontSize: 16)),
+      ("3", Settings(theme: "dark", notifications: false, fontSize: 8)),
+    ] {
+      try backend.store.write(bytes, "settings", version: version)
+      try with { settings throws in #expect(try settings.get() == result) }
+    }
+  }
+
+  @Test func theSameBytesInALaterVersionAreStoredWithTheVersion() throws {
+    struct Same: VaultStorable {
+      static let key = "settings"
+      static let defaultValue = Settings(theme: "light")
+      static let storage = SecretScope(service: "tests")
+      static func configure(builder: DataMigrator<Settings>.Builder) {
+        builder.register(from: SettingsV1.self, to: Settings.self) { Settings(theme: $0.theme) }
+      }
+    }
+    try backend.store.write(first, "settings")
+    try DefaultBackend.with(backend) { () throws in
+      let value = VaultStored(Same.self)
+      try value.update { _ in }
+      #expect(try backend.text("settings") == first)
+      #expect(try backend.version("settings") == "2")
+      #expect(stores == 1)
+    }
+  }
+
+  @Test func aFailedStepLeavesTheValueUnchanged() throws {
+    try backend.store.write(#"{"theme":"bad"}"#, "settings")
+    try with { settings throws in
+      #expect(settings.wrappedValue == Settings(theme: "light"))
+      #expect(settings.lastError?.code == .migrationFailed)
+      #expect(settings.lastError?.description.contains("bad") == false)
+      #expect(throws: SecretError.self) { try settings.update { $0.theme = "x" } }
+      #expect(throws: SecretError.self) { try settings.set(\.theme, to: "x") }
+      #expect(try backend.text("settings") == #"{"theme":"bad"}"#)
+      #expect(try backend.version("settings") == nil)
+      #expect(stores == 0)
+      // A program of the first version still reads it.
+      let old = SecurelyStoredValue<SettingsV1>(key: "settings", service: "tests")
+      #expect(try old.get() == SettingsV1(theme: "bad"))
+      try settings.set(Settings(theme: "new"))
+      #expect(try settings.get() == Settings(theme: "new"))
+    }
+  }
+
+  @Test func bytesThatAreNoValueOfTheirVersionAreKept() throws {
+    try backend.store.write("{}", "settings", version: "2")
+    try with { settings throws in
+      #expect(error(settings) == .decodingFailed)
+      #expect(try backend.text("settings") == "{}")
+    }
+  }
+
+  @Test func aValueOfALaterVersionIsKeptUntilANewOneIsStored() throws {
+    try backend.store.write(current, "settings", version: "4")
+    try with { settings throws in
+      #expect(error(settings) == .unsupportedVersion)
+      #expect(throws: SecretError.self) { try settings.update { $0.theme = "x" } }
+      #expect(try backend.version("settings") == "4")
+      try settings.set(Settings(theme: "x"))
+      #expect(try backend.version("settings") == "3")
+      #expect(try settings.get() == Settings(theme: "x"))
+    }
+  }
+
+  @Test func anAttributeThatIsNoVersionIsAnError() throws {
+    for version in ["", "0", "-1", "two", "99999999999999999999"] {
+      try backend.store.write(current, "settings", version: version)
+      try with { settings throws in
+        #expect(error(settings) == .unsupportedVersion)
+        #expect(try backend.version("settings") == version)
+      }
+    }
+    try with { settings throws in
+      try settings.set(Settings(theme: "x"))
+      #expect(try settings.get() == Settings(theme: "x"))
+    }
+  }
+
+  @Test func aValueThatAnotherProgramStoredWithoutTheVersionIsTheFirst() throws {
+    try with { settings throws in
+      try settings.set(Settings(theme: "x", notifications: false))
+      // As `secret-tool store` does in a keyring.
+      try backend.store.store(
+        SecretBytes(copying: "typed by hand"), for: identifier("settings"), metadata: SecretMetadata())
+      #expect(error(settings) == .decodingFailed)
+      #expect(try backend.text("settings") == "typed by hand")
+      // As `secret set` does.
+      try settings.set(Settings(theme: "x"))
+      try backend.store.write(#"{"theme":"by hand"}"#, "settings")
+      #expect(try settings.get() == Settings(theme: "by hand"))
+    }
+  }
+
+  @Test func theOtherMetadataStays() throws {
+    try backend.store.store(
+      SecretBytes(copying: first), for: identifier("settings"),
+      metadata: SecretMetadata(label: "L", attributes: ["team": "a"]))
+    try with { settings throws in
+      _ = try settings.get()
+      let metadata = try #require(try backend.item(identifier("settings"))).metadata
+      #expect(metadata.label == "L" && metadata.attributes == ["team": "a", "coffer.version": "3"])
+    }
+  }
+
+  // MARK: At the same time
+
+  @Test func aChangeDuringTheMigrationIsKept() throws {
+    try backend.store.write(first, "settings")
+    let (store, once) = (backend.store, Count())
+    backend.edit { script in
+      script.afterLookup = {
+        if once.value == 0 {
+          once.add()
+          #expect(throws: Never.self) { try store.write(#"{"theme":"meanwhile"}"#, "settings") }
+        }
+      }
+    }
+    try with { settings throws in
+      #expect(try settings.get().theme == "meanwhile")
+      #expect(try backend.store.text("settings")?.contains("meanwhile") == true)
+      #expect(stores == 1)
+    }
+  }
+
+  @Test func aSetDuringTheFirstReadIsNotOverwritten() throws {
+    try backend.store.write(first, "settings")
+    let once = Count()
+    try with { settings throws in
+      backend.edit { script in
+        script.afterLookup = {
+          if once.value == 0 {
+            once.add()
+            #expect(throws: Never.self) { try settings.set(Settings(theme: "set")) }
+          }
+        }
+      }
+      #expect(try settings.get() == Settings(theme: "set"))
+      #expect(try backend.version("settings") == "3")
+    }
+  }
+
+  @Test func aVersionThatChangesDuringAReadIsThatOfTheBytes() throws {
+    try backend.store.write(first, "settings")
+    let (store, once, current) = (backend.store, Count(), current)
+    backend.edit { script in
+      script.beforeLookup = {
+        if once.value == 0 {
+          once.add()
+          // Another process migrates the value after its version was read.
+          #expect(throws: Never.self) {
+            try store.write(current.replacing("16", with: "8"), "settings", version: "3")
+          }
+        }
+      }
+    }
+    try with { settings throws in
+      #expect(try settings.get().fontSize == 8)
+      #expect(stores == 0)
+    }
+  }
+
+  @Test func manyMigrationsAtOnceLeaveOneValue() async throws {
+    let backend = MemoryBackend()
+    try backend.write(first, "settings")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<16 {
+        group.addTask {
+          try await DefaultBackend.with(backend) {
+            let settings = try await VaultStored(Definition.self).get()
+            #expect(settings.fontSize == 16)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try backend.text("settings") == current)
+    #expect(try backend.versions(of: identifier("settings")).count == 2)
+  }
+
+  @Test func aValueThatCannotBeStoredIsReadNevertheless() throws {
+    try backend.store.write(first, "settings")
+    backend.edit { $0.storeError = SecretError(.denied, "The file system is read-only.") }
+    try with { settings throws in
+      #expect(try settings.get().fontSize == 16)
+      #expect(settings.lastError?.code == .denied)
+      #expect(try backend.text("settings") == first)
+      backend.edit { $0.storeError = nil }
+      #expect(try settings.get().fontSize == 16)
+      #expect(settings.lastError == nil)
+      #expect(try backend.text("settings") == current)
+    }
+  }
+
+  @Test func aStreamBeginsWithTheConvertedValue() async throws {
+    try backend.store.write(first, "settings")
+    try await DefaultBackend.with(backend) {
+      let settings = VaultStored(Definition.self)
+      var values = settings.values.makeAsyncIterator()
+      #expect(await values.next()?.fontSize == 16)
+      try await settings.set(\.theme, to: "x")
+      #expect(await values.next()?.theme == "x")
+      // An earlier version of the program stores a value.
+      try backend.store.write(#"{"theme":"old"}"#, "settings", version: "1")
+      backend.report(nil)
+      #expect(await values.next() == Settings(theme: "old", notifications: true, fontSize: 16))
+    }
+  }
+
+  // MARK: Definitions
+
+  @Test func stepsMayBeRegisteredInAnyOrder() throws {
+    try backend.store.write(first, "settings")
+    try DefaultBackend.with(backend) { () throws in
+      #expect(try VaultStored(InAnyOrder.self).get().fontSize == 16)
+      #expect(try backend.version("settings") == "3")
+    }
+  }
+
+  @Test func aStepThatWasTakenOutLeavesTheVersionsOfTheOthers() throws {
+    try DefaultBackend.with(backend) { () throws in
+      let value = VaultStored(WithoutTheOldestStep.self)
+      try backend.store.write(first, "settings")
+      #expect(thrown { () throws(SecretError) in _ = try value.get() }?.code == .unsupportedVersion)
+      #expect(try backend.text("settings") == first)
+      try backend.store.write(#"{"notifications":false,"theme":"dark"}"#, "settings", version: "2")
+      #expect(try value.get().notifications == false)
+      #expect(try backend.version("settings") == "3")
+    }
+  }
+
+  @Test(arguments: [
+    VaultStored(Cycle.self), VaultStored(StepToItself.self), VaultStored(CycleBeside.self),
+    VaultStored(Gap.self),
+    VaultStored(NoStepToTheValue.self), VaultStored(TwoStepsToOne.self), VaultStored(TwoStepsFromOne.self),
+    VaultStored(VersionZero.self),
+  ])
+  fileprivate func stepsThatAreNotOneChainAreAnErrorAtTheFirstUse(_ value: VaultStored<Settings>) throws {
+    try backend.store.write(first, "settings")
+    try DefaultBackend.with(backend) { () throws in
+      #expect(error(value) == .invalidMigration)
+      #expect(
+        thrown { () throws(SecretError) in try value.set(Settings(theme: "x")) }?.code == .invalidMigration)
+      #expect(throws: SecretError.self) { try value.update { $0.theme = "x" } }
+      #expect(try backend.text("settings") == first)
+      #expect(stores == 0)
+    }
+  }
+}
+
+// MARK: Chains of steps
+
+private protocol SettingsStorage: VaultStorable where Value == Settings {}
+
+extension SettingsStorage {
+  static var key: String { "settings" }
+  static var defaultValue: Settings { Settings(theme: "light") }
+  static var storage: SecretScope { SecretScope(service: "tests") }
+}
+
+private func twoFromOne(_ old: SettingsV1) -> SettingsV2 { SettingsV2(theme: old.theme, notifications: true) }
+private func oneFromTwo(_ old: SettingsV2) -> SettingsV1 { SettingsV1(theme: old.theme) }
+private func fromOne(_ old: SettingsV1) -> Settings { Settings(theme: old.theme) }
+private func fromTwo(_ old: SettingsV2) -> Settings {
+  Settings(theme: old.theme, notifications: old.notifications, fontSize: 16)
+}
+
+private struct InAnyOrder: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV2.self, to: Settings.self, fromTwo)
+    builder.register(from: SettingsV1.self, to: SettingsV2.self, twoFromOne)
+  }
+}
+
+private struct WithoutTheOldestStep: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.oldestVersion(2).register(from: SettingsV2.self, to: Settings.self, fromTwo)
+  }
+}
+
+private struct Cycle: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: Settings.self, fromOne)
+    builder.register(from: Settings.self, to: SettingsV1.self) { SettingsV1(theme: $0.theme) }
+  }
+}
+
+private struct StepToItself: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: Settings.self, to: Settings.self) { $0 }
+  }
+}
+
+private struct CycleBeside: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: SettingsV2.self, twoFromOne)
+    builder.register(from: SettingsV2.self, to: SettingsV1.self, oneFromTwo)
+  }
+}
+
+private struct Gap: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: SettingsV2.self, twoFromOne)
+    builder.register(from: Int.self, to: Settings.self) { _ in Settings(theme: "x") }
+  }
+}
+
+private struct NoStepToTheValue: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: SettingsV2.self, twoFromOne)
+  }
+}
+
+private struct TwoStepsToOne: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: Settings.self, fromOne)
+    builder.register(from: SettingsV2.self, to: Settings.self, fromTwo)
+  }
+}
+
+private struct TwoStepsFromOne: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) {
+    builder.register(from: SettingsV1.self, to: Settings.self, fromOne)
+    builder.register(from: SettingsV1.self, to: SettingsV2.self, twoFromOne)
+  }
+}
+
+private struct VersionZero: SettingsStorage {
+  static func configure(builder: DataMigrator<Settings>.Builder) { builder.oldestVersion(0) }
+}
