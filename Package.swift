@@ -150,7 +150,7 @@ let package = Package(
 
     .testTarget(
       name: "CofferKeyringSystemTests",
-      dependencies: ["CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
+      dependencies: ["Coffer", "CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
       name: "CofferMemoryTests",

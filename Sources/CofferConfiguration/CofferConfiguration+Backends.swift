@@ -16,7 +16,10 @@ extension CofferConfiguration {
   /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file
   /// is wrong, and `.denied` or `.io` if the file or the path of the vault cannot be read. Blocks for at most 5
   /// seconds, for the answer of the session bus.
-  public func choice() throws(SecretError) -> Choice {
+  public func choice() throws(SecretError) -> Choice { try choose().choice }
+
+  /// Returns ``choice()``, and the backend if it had to be made for that.
+  private func choose() throws(SecretError) -> (choice: Choice, backend: (any SecretBackend)?) {
     if let text = environment.nonEmpty("COFFER_BACKEND") {
       let name = BackendName(rawValue: text)
       guard name == .memory || providers.contains(where: { $0.name == name }) else {
@@ -24,17 +27,17 @@ extension CofferConfiguration {
           .configuration, "COFFER_BACKEND is not the name of a backend.",
           advice: "Set it to \(listedNames), or unset it.")
       }
-      return Choice(backend: name, reason: "COFFER_BACKEND is \(name).")
+      return (Choice(backend: name, reason: "COFFER_BACKEND is \(name)."), nil)
     }
     if let name = try recorded().backend {
       let unused = unusedVariables(with: name).map { " \($0) has no effect." }.joined()
-      return Choice(backend: name, reason: "The file \(configurationFile) names \(name).\(unused)")
+      return (Choice(backend: name, reason: "The file \(configurationFile) names \(name).\(unused)"), nil)
     }
     var absences: [String] = []
     for provider in providers {
-      if let reason = try provider.availability(in: self) {
-        return Choice(
-          backend: provider.name, reason: ([reason] + absences.map { "there is \($0)" }).sentence)
+      if let found = try provider.availability(in: self) {
+        let clauses = [found.reason] + absences.map { "there is \($0)" }
+        return (Choice(backend: provider.name, reason: clauses.sentence), found.backend)
       }
       absences.append(provider.absence(in: self))
     }
@@ -47,7 +50,8 @@ extension CofferConfiguration {
   ///
   /// - Parameters:
   ///   - name: The name of the backend.
-  ///   - place: The store within the backend: the path of a vault. `nil` is the one that the configuration names.
+  ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection.
+  ///     `nil` is the vault that the configuration names, or all collections.
   ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
   ///   - options: The options of a vault.
   ///
@@ -62,7 +66,13 @@ extension CofferConfiguration {
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
     let chosen: BackendName
-    if let name { chosen = name } else { chosen = try choice().backend }
+    if let name {
+      chosen = name
+    } else {
+      let (choice, backend) = try choose()
+      if let backend, place == nil { return backend }
+      chosen = choice.backend
+    }
     if chosen == .memory { return Self.memory }
     return try provider(of: chosen).backend(
       at: place, in: self, additionalCredentials: additionalCredentials, options: options)

@@ -6,6 +6,10 @@ public protocol MultipleItemSecretBackend: SecretBackend {
   /// Returns each different secret with the identifier. The first one is the one that `lookUp` reads.
   func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem]
 
+  /// Returns the items in `service`, or in the whole store if it is `nil`, that `items(inService:)` leaves out. Locked
+  /// items without an identifier are not among them.
+  func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem]
+
   /// Removes all items with the identifier. Returns `false` if there is none.
   @discardableResult
   func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
@@ -18,6 +22,21 @@ public protocol MultipleItemSecretBackend: SecretBackend {
   func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome
+}
+
+/// An item that ``SecretBackend/items(inService:)`` leaves out.
+public struct UnlistedItem: Hashable, Sendable {
+  /// What a person sees of the item: its label, or else its attributes.
+  public let title: String
+  /// The identifier of the item, if another item with the same identifier is listed. `nil` if the item has none, because
+  /// the program that stored it uses other attributes.
+  public let identifier: SecretIdentifier?
+
+  /// Creates a description of an item.
+  public init(title: String, identifier: SecretIdentifier?) {
+    self.title = title
+    self.identifier = identifier
+  }
 }
 
 /// The result of ``MultipleItemSecretBackend/move(_:to:replacing:all:)``.

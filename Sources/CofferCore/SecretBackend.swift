@@ -14,6 +14,10 @@ public protocol SecretBackend: AnyObject, Sendable {
   /// if the backend is locked, unreachable or damaged.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
+  /// Returns the secrets with these identifiers, without those that do not exist. The default looks up one after the
+  /// other.
+  func lookUp(_ identifiers: [SecretIdentifier]) throws(SecretError) -> [SecretIdentifier: SharedSecret]
+
   /// Stores `secret`, and replaces any existing secret with that identifier.
   ///
   /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing
@@ -34,6 +38,9 @@ public protocol SecretBackend: AnyObject, Sendable {
   /// by identifier. No value is decrypted.
   func items(inService service: String?) throws(SecretError) -> [SecretItem]
 
+  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper.
+  func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier]
+
   /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 }
@@ -45,6 +52,22 @@ extension SecretBackend {
     for identifier: SecretIdentifier
   ) throws(SecretError) {
     try store(secret, for: identifier, metadata: nil)
+  }
+
+  /// Returns the secrets with these identifiers, by a lookup of each.
+  public func lookUp(
+    _ identifiers: [SecretIdentifier]
+  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
+    var result: [SecretIdentifier: SharedSecret] = [:]
+    for identifier in identifiers where result[identifier] == nil {
+      if let secret = try lookUp(identifier) { result[identifier] = SharedSecret(secret) }
+    }
+    return result
+  }
+
+  /// Returns the identifiers of `items(inService:)`.
+  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try items(inService: service).map(\.identifier)
   }
 
   /// Returns the identifier and metadata of one secret, by a search through its service.

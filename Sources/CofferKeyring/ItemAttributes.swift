@@ -7,6 +7,7 @@ internal import FoundationEssentials
 /// | Attribute | Content |
 /// |---|---|
 /// | `service`, `username` | the identifier, as in Python's keyring, go-keyring and keyring-rs |
+/// | `account` | the account if there is no `username`, as in keytar, Visual Studio Code and JetBrains' programs |
 /// | `xdg:schema` | `org.freedesktop.Secret.Generic`, as in `secret-tool` |
 /// | `coffer:expires` | the expiry, as ISO 8601 in UTC with milliseconds |
 /// | `coffer:created` | the creation time, if the first store has one; otherwise the service's own time counts |
@@ -21,6 +22,8 @@ internal import FoundationEssentials
 enum ItemAttributes {
   static let service = "service"
   static let account = "username"
+  /// What other programs call the account. It counts in items without ``account``.
+  private static let otherAccount = "account"
   private static let schema = "xdg:schema"
   private static let program = "application"
   private static let genericSchema = "org.freedesktop.Secret.Generic"
@@ -31,9 +34,25 @@ enum ItemAttributes {
   private static let ownNames = "coffer:attributes"
   private static let escapePrefix = "coffer:attribute:"
 
-  /// The attributes to search for. An item matches if it has these two, whatever others it has.
-  static func query(_ identifier: SecretIdentifier) -> [String: String] {
+  /// The attributes of a new item that are its identifier.
+  static func identity(_ identifier: SecretIdentifier) -> [String: String] {
     [service: identifier.service, account: identifier.account]
+  }
+
+  /// The attributes to search for. An item matches if it has these two, whatever others it has. In the second search
+  /// only items count that have ``isWithoutUserName(_:)``.
+  static func queries(_ identifier: SecretIdentifier) -> [[String: String]] {
+    [identity(identifier), [service: identifier.service, otherAccount: identifier.account]]
+  }
+
+  /// Whether the account is in the attribute `account`. gnome-keyring returns hashed attributes of locked items.
+  static func isWithoutUserName(_ attributes: [String: String]) -> Bool {
+    attributes[account] == nil && attributes["gkr:compat:hashed:\(account)"] == nil
+  }
+
+  /// The name of the attribute that holds the account.
+  private static func accountName(_ attributes: [String: String]) -> String {
+    isWithoutUserName(attributes) && attributes[otherAccount] != nil ? otherAccount : account
   }
 
   static func label(_ identifier: SecretIdentifier, _ metadata: SecretMetadata?) -> String {
@@ -69,7 +88,7 @@ enum ItemAttributes {
   static func attributes(
     _ identifier: SecretIdentifier, _ metadata: SecretMetadata?, over existing: [String: String]?
   ) -> [String: String] {
-    var result = query(identifier)
+    var result = identity(identifier)
     if let existing {
       let own = OwnNames(existing[ownNames])
       result = existing.filter {
@@ -84,7 +103,7 @@ enum ItemAttributes {
     if let label = metadata.label, isDefault(label, identifier) { result[givenLabel] = "given" }
     var own = OwnNames()
     for (name, value) in metadata.attributes {
-      if isReserved(name) {
+      if isReserved(name, in: result) {
         result[escapePrefix + name] = value
       } else if result[name].map({ !$0.utf8.elementsEqual(value.utf8) }) ?? true {
         result[name] = value
@@ -100,7 +119,9 @@ enum ItemAttributes {
   static func attributes(
     _ item: [String: String], renamedTo new: SecretIdentifier, created seconds: UInt64?
   ) -> [String: String] {
-    var result = item.filter { !isProvidersOwn($0.key, item) }.merging(query(new)) { $1 }
+    var result = item.filter { !isProvidersOwn($0.key, item) }
+    result[service] = new.service
+    result[accountName(item)] = new.account
     if result[created] == nil { result[created] = seconds.flatMap(date).map(text) }
     return result
   }
@@ -113,7 +134,9 @@ enum ItemAttributes {
 
   /// Returns the identifier in an item's attributes, or `nil` if they do not contain a valid one.
   static func identifier(_ attributes: [String: String]) -> SecretIdentifier? {
-    guard let service = attributes[service], let account = attributes[account] else { return nil }
+    guard let service = attributes[service], let account = attributes[accountName(attributes)] else {
+      return nil
+    }
     do {
       return try SecretIdentifier(service: service, account: account)
     } catch {
@@ -135,7 +158,7 @@ enum ItemAttributes {
     for (name, value) in attributes where !isProvidersOwn(name, attributes) {
       if name.hasPrefix(escapePrefix) {
         metadata.attributes[String(name.dropFirst(escapePrefix.count))] = value
-      } else if !isReserved(name) {
+      } else if !isReserved(name, in: attributes) {
         metadata.attributes[name] = value
       }
     }
@@ -145,12 +168,13 @@ enum ItemAttributes {
   /// Returns the attributes by which another program distinguishes the item from others with the same identifier.
   ///
   /// These do not count: attributes that begin with `xdg:` or `coffer:`, those that this module wrote as metadata,
-  /// those that the service adds by itself, and `target=default`, which keyring-rs gives every item.
+  /// those that the service adds by itself, and `target=default`, which keyring-rs gives every item. An item with
+  /// `account` in place of `username` differs in that from one with `username`.
   static func distinction(_ attributes: [String: String]) -> [String: String] {
     let own = OwnNames(attributes[ownNames])
     return attributes.filter { name, value in
-      !isReserved(name) && !own.contains(name) && !isProvidersOwn(name, attributes)
-        && !(name == "target" && value == "default")
+      (name == otherAccount || !isReserved(name, in: attributes)) && !own.contains(name)
+        && !isProvidersOwn(name, attributes) && !(name == "target" && value == "default")
     }
   }
 
@@ -170,8 +194,9 @@ enum ItemAttributes {
     attributes.isEmpty || attributes[service] != nil || attributes["gkr:compat:hashed:service"] != nil
   }
 
-  private static func isReserved(_ name: String) -> Bool {
-    name == service || name == account || reservedPrefixes.contains { name.hasPrefix($0) }
+  private static func isReserved(_ name: String, in attributes: [String: String]) -> Bool {
+    name == service || name == account || name == accountName(attributes)
+      || reservedPrefixes.contains { name.hasPrefix($0) }
   }
 
   private static let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)

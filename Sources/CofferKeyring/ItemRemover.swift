@@ -12,7 +12,7 @@ struct ItemRemover {
   /// unless `all` is `true`.
   func items(_ identifier: SecretIdentifier, all: Bool) throws(ServiceFailure) -> [FoundItem] {
     // All locked items are unlocked before the first item is changed.
-    let found = try service.found(search.items(matching: ItemAttributes.query(identifier)))
+    let found = try service.found(search.items(matching: ItemAttributes.queries(identifier)))
     if !all { try found.requireOne(identifier) }
     return found.sorted(by: >)
   }

@@ -7,6 +7,7 @@ struct ItemSearch {
   let service: SecretServiceProxy
   let options: KeyringOptions
   let prompter: Prompter
+  private let collections = Collections()
   private let deadline: OperationDeadline
 
   init(
@@ -20,6 +21,12 @@ struct ItemSearch {
       bus: process.bus, name: process.owner, timeout: options.callTimeout, deadline: deadline)
   }
 
+  /// What this operation knows about collections, so that it asks once.
+  private final class Collections {
+    var forStoring: String??
+    var locked: [String: Bool] = [:]
+  }
+
   /// The session for secrets in messages. The first call opens it.
   func session() throws(ServiceFailure) -> SecretSession { try process.session(deadline) }
 
@@ -27,32 +34,39 @@ struct ItemSearch {
 
   /// Returns the item to read, unlocked, or `nil` if there is none.
   func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
-    let items = try items(matching: ItemAttributes.query(identifier), unlockingAll: false)
+    let items = try items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
     if items.count < 2 { return items.first }
     return try service.found(items).max()?.path
   }
 
-  /// Returns the items with the attributes in `query`. Locked ones are unlocked first: all of them, or only
-  /// if no unlocked item matches.
+  /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
+  /// Locked ones are unlocked first: all of them, or only if no unlocked item matches.
   func items(
-    matching query: [String: String],
+    matching queries: [[String: String]],
     unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [String] {
-    var found = try find(query)
+    var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
       try unlock(found.locked)
     } else if try !unlockUnsearchedCollection() {
       return []
     }
-    found = try find(query)
+    found = try find(queries)
     if !found.locked.isEmpty && (unlockingAll || found.unlocked.isEmpty) { throw .locked }
     return found.unlocked
   }
 
+  /// Returns the secret with its metadata, or `nil` if there is none.
+  func secret(_ identifier: SecretIdentifier) throws(ServiceFailure) -> SecretItem? {
+    try service.found(items(matching: ItemAttributes.queries(identifier)))
+      .filter { ItemAttributes.identifier($0.attributes) == identifier }.max()
+      .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
+  }
+
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
-    let candidates = try service.found(items(matching: query)).compactMap { item in
+    let candidates = try service.found(items(matching: [query])).compactMap { item in
       ItemAttributes.identifier(item.attributes).map { ($0, item) }
     }
     return Dictionary(candidates, uniquingKeysWith: max)
@@ -60,19 +74,80 @@ struct ItemSearch {
       .sorted { $0.identifier < $1.identifier }
   }
 
+  /// Returns the identifiers among the items with the attributes in `query`, sorted. Reads no property but the attributes.
+  func identifiers(matching query: [String: String]) throws(ServiceFailure) -> [SecretIdentifier] {
+    let found = try service.attributes(of: items(matching: [query]))
+    return Set(found.compactMap { ItemAttributes.identifier($0.attributes) }).sorted()
+  }
+
+  /// The largest number of secrets in one message: 64 values of ``KeyringBackend/maximumSecretSize`` take half of the
+  /// largest message of D-Bus.
+  private static let batchSize = 64
+
+  /// Returns the values of those of `identifiers`, all of one service, that have an unlocked item.
+  func values(_ identifiers: [SecretIdentifier], inService name: String) throws(ServiceFailure)
+    -> [SecretIdentifier: SharedSecret]
+  {
+    let wanted = Set(identifiers)
+    var items: [SecretIdentifier: [String]] = [:]
+    for (item, attributes) in try service.attributes(of: find([[ItemAttributes.service: name]]).unlocked) {
+      guard let identifier = ItemAttributes.identifier(attributes), wanted.contains(identifier) else {
+        continue
+      }
+      items[identifier, default: []].append(item)
+    }
+    var chosen: [(identifier: SecretIdentifier, item: String)] = []
+    for (identifier, items) in items {
+      let newest = items.count == 1 ? items.first : try service.found(items).max()?.path
+      if let newest { chosen.append((identifier, newest)) }
+    }
+    var values: [SecretIdentifier: SharedSecret] = [:]
+    for start in stride(from: 0, to: chosen.count, by: Self.batchSize) {
+      let batch = chosen[start..<min(start + Self.batchSize, chosen.count)]
+      let secrets = try service.secrets(of: batch.map(\.item), in: session())
+      for (identifier, item) in batch { values[identifier] = secrets[item] }
+    }
+    return values
+  }
+
+  /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
+  func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {
+    var named: [SecretIdentifier: [FoundItem]] = [:]
+    var result: [UnlistedItem] = []
+    for item in try service.found(items(matching: [query])) {
+      if let identifier = ItemAttributes.identifier(item.attributes) {
+        named[identifier, default: []].append(item)
+      } else {
+        result.append(UnlistedItem(title: item.title, identifier: nil))
+      }
+    }
+    for (identifier, items) in named {
+      result += items.different.dropFirst().map { UnlistedItem(title: $0.title, identifier: identifier) }
+    }
+    return result.sorted {
+      ($0.title, $0.identifier?.account ?? "") < ($1.title, $1.identifier?.account ?? "")
+    }
+  }
+
   private func find(
-    _ query: [String: String]
+    _ queries: [[String: String]]
   ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    var found: (unlocked: [String], locked: [String])
+    var results: [(unlocked: [String], locked: [String])] = []
     if let name = options.collection {
       let collection = try self.collection(named: name)
-      let items = try service.search(collection: collection, query)
-      let isLocked = items.isEmpty ? false : try service.isLocked(collection: collection)
-      found = isLocked ? ([], items) : (items, [])
+      for items in try service.search(collection: collection, queries) {
+        let isLocked = items.isEmpty ? false : try isLocked(collection)
+        results.append(isLocked ? ([], items) : (items, []))
+      }
     } else {
-      found = try service.search(query)
+      results = try service.search(queries)
     }
-    if !query.isEmpty { return found }
+    var found = results[0]
+    for more in results.dropFirst() {
+      found.unlocked += try withoutUserName(more.unlocked, found.unlocked)
+      found.locked += try withoutUserName(more.locked, found.locked)
+    }
+    if queries != [[:]] { return found }
     // KeePassXC finds nothing if no attribute is given.
     if options.collection == nil, found.unlocked.isEmpty, found.locked.isEmpty { found = try allItems() }
     // A list of all secrets must not unlock items that no identifier can name.
@@ -81,12 +156,18 @@ struct ItemSearch {
     return found
   }
 
+  /// Returns those of `items` that are not in `known` and have no attribute `username`.
+  private func withoutUserName(_ items: [String], _ known: [String]) throws(ServiceFailure) -> [String] {
+    try service.attributes(of: items.filter { !known.contains($0) })
+      .filter { ItemAttributes.isWithoutUserName($0.attributes) }.map(\.item)
+  }
+
   private func allItems() throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
     var found: (unlocked: [String], locked: [String]) = ([], [])
     for collection in try service.collections() {
       let items = try service.items(of: collection)
       if items.isEmpty { continue }
-      if try service.isLocked(collection: collection) {
+      if try isLocked(collection) {
         found.locked += items
       } else {
         found.unlocked += items
@@ -100,29 +181,41 @@ struct ItemSearch {
   /// Returns the collection for a new item, unlocked. Creates the default collection if there is none.
   func collectionForStoring() throws(ServiceFailure) -> String {
     guard let collection = try collectionIfAny() else { return try createDefaultCollection() }
-    if try service.isLocked(collection: collection) {
+    if try isLocked(collection) {
       try unlock([collection])
-      if try service.isLocked(collection: collection) { throw .locked }
+      if try isLocked(collection) { throw .locked }
     }
     return collection
   }
 
+  private func isLocked(_ collection: String) throws(ServiceFailure) -> Bool {
+    if let known = collections.locked[collection] { return known }
+    let isLocked = try service.isLocked(collection: collection)
+    collections.locked[collection] = isLocked
+    return isLocked
+  }
+
   /// Returns the collection in the options, else the default collection, else `nil`.
   private func collectionIfAny() throws(ServiceFailure) -> String? {
-    guard let name = options.collection else { return try service.collection(aliased: "default") }
-    return try collection(named: name)
+    if let known = collections.forStoring { return known }
+    var found: String?
+    if let name = options.collection {
+      found = try findCollection(named: name)
+    } else {
+      found = try service.collection(aliased: "default")
+    }
+    collections.forStoring = .some(found)
+    return found
   }
 
   /// Unlocks the collection if it is locked and the service does not search it: some services hide the items of a
   /// locked collection, and others do not search them. Returns whether a new search may find more.
   private func unlockUnsearchedCollection() throws(ServiceFailure) -> Bool {
-    guard let collection = try collectionIfAny(), try service.isLocked(collection: collection) else {
-      return false
-    }
+    guard let collection = try collectionIfAny(), try isLocked(collection) else { return false }
     let hasItems = try !service.items(of: collection).isEmpty
     if hasItems {
       // gnome-keyring searches locked collections by hashes of the attributes, so an absent secret needs no password.
-      let all = try service.search([:])
+      let all = try service.searchAll()
       if (all.locked + all.unlocked).contains(where: { $0.hasPrefix(collection + "/") }) { return false }
     }
     try unlock([collection])
@@ -130,6 +223,13 @@ struct ItemSearch {
   }
 
   private func collection(named name: String) throws(ServiceFailure) -> String {
+    if let known = collections.forStoring ?? nil { return known }
+    let found = try findCollection(named: name)
+    collections.forStoring = .some(found)
+    return found
+  }
+
+  private func findCollection(named name: String) throws(ServiceFailure) -> String {
     if let collection = try service.collection(aliased: name) { return collection }
     for collection in try service.collections() {
       let label = try service.property("Label", of: collection, .collection).string
@@ -152,6 +252,7 @@ struct ItemSearch {
 
   /// Unlocks items or collections, with a prompt if that is necessary.
   private func unlock(_ paths: [String]) throws(ServiceFailure) {
+    collections.locked = [:]
     try prompter.complete(service.unlock(paths), of: service)
   }
 }

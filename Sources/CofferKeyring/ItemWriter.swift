@@ -25,13 +25,13 @@ struct ItemWriter {
       if try update(found, to: value) { return }
       if collection == nil { collection = try search.collectionForStoring() }
       guard let collection else { throw .malformed }
-      try create(value, in: collection, replacing: found.isEmpty)
+      try create(value, in: collection, beside: found)
     }
   }
 
   /// The unlocked items with this identifier.
   private func matches() throws(ServiceFailure) -> [String] {
-    try search.items(matching: ItemAttributes.query(identifier), unlockingAll: false)
+    try search.items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
   }
 
   /// Updates the secret's item. Returns `false` if there is none: no item has the identifier, or several items of
@@ -40,7 +40,7 @@ struct ItemWriter {
     let candidates = found.count == 1 ? found : found.filter(\.isGeneral)
     guard let item = candidates.max() else { return false }
     let shadowed = try shadowed(by: item, among: found)
-    try update(item, to: value, isOnly: found.count == 1)
+    try update(item, to: value, beside: found.filter { $0.path != item.path })
     for other in shadowed { remove(other) }
     return true
   }
@@ -57,13 +57,13 @@ struct ItemWriter {
   }
 
   private func update(
-    _ item: FoundItem, to value: borrowing SecretBytes, isOnly: Bool
+    _ item: FoundItem, to value: borrowing SecretBytes, beside others: [FoundItem]
   ) throws(ServiceFailure) {
     let value = try encoded(value, in: String(item.collection))
     var attributes = item.attributes
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
-    if let metadata {
+    if let metadata = metadata(of: item, beside: others) {
       attributes = ItemAttributes.attributes(identifier, metadata, over: item.attributes)
       if !ItemAttributes.areEqual(attributes, item.attributes) {
         try service.setProperty("Attributes", of: item.path, to: .dictionary(attributes))
@@ -71,7 +71,7 @@ struct ItemWriter {
       label = ItemAttributes.label(identifier, metadata)
       if label != item.label { try service.setProperty("Label", of: item.path, to: .string(label)) }
     }
-    if isOnly {
+    if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes) {
       // No other item has these attributes. Some services write a value to the disk only when an item is created.
       let answer = try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, value, replacing: true,
@@ -92,14 +92,39 @@ struct ItemWriter {
   }
 
   private func create(
-    _ value: borrowing SecretBytes, in collection: String, replacing: Bool
+    _ value: borrowing SecretBytes, in collection: String, beside others: [FoundItem]
   ) throws(ServiceFailure) {
     let value = try encoded(value, in: collection)
+    let metadata = metadata(of: nil, beside: others)
     let answer = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
-      attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value, replacing: replacing,
+      attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value,
+      replacing: others.isEmpty,
       in: search.session())
     try search.prompter.complete(answer.prompt, of: service)
+  }
+
+  /// Returns the metadata for `item`, or for a new item.
+  ///
+  /// Callers change what they have read, and they read the newest item. What is unchanged since stays as it is in `item`.
+  /// No attribute makes another program take the item for one of `others`.
+  private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
+    guard var metadata else { return nil }
+    if let newest = others.max(), item.map({ $0 < newest }) ?? true {
+      let read = newest.metadata(of: identifier)
+      let own = item?.metadata(of: identifier) ?? SecretMetadata()
+      if metadata.label == read.label { metadata.label = own.label }
+      if metadata.expires == read.expires { metadata.expires = own.expires }
+      if metadata.created == read.created { metadata.created = own.created }
+      for name in Set(read.attributes.keys).union(own.attributes.keys)
+      where metadata.attributes[name] == read.attributes[name] {
+        metadata.attributes[name] = own.attributes[name]
+      }
+    }
+    for (name, value) in others.flatMap({ Array($0.distinction) }) where item?.attributes[name] != value {
+      if metadata.attributes[name] == value { metadata.attributes[name] = nil }
+    }
+    return metadata
   }
 
   // MARK: Outdated items

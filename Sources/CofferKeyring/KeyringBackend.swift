@@ -6,7 +6,8 @@ public import FoundationEssentials
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
 /// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
-/// with this backend.
+/// with this backend. An item with `account` in place of `username`, as keytar, Visual Studio Code and JetBrains' programs
+/// store it, has the identifier too.
 ///
 /// - Several items may have one identifier. They are the same secret if they differ at most in attributes that begin
 ///   with `xdg:` or `coffer:`, in attributes of the service, and in `target=default`.
@@ -59,6 +60,18 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     watcher = KeyringWatcher(environment: environment, options: options)
   }
 
+  /// Whether a Secret Service runs on the session bus, or the bus can start one. `false` if there is no bus. Starts
+  /// nothing.
+  ///
+  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
+  /// most ``KeyringOptions/connectTimeout``. Thread-safe.
+  public func isAvailable() throws(SecretError) -> Bool {
+    do throws(SecretError) { return try connection.isAvailable() } catch {
+      if error.code == .unavailable { return false }
+      throw error
+    }
+  }
+
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection
@@ -72,6 +85,11 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
 
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
+
+  /// Calls `observer` before each wait for a prompt, on the thread that waits, and after the wait what `observer` has
+  /// returned. A program can react to signals meanwhile, and call ``cancelPrompts()`` on another thread. Replaces an
+  /// earlier observer. Thread-safe.
+  public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try search(for: identifier) { search throws(ServiceFailure) in
@@ -103,14 +121,37 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    guard let service else { return try secrets(matching: [:]) }
-    if service.isEmpty || service.utf8.contains(0) { return [] }
-    return try secrets(matching: [ItemAttributes.service: service])
-      .filter { $0.identifier.service.utf8.elementsEqual(service.utf8) }
+    try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
+  }
+
+  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try search(service) { search, query throws(ServiceFailure) in try search.identifiers(matching: query) }
+  }
+
+  /// Returns the values of many secrets, each once, without those that do not exist. Needs one call for each item of
+  /// the service and one for 64 values.
+  public func lookUp(
+    _ identifiers: [SecretIdentifier]
+  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
+    var values: [SecretIdentifier: SharedSecret] = [:]
+    for (service, group) in Dictionary(grouping: identifiers, by: { Array($0.service.utf8) }) {
+      // The attributes of all items of a service cost more than a few searches.
+      if group.count < 8 { continue }
+      let found = try connection.withService { process, deadline throws(ServiceFailure) in
+        try ItemSearch(process, deadline, options, prompter)
+          .values(group, inService: String(decoding: service, as: UTF8.self))
+      }
+      values.merge(found) { $1 }
+    }
+    // The others, locked ones included.
+    for identifier in identifiers where values[identifier] == nil {
+      if let value = try lookUp(identifier) { values[identifier] = SharedSecret(value) }
+    }
+    return values
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try secrets(matching: ItemAttributes.query(identifier)).first { $0.identifier == identifier }
+    try search(for: identifier) { search throws(ServiceFailure) in try search.secret(identifier) }
   }
 
   /// Returns a stream of the changes that the service's signals report, made by any program.
@@ -127,6 +168,10 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
         .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
     }
+  }
+
+  public func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
+    try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
   @discardableResult
@@ -166,9 +211,14 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
-  private func secrets(matching query: [String: String]) throws(SecretError) -> [SecretItem] {
-    try connection.withService { process, deadline throws(ServiceFailure) in
-      try ItemSearch(process, deadline, options, prompter).secrets(matching: query)
+  /// Calls `body` with the attributes of the items of `service`, or of all items if it is `nil`.
+  private func search<Element>(
+    _ service: String?, _ body: (ItemSearch, [String: String]) throws(ServiceFailure) -> [Element]
+  ) throws(SecretError) -> [Element] {
+    if let service, service.isEmpty || service.utf8.contains(0) { return [] }
+    return try connection.withService { process, deadline throws(ServiceFailure) in
+      try body(
+        ItemSearch(process, deadline, options, prompter), service.map { [ItemAttributes.service: $0] } ?? [:])
     }
   }
 

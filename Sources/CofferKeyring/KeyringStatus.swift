@@ -26,24 +26,6 @@ public struct KeyringStatus: Sendable {
 }
 
 extension KeyringBackend {
-  /// Whether a Secret Service runs on the session bus that `environment` names, or the bus can start one. `false` if
-  /// there is no bus.
-  ///
-  /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
-  /// most `timeout`. Thread-safe.
-  public static func isAvailable(
-    environment: [String: String], timeout: Duration = .seconds(5)
-  ) throws(SecretError) -> Bool {
-    var status = KeyringStatus()
-    do throws(ServiceFailure) {
-      try findService(environment, Deadline(after: timeout), &status)
-    } catch {
-      if error.secretError.code == .unavailable { return false }
-      throw error.secretError
-    }
-    return status.isAvailable
-  }
-
   /// Returns the status of the session bus that `environment` names, and of its Secret Service.
   ///
   /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.

@@ -2,6 +2,9 @@
 internal import CofferCore
 internal import Synchronization
 
+/// Called on the thread that will wait for a prompt. What it returns is called when the wait has ended.
+typealias PromptObserver = @Sendable () -> () -> Void
+
 /// Shows prompts of the service and waits until they are completed.
 ///
 /// The wait has a timeout only if the options set one, because a person may be typing. It also ends when the
@@ -10,11 +13,15 @@ final class Prompter: Sendable {
   private let mayPrompt: Bool
   private let timeout: Duration?
   private let cancellations = Atomic(0)
+  private let observer = Mutex<PromptObserver?>(nil)
 
   init(_ options: KeyringOptions, mayPrompt: Bool) {
     self.mayPrompt = mayPrompt
     timeout = options.promptTimeout
   }
+
+  /// Sets the function to call before each wait.
+  func observe(_ observer: @escaping PromptObserver) { self.observer.withLock { $0 = observer } }
 
   /// Ends every wait in progress. Each throws `.promptDismissed`.
   func cancelAll() { cancellations.add(1, ordering: .relaxed) }
@@ -30,10 +37,14 @@ final class Prompter: Sendable {
       service.dismiss(prompt)
       throw refusal
     }
+    // Before the observer, which may cancel at once.
+    let cancellation = cancellations.load(ordering: .relaxed)
+    let end = observer.withLock { $0 }?()
+    defer { end?() }
     let context = EventContext()
     return try context.asCurrent { () throws(ServiceFailure) in
       defer { service.bus.deliverLast(on: context) }
-      return try result(of: prompt, of: service, on: context)
+      return try result(of: prompt, of: service, on: context, cancellation)
     }
   }
 
@@ -43,10 +54,9 @@ final class Prompter: Sendable {
   }
 
   private func result(
-    of prompt: String, of service: SecretServiceProxy, on context: EventContext
+    of prompt: String, of service: SecretServiceProxy, on context: EventContext, _ cancellation: Int
   ) throws(ServiceFailure) -> Variant {
     let outcome = Outcome()
-    let cancellation = cancellations.load(ordering: .relaxed)
     let completion = SignalSubscription(
       service.bus, sender: service.name, interface: SecretServiceProxy.Interface.prompt.rawValue,
       member: "Completed", path: prompt
@@ -74,7 +84,7 @@ final class Prompter: Sendable {
     let deadline = timeout.map(Deadline.init(after:))
     while true {
       if let (isDismissed, result) = outcome.completed {
-        if isDismissed { throw Self.dismissed }
+        if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
         return result
       }
       if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
@@ -91,9 +101,32 @@ final class Prompter: Sendable {
     }
   }
 
+  /// Whether the service can show prompts, as far as that can be known: gnome-keyring leaves it to another program, and
+  /// dismisses its prompts if there is none.
+  private static func canShow(_ service: SecretServiceProxy) -> Bool {
+    func ask(_ method: String, _ arguments: [Variant] = []) throws(ServiceFailure) -> Variant? {
+      try service.bus.callBus(method, arguments, timeout: min(service.timeout, .seconds(1)))[0]
+    }
+    do throws(ServiceFailure) {
+      let prompter = "org.gnome.keyring.SystemPrompter"
+      guard try ask("GetNameOwner", [.string("org.gnome.keyring")])?.string == service.name else {
+        return true
+      }
+      if try ask("NameHasOwner", [.string(prompter)])?.boolean != false { return true }
+      return try ask("ListActivatableNames")?.strings?.contains(prompter) != false
+    } catch {
+      return true  // another program, or not known
+    }
+  }
+
   private static let dismissed = ServiceFailure.error(
-    .promptDismissed, "The keyring's prompt was dismissed, or could not be shown.",
+    .promptDismissed, "The keyring's prompt was dismissed.",
     advice: "Unlock the keyring in the desktop session, or try again and answer the prompt.")
+
+  private static let noProgram = ServiceFailure.error(
+    .locked, "The keyring is locked, and no program on the session bus can show its prompt for the password.",
+    advice:
+      "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
 
   private static let serviceGone = ServiceFailure.error(
     .unavailable, "The keyring stopped while it showed a prompt.",

@@ -7,11 +7,32 @@ final class SecretServiceConnection: Sendable {
   private let environment: [String: String]
   private let options: KeyringOptions
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) var current: ServiceProcess?  // accessed only with `lock` held
+  // Accessed only with `lock` held.
+  private nonisolated(unsafe) var current: ServiceProcess?
+  /// The connection of ``isAvailable()``, for the first call.
+  private nonisolated(unsafe) var unused: BusConnection?
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
     self.options = options
+  }
+
+  /// Whether a service runs, or the bus can start one. Starts nothing, and keeps the connection for the first call.
+  func isAvailable() throws(SecretError) -> Bool {
+    let deadline = Deadline(after: options.connectTimeout)
+    let name = SecretServiceProxy.wellKnownName
+    do throws(ServiceFailure) {
+      return try lock.withLock(options.connectTimeout) { () throws(ServiceFailure) in
+        let bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
+        unused = bus
+        let owned = try bus.callBus("NameHasOwner", [.string(name)], timeout: deadline.remaining)
+        if owned[0]?.boolean == true { return true }
+        let names = try bus.callBus("ListActivatableNames", timeout: deadline.remaining)
+        return names[0]?.strings?.contains(name) ?? false
+      }
+    } catch {
+      throw error.secretError
+    }
   }
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
@@ -49,8 +70,8 @@ final class SecretServiceConnection: Sendable {
     try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
       if let current, !current.bus.isClosed { return current }
       current = nil
-      let process = try ServiceProcess(environment, options, deadline)
-      current = process
+      let process = try ServiceProcess(environment, options, deadline, on: unused)
+      (current, unused) = (process, nil)
       return process
     }
   }

@@ -51,14 +51,29 @@ struct SecretServiceProxy: Sendable {
         .io, "The keyring reported \(paths.count) items, and \(Self.maximumObjects) is the maximum.",
         advice: "Check which program provides org.freedesktop.secrets on the session bus.")
     }
-    let calls = ConcurrentCalls(bus, name, interface.rawValue, method, Variant.tuple(arguments))
-    try calls.run(paths, allowed) { index, answer throws(ServiceFailure) in
+    let arguments = Variant.tuple(arguments)
+    let calls = ConcurrentCalls(bus, name, interface.rawValue, method)
+    try calls.run(paths.map { ($0, arguments) }, allowed) { index, answer throws(ServiceFailure) in
       switch answer {
       case .success(let answer): try body(index, answer)
       case .failure(let failure) where failure.isNoSuchObject: break
       case .failure(let failure): throw failure
       }
     }
+  }
+
+  /// Makes a call of `method` on `path` for each of `arguments`, and returns the answers in the same order.
+  private func call(
+    _ path: String, _ interface: Interface, _ method: String, each arguments: [Variant]
+  ) throws(ServiceFailure) -> [Variant] {
+    if arguments.count == 1 { return [try call(path, interface, method, arguments)] }
+    var answers: [Int: Variant] = [:]
+    let calls = ConcurrentCalls(bus, name, interface.rawValue, method)
+    let targets = arguments.map { (path, Variant.tuple([$0])) }
+    try calls.run(targets, allowed) { index, answer throws(ServiceFailure) in
+      answers[index] = try answer.get()
+    }
+    return arguments.indices.compactMap { answers[$0] }
   }
 
   /// Runs `body`, whose time does not count against the deadline.
@@ -139,17 +154,29 @@ struct SecretServiceProxy: Sendable {
 
   // MARK: Methods
 
-  /// Returns the items in all collections that have `attributes`.
+  /// Returns for each of `queries` the items in all collections that have its attributes.
   func search(
-    _ attributes: [String: String]
-  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    let answer = try call(Self.path, .service, "SearchItems", [.dictionary(attributes)])
-    return (try answer.element(0, \.paths), try answer.element(1, \.paths))
+    _ queries: [[String: String]]
+  ) throws(ServiceFailure) -> [(unlocked: [String], locked: [String])] {
+    var result: [(unlocked: [String], locked: [String])] = []
+    for answer in try call(Self.path, .service, "SearchItems", each: queries.map(Variant.dictionary)) {
+      result.append((try answer.element(0, \.paths), try answer.element(1, \.paths)))
+    }
+    return result
   }
 
-  /// Returns the items in `collection` that have `attributes`.
-  func search(collection: String, _ attributes: [String: String]) throws(ServiceFailure) -> [String] {
-    try call(collection, .collection, "SearchItems", [.dictionary(attributes)]).element(0, \.paths)
+  /// Returns all items in all collections, as far as the service finds them.
+  func searchAll() throws(ServiceFailure) -> (unlocked: [String], locked: [String]) { try search([[:]])[0] }
+
+  /// Returns for each of `queries` the items in `collection` that have its attributes.
+  func search(
+    collection: String, _ queries: [[String: String]]
+  ) throws(ServiceFailure) -> [[String]] {
+    var result: [[String]] = []
+    for answer in try call(collection, .collection, "SearchItems", each: queries.map(Variant.dictionary)) {
+      result.append(try answer.element(0, \.paths))
+    }
+    return result
   }
 
   /// Returns the collection with the alias `name`, or `nil` if there is none.
@@ -193,13 +220,26 @@ struct SecretServiceProxy: Sendable {
   ) throws(ServiceFailure) -> Variant {
     do throws(ServiceFailure) {
       return try call(path, interface, method, arguments)
-    } catch  where error.mayBeOfSession {
-      throw .session(error)
+    } catch {
+      // The service might quote the secret.
+      throw error.mayBeOfSession ? .session(error.withoutReason) : error.withoutReason
     }
   }
 
   func secret(of item: String, in session: SecretSession) throws(ServiceFailure) -> SecretBytes {
     try session.open(transfer(item, .item, "GetSecret", [.path(session.path)])[0])
+  }
+
+  /// Returns the secrets of those of `items` that exist and are unlocked.
+  func secrets(
+    of items: [String], in session: SecretSession
+  ) throws(ServiceFailure) -> [String: SharedSecret] {
+    let answer = try transfer(Self.path, .service, "GetSecrets", [.paths(items), .path(session.path)])
+    var result: [String: SharedSecret] = [:]
+    for (item, sealed) in try answer.element(0, \.secrets) {
+      result[item] = SharedSecret(ValueEncoding.decoded(try session.open(sealed)))
+    }
+    return result
   }
 
   func setSecret(

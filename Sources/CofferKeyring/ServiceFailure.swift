@@ -3,12 +3,12 @@ internal import CofferCore
 
 /// The failure of a call to the Secret Service, in the detail that the next step depends on.
 ///
-/// Of a D-Bus error only the name is kept. The service writes the message, which might quote a secret.
+/// Of a D-Bus error that answers a call with a secret, only the name is kept: the message might quote the secret.
 enum ServiceFailure: Error {
   /// The bus or the service went away. A new connection may succeed.
   case lost(String)
-  /// The service answered with the D-Bus error of this name.
-  case remote(String)
+  /// The service answered with the D-Bus error of this name, and gave this reason.
+  case remote(String, reason: String? = nil)
   /// No answer arrived within the timeout.
   case timedOut(Duration)
   /// The answer does not have the type that the protocol requires.
@@ -31,7 +31,7 @@ enum ServiceFailure: Error {
 
   /// Whether the object does not exist, for example because another program removed the item.
   var isNoSuchObject: Bool {
-    guard case .remote(let name) = self else { return false }
+    guard case .remote(let name, _) = self else { return false }
     return [
       "org.freedesktop.Secret.Error.NoSuchObject", "org.freedesktop.DBus.Error.UnknownObject",
       "org.freedesktop.DBus.Error.UnknownMethod",
@@ -42,7 +42,7 @@ enum ServiceFailure: Error {
   var mayBeOfSession: Bool {
     switch self {
     case .malformed: true
-    case .remote(let name):
+    case .remote(let name, _):
       !isNoSuchObject && !isLocked
         && !["AccessDenied", "LimitsExceeded"].contains { name == "org.freedesktop.DBus.Error.\($0)" }
     default: false
@@ -52,9 +52,24 @@ enum ServiceFailure: Error {
   /// Whether the other side answered with an error.
   var isRemote: Bool { if case .remote = self { true } else { false } }
 
+  /// The same without the words of the service.
+  var withoutReason: ServiceFailure {
+    if case .remote(let name, _) = self { .remote(name) } else { self }
+  }
+
+  /// The longest reason of a service that an error quotes, in characters.
+  private static let longestReason = 200
+
+  /// A reason in one line without control characters, in quotation marks.
+  private static func quoted(_ reason: String?) -> String {
+    let scalars = (reason ?? "").unicodeScalars.prefix(longestReason)
+      .map { $0.properties.generalCategory == .control ? " " : Character($0) }
+    return scalars.isEmpty ? "" : ": “\(String(scalars))”"
+  }
+
   /// Whether the object is locked.
   var isLocked: Bool {
-    guard case .remote(let name) = self else { return false }
+    guard case .remote(let name, _) = self else { return false }
     return name == "org.freedesktop.Secret.Error.IsLocked"
   }
 
@@ -79,19 +94,19 @@ enum ServiceFailure: Error {
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",
         advice: "Check DBUS_SESSION_BUS_ADDRESS, and that the session bus is running.")
-    case .remote("org.freedesktop.Secret.Error.IsLocked"):
+    case .remote("org.freedesktop.Secret.Error.IsLocked", _):
       SecretError(.locked, "The keyring is locked.", advice: "Unlock it, then try again.")
-    case .remote("org.freedesktop.DBus.Error.AccessDenied"):
+    case .remote("org.freedesktop.DBus.Error.AccessDenied", _):
       SecretError(
         .denied, "The session bus does not let this program use the keyring.",
         advice: "Check the policy of the bus, or the permissions of the sandbox.")
-    case .remote("org.freedesktop.DBus.Error.LimitsExceeded"):
+    case .remote("org.freedesktop.DBus.Error.LimitsExceeded", _):
       SecretError(
         .tooLarge, "The message exceeds the session bus's size limit.",
         advice: "Store the data in an encrypted file, and only the file's key in the keyring.")
-    case .remote(let name):
+    case .remote(let name, let reason):
       SecretError(
-        .io, "The keyring returned the error \(name).",
+        .io, "The keyring returned the error \(name)\(Self.quoted(reason)).",
         advice: "Check the log of the keyring's daemon, and whether the disk is full.")
     }
   }

@@ -12,18 +12,22 @@ final class ServiceProcess: Sendable {
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var current: SecretSession?  // accessed only with `lock` held
 
-  /// Connects to the session bus that `environment` names, and starts the service if the bus can activate it. Takes at
-  /// most `options.connectTimeout`.
+  /// Connects to the session bus that `environment` names, or uses `existing`, and starts the service if the bus can
+  /// activate it. Takes at most `options.connectTimeout`.
   init(
-    _ environment: [String: String], _ options: KeyringOptions, _ operation: OperationDeadline
+    _ environment: [String: String], _ options: KeyringOptions, _ operation: OperationDeadline,
+    on existing: BusConnection? = nil
   ) throws(ServiceFailure) {
     self.options = options
     let home = environment["HOME"] ?? ""
     dataDirectory = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.local/share"
     let deadline = Deadline(after: min(options.connectTimeout, try operation.remaining()))
-    let address = try BusAddress.find(in: environment)
     do throws(ServiceFailure) {
-      bus = try BusConnection(address: address, timeout: deadline.remaining)
+      if let existing, !existing.isClosed {
+        bus = existing
+      } else {
+        bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
+      }
       owner = try Self.owner(on: bus, deadline)
     } catch .timedOut {
       throw .timedOut(options.connectTimeout)  // not what was left of it for the last step

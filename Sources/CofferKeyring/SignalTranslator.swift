@@ -15,7 +15,7 @@ struct SignalTranslator {
   /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
-      let paths = try service.search([:]).unlocked.prefix(Self.maximumLearned)
+      let paths = try service.searchAll().unlocked.prefix(Self.maximumLearned)
       for (path, attributes) in try service.attributes(of: Array(paths)) {
         known[path] = ItemAttributes.identifier(attributes)
       }

@@ -15,9 +15,9 @@ package protocol BackendProvider: Sendable {
   /// What to do so that the backend becomes available, as a sentence.
   var setup: String { get }
 
-  /// Returns why this backend is the automatic choice, as a sentence without its full stop, or `nil` if the
-  /// backend is not available. Throws if that cannot be determined: no later backend is chosen then.
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String?
+  /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if that cannot be
+  /// determined: no later backend is chosen then.
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability?
 
   /// What is missing if the backend is not available, such as “no keyring”.
   func absence(in configuration: CofferConfiguration) -> String
@@ -38,6 +38,14 @@ package protocol BackendProvider: Sendable {
 
   /// Examines what the backend depends on. Called after ``examine(_:)``, whatever its outcome.
   func examineSurroundings(_ diagnosis: inout BackendDiagnosis)
+}
+
+/// Why a backend is the automatic choice.
+package struct Availability {
+  /// A sentence without its full stop.
+  package let reason: String
+  /// The backend, if it had to be made in order to find out.
+  package var backend: (any SecretBackend)?
 }
 
 /// Every backend of this version. The automatic choice is the first one that is available.

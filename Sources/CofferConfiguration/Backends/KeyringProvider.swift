@@ -13,14 +13,15 @@ extension BackendName {
 /// The keyring, which the trait `Keyring` builds in.
 struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
-  let placeName: String? = nil
+  let placeName: String? = "COLLECTION"
   let variables: [String] = []
   let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
 
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
-    let isAvailable = try KeyringBackend.isAvailable(environment: configuration.environmentWithoutKeys)
-    return isAvailable ? "The session bus has a keyring" : nil
+    let keyring = KeyringBackend(environment: configuration.environmentWithoutKeys)
+    if try !keyring.isAvailable() { return nil }
+    return Availability(reason: "The session bus has a keyring", backend: keyring)
     #else
     return nil
     #endif
@@ -34,11 +35,11 @@ struct KeyringProvider: BackendProvider {
     additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
-    if place != nil {
-      throw SecretError(.unsupported, "There is only one keyring.", advice: "Name it without a path.")
-    }
     #if Keyring
-    return KeyringBackend(environment: configuration.environmentWithoutKeys)
+    let environment = configuration.environmentWithoutKeys
+    var options = KeyringOptions(environment: environment)
+    options.collection = place
+    return KeyringBackend(options: options, environment: environment)
     #else
     throw SecretError(
       .unsupported,
@@ -87,7 +88,7 @@ struct KeyringProvider: BackendProvider {
       diagnosis.note("there is no default collection; storing the first secret creates it")
     }
     if status.isLocked != true {
-      let count = try keyring.items(inService: diagnosis.service).count
+      let count = try keyring.identifiers(inService: diagnosis.service).count
       diagnosis.ok("the keyring responds, and has \(count) secrets in the service “\(diagnosis.service)”")
     }
     #endif

@@ -14,12 +14,12 @@ struct VaultProvider: BackendProvider {
   let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
   let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to the path of one."
 
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
+  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     // A vault that is named and missing is an error of its own, and no reason to choose another backend.
-    if namesVault(configuration) { return "COFFER_VAULT names a vault" }
+    if namesVault(configuration) { return Availability(reason: "COFFER_VAULT names a vault") }
     try configuration.directories.requireHome(for: .data)
     let path = configuration.vaultPath
-    return try Path.exists(path) ? "There is a vault at \(path)" : nil
+    return try Path.exists(path) ? Availability(reason: "There is a vault at \(path)") : nil
   }
 
   func absence(in configuration: CofferConfiguration) -> String { "no vault at \(configuration.vaultPath)" }

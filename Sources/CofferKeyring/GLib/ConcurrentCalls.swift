@@ -1,24 +1,22 @@
 #if Keyring
 internal import CLibsecret
 
-/// Calls one method of many objects. It sends further calls before the first answers arrive, so that the service need
-/// not wait for this process between two calls.
+/// Makes calls of one method. It sends further calls before the first answers arrive, so that the service need not wait
+/// for this process between two calls.
 struct ConcurrentCalls {
   private let bus: BusConnection
   private let name: String
   private let interface: String
   private let method: String
-  private let arguments: Variant
 
   /// The largest number of calls without an answer. More do not make a service faster.
   private static let maximumPending = 64
 
-  init(_ bus: BusConnection, _ name: String, _ interface: String, _ method: String, _ arguments: Variant) {
+  init(_ bus: BusConnection, _ name: String, _ interface: String, _ method: String) {
     self.bus = bus
     self.name = name
     self.interface = interface
     self.method = method
-    self.arguments = arguments
   }
 
   private final class Answers {
@@ -39,15 +37,16 @@ struct ConcurrentCalls {
     }
   }
 
-  /// Calls the method on each path and passes each answer to `body`, in the order of arrival. `allowed` returns the
-  /// time that the next call has, and the timeout to name in an error.
+  /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path and a tuple of
+  /// arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
   ///
   /// Returns when every call was answered. If `body` throws, the calls on their way are cancelled.
   func run(
-    _ paths: [String], _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
+    _ calls: [(path: String, arguments: Variant)],
+    _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
     _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
-    if paths.isEmpty { return }
+    if calls.isEmpty { return }
     let context = EventContext()
     let answers = Answers()
     let cancellable = g_cancellable_new()
@@ -62,10 +61,10 @@ struct ConcurrentCalls {
         }
       }
       var next = 0
-      while next < paths.count || answers.pending > 0 {
-        while next < paths.count, answers.pending < Self.maximumPending {
+      while next < calls.count || answers.pending > 0 {
+        while next < calls.count, answers.pending < Self.maximumPending {
           let (time, whole) = try allowed()
-          start(paths[next], timeout: time, Call(next, whole, answers), cancellable)
+          start(calls[next], timeout: time, Call(next, whole, answers), cancellable)
           next += 1
         }
         context.iterate(timeout: nil)
@@ -77,11 +76,13 @@ struct ConcurrentCalls {
   }
 
   private func start(
-    _ path: String, timeout: Duration, _ call: Call, _ cancellable: UnsafeMutablePointer<GCancellable>?
+    _ target: (path: String, arguments: Variant), timeout: Duration, _ call: Call,
+    _ cancellable: UnsafeMutablePointer<GCancellable>?
   ) {
     call.answers.pending += 1
     g_dbus_connection_call(
-      bus.raw, name, path, interface, method, arguments.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
+      bus.raw, name, target.path, interface, method, target.arguments.raw, nil,
+      G_DBUS_CALL_FLAGS_NO_AUTO_START,
       BusConnection.milliseconds(timeout), cancellable,
       { connection, result, pointer in
         guard let connection, let pointer else { return }

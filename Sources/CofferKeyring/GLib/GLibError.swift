@@ -11,7 +11,8 @@ extension ServiceFailure {
     defer { g_error_free(error) }
     if let name = g_dbus_error_get_remote_error(error) {
       defer { g_free(name) }
-      self = Self.remote(named: String(cString: name))
+      g_dbus_error_strip_remote_error(error)
+      self = Self.remote(named: String(cString: name), error.pointee.message.map { String(cString: $0) })
       return
     }
     let message = error.pointee.message.map { String(cString: $0) }
@@ -32,7 +33,7 @@ extension ServiceFailure {
 
   static let busClosed = lost("the connection to the session bus was closed")
 
-  private static func remote(named name: String) -> ServiceFailure {
+  private static func remote(named name: String, _ reason: String?) -> ServiceFailure {
     switch name {
     case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
       // The bus sends these if the service disconnects before it answers.
@@ -41,7 +42,7 @@ extension ServiceFailure {
       "org.freedesktop.Secret.Error.NoSession":
       .lost("the Secret Service is no longer running")
     case SessionFilter.malformedAnswer: .malformed
-    default: .remote(name)
+    default: .remote(name, reason: reason)
     }
   }
 }

@@ -120,6 +120,15 @@ final class Variant {
     signature == "(oayays)"
   }
 
+  /// The entries of an `a{o(oayays)}`: secrets by the paths of their items.
+  var secrets: [(String, Variant)]? {
+    guard signature == "a{o(oayays)}" else { return nil }
+    return children.compactMap { entry in
+      guard let path = entry[0]?.path, let secret = entry[1] else { return nil }
+      return (path, secret)
+    }
+  }
+
   /// The content of a `v`.
   var unboxed: Variant? { type == "v" ? Variant(owning: g_variant_get_variant(raw)) : nil }
 

@@ -3,7 +3,7 @@
 /// Each subcommand declares the global options that it accepts, so that its help and its shell completion
 /// list them. The argument parser accepts an option only after the command that declares it.
 enum ArgumentOrder {
-  private static let optionsWithValue: Set = ["--backend", "--vault", "--service", "-s"]
+  private static let optionsWithValue: Set = ["--backend", "--vault", "--collection", "--service", "-s"]
   private static let flags: Set = ["--json"]
 
   /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after

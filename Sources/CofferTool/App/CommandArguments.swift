@@ -15,34 +15,41 @@ enum CommandArguments {
     }
     let words = InvocationName.words(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
     let arranged = ArgumentOrder.arranged(words + arguments, commandLength: commandLength)
-    if let first = arranged.first, !first.hasPrefix("-"), first != "help",
-      !names(of: SecretCommand.self).contains(first)
-    {
-      let near = MissingSecret.nearest(to: first, among: names(of: SecretCommand.self))
-      let suggestion = near.map { " Did you mean “\($0)”?" } ?? ""
-      throw .usage("There is no command “\(first)”.\(suggestion) See secret --help.")
-    }
-    if arranged.count > 1, !arranged[1].hasPrefix("-"),
-      let command = SecretCommand.configuration.subcommands.first(where: { $0._commandName == arranged[0] }),
-      !names(of: command).isEmpty, !names(of: command).contains(arranged[1])
-    {
-      let all = names(of: command).joined(separator: ", ")
-      throw .usage("There is no command “\(arranged[0]) \(arranged[1])”. Use one of: \(all).")
+    let (command, length) = command(in: arranged[...])
+    if let word = arranged.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
+      if length > 0 {
+        let all = names(of: command).joined(separator: ", ")
+        throw .usage("There is no command “\(arranged[0]) \(word)”. Use one of: \(all).")
+      }
+      if word != "help" {
+        let near = MissingSecret.nearest(to: word, among: names(of: command))
+        let suggestion = near.map { " Did you mean “\($0)”?" } ?? ""
+        throw .usage("There is no command “\(word)”.\(suggestion) See secret --help.")
+      }
     }
     return arranged
   }
 
-  /// The number of words that name the command: one, or two for a command with subcommands.
-  private static func commandLength(_ words: ArraySlice<String>) -> Int {
-    var length = 0
-    var subcommands = SecretCommand.configuration.subcommands
-    for word in words {
-      guard let command = subcommands.first(where: { $0._commandName == word }) else { break }
-      length += 1
-      subcommands = command.configuration.subcommands
-    }
-    return max(length, 1)
+  /// Parses the arguments by the command that the first words name. The parser would otherwise examine the declarations
+  /// of every command on the way.
+  static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
+    let (command, length) = command(in: arguments[...])
+    return try command.parseAsRoot(Array(arguments.dropFirst(length)))
   }
+
+  /// The command that the first words name, and their number: none, one, or two for a command with subcommands.
+  private static func command(in words: ArraySlice<String>) -> (any ParsableCommand.Type, length: Int) {
+    var (command, length): (any ParsableCommand.Type, Int) = (SecretCommand.self, 0)
+    for word in words {
+      guard let next = command.configuration.subcommands.first(where: { $0._commandName == word }) else {
+        break
+      }
+      (command, length) = (next, length + 1)
+    }
+    return (command, length)
+  }
+
+  private static func commandLength(_ words: ArraySlice<String>) -> Int { max(command(in: words).length, 1) }
 
   private static func names(of command: any ParsableCommand.Type) -> [String] {
     command.configuration.subcommands.map { $0._commandName }

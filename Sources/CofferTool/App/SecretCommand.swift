@@ -44,7 +44,7 @@ struct SecretCommand: ParsableCommand {
     with a hyphen.
 
     Every command that uses a backend accepts these options, before or after its name:
-      --backend \(BackendName.allValueStrings.joined(separator: "|")), --vault PATH, -s/--service SERVICE.
+      --backend \(BackendName.allValueStrings.joined(separator: "|")), --vault PATH, --collection NAME, -s/--service SERVICE.
     --json prints machine-readable output where there is any. `secret --version` prints the version.
 
     Exit status:
@@ -64,7 +64,7 @@ struct SecretCommand: ParsableCommand {
         arguments = try CommandArguments.checked()
         // Not a flag of the parser, which would take it from `get --version NUMBER` too.
         if arguments == ["--version"] { return try Output.standard.line(Version.current) }
-        var command = try parseAsRoot(arguments)
+        var command = try CommandArguments.parsed(arguments)
         try command.run()
         VaultNotes.print()
       } catch {

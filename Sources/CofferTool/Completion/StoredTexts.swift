@@ -12,10 +12,12 @@ struct StoredTexts {
   /// Takes over an option on the line, if it selects the store or the service.
   mutating func select(_ option: CommandDescription.Argument, _ value: String?) {
     let names = (option.names ?? []).map(\.text)
-    guard let selecting = ["--service", "--vault", "--backend"].first(where: names.contains) else { return }
+    guard let selecting = ["--service", "--vault", "--collection", "--backend"].first(where: names.contains)
+    else { return }
     guard let value else { return isUnknown = true }
     switch selecting {
     case "--service": service = value
+    case "--collection": options.collection = value
     case "--vault": options.vault = Self.expanded(value)
     default:
       options.backend = BackendName(argument: value)
@@ -30,7 +32,7 @@ struct StoredTexts {
   }
 
   func names() -> [String] {
-    identifiers { try $0.items(inService: selectedService).map(\.identifier) }.map(\.account)
+    identifiers { try $0.identifiers(inService: selectedService) }.map(\.account)
   }
 
   /// The names of secrets and of removed secrets. A backend without a history has none of the latter.
@@ -43,7 +45,7 @@ struct StoredTexts {
   }
 
   func services() -> [String] {
-    Set(identifiers { try $0.items(inService: nil).map(\.identifier) }.map(\.service)).sorted()
+    Set(identifiers { try $0.identifiers(inService: nil) }.map(\.service)).sorted()
   }
 
   private var selectedService: String {

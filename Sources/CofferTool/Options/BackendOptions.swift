@@ -16,6 +16,12 @@ struct BackendOptions: ParsableArguments {
     help: ArgumentHelp("The vault file to use; implies --backend vault.", valueName: "path"),
     completion: .file())
   var vault: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The keyring's collection to use, by its alias or label; implies --backend keyring.", valueName: "name")
+  )
+  var collection: String?
 }
 
 extension BackendOptions {
@@ -24,20 +30,26 @@ extension BackendOptions {
     self.init()
     self.backend = backend
     self.vault = vault
+    collection = nil
   }
 
   /// The backend that the options select, or `nil` if the configuration decides.
   func selected() throws(Failure) -> BackendName? {
-    guard vault != nil else { return backend }
-    if let backend, backend != .vault {
-      throw .usage("--vault selects a vault, and --backend selects the \(backend). Use one of them.")
+    if vault != nil && collection != nil {
+      throw .usage("--vault selects a vault, and --collection selects the keyring. Use one of them.")
     }
-    return .vault
+    let implied: [(option: String, name: BackendName)] =
+      (vault == nil ? [] : [("--vault", .vault)]) + (collection == nil ? [] : [("--collection", .keyring)])
+    guard let (option, name) = implied.first else { return backend }
+    if let backend, backend != name {
+      throw .usage("\(option) selects the \(name), and --backend selects the \(backend). Use one of them.")
+    }
+    return name
   }
 
   /// Returns the backend, without opening it.
   func open(_ configuration: CofferConfiguration = .current()) throws -> any SecretBackend {
-    try Self.open(selected(), at: vault, configuration)
+    try Self.open(selected(), at: vault ?? collection, configuration)
   }
 
   /// Returns a backend, without opening it, by the arguments of `CofferConfiguration.backend`.
@@ -52,6 +64,9 @@ extension BackendOptions {
         advice: "Unset it: memory is for the tests of programs.")
     }
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
+    #if Keyring
+    if let keyring = backend as? KeyringBackend { PromptInterruption.dismissPrompts(of: keyring) }
+    #endif
     return backend
   }
 

@@ -72,6 +72,11 @@ class Session:
         self.daemon = subprocess.Popen(["/usr/bin/python3", script, log, *mode], env=self.environment)
         self.wait(self.has_service, "the scripted service")
 
+    def scripted_calls(self):
+        """What the scripted service has logged."""
+        with open(f"{self.directory}/scripted.log") as file:
+            return file.read().splitlines()
+
     def has_service(self):
         owned = [
             "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",

@@ -13,9 +13,9 @@ struct StubKeyring: BackendProvider {
   /// Called with the environment that the keyring would see.
   var inspect: @Sendable ([String: String]) -> Void = { _ in }
 
-  func availability(in configuration: CofferConfiguration) -> String? {
+  func availability(in configuration: CofferConfiguration) -> Availability? {
     inspect(configuration.environmentWithoutKeys)
-    return isAvailable ? "The test has a keyring" : nil
+    return isAvailable ? Availability(reason: "The test has a keyring") : nil
   }
 
   func absence(in configuration: CofferConfiguration) -> String { "no keyring" }

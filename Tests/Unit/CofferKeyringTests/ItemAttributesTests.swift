@@ -98,7 +98,7 @@ import Testing
 
   @Test func onlyAttributesOfOtherProgramsDistinguishItems() {
     func distinction(_ more: [String: String]) -> [String: String] {
-      ItemAttributes.distinction(ItemAttributes.query(identifier).merging(more) { $1 })
+      ItemAttributes.distinction(ItemAttributes.identity(identifier).merging(more) { $1 })
     }
     #expect(distinction([:]).isEmpty)
     #expect(distinction(["xdg:schema": "org.example", "coffer:label": "given", "target": "default"]).isEmpty)

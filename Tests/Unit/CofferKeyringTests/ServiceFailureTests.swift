@@ -18,6 +18,16 @@ import Testing
     #expect(failure.secretError.advice != nil)
   }
 
+  @Test func theReasonOfTheServiceIsInTheMessage() {
+    let failure = ServiceFailure.remote("org.example.Strange", reason: "The disk\nis \u{1B}full")
+    #expect(
+      failure.secretError.reason
+        == "The keyring returned the error org.example.Strange: “The disk is  full”.")
+    #expect(failure.withoutReason.secretError.reason == "The keyring returned the error org.example.Strange.")
+    let long = ServiceFailure.remote("org.example.Strange", reason: String(repeating: "x", count: 10_000))
+    #expect(long.secretError.reason.count < 300)
+  }
+
   @Test func theMessageOfATimeoutNamesIt() {
     #expect(
       ServiceFailure.timedOut(.seconds(5)).secretError.reason

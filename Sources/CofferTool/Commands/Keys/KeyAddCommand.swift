@@ -4,6 +4,7 @@ internal import Coffer
 struct KeyAddCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add",
+    _superCommandName: "secret key",
     abstract: "Add a key or a passphrase to the vault.",
     discussion: """
       A new passphrase is entered twice on a terminal, or comes from a pipe. A key file is created if it does not \

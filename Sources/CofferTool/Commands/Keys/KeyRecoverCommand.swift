@@ -5,6 +5,7 @@ internal import Glibc
 struct KeyRecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
+    _superCommandName: "secret key",
     abstract: "Open the vault with a recovery key, and add a key file.",
     discussion: """
       The recovery key is entered on a terminal, or comes from a pipe; white space in it has no meaning. It remains \

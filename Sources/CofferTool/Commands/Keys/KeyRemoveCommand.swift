@@ -4,6 +4,7 @@ internal import Coffer
 struct KeyRemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
+    _superCommandName: "secret key",
     abstract: "Remove key slots, and encrypt the vault again.",
     discussion: """
       A person who had a removed key may have kept the master key, so the vault gets a new one. This requires a \

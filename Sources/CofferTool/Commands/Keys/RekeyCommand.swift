@@ -4,6 +4,7 @@ internal import Coffer
 struct RekeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey",
+    _superCommandName: "secret",
     abstract: "Encrypt the vault again, with a new master key.",
     discussion: """
       Keeps the key slots. This requires a credential for each: from the vault's credential sources, from --key-file, \

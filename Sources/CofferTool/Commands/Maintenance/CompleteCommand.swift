@@ -4,6 +4,7 @@ internal import Glibc
 struct CompleteCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "complete",
+    _superCommandName: "secret",
     abstract: "Print the words that complete a command line, for the script that completions prints.",
     shouldDisplay: false
   )

@@ -3,6 +3,7 @@ internal import ArgumentParser
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
+    _superCommandName: "secret",
     abstract: "Print a shell script that completes commands, options and names.",
     discussion: """
       Install it with one of these commands:

@@ -5,6 +5,7 @@ internal import CofferSystem
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inject",
+    _superCommandName: "secret",
     abstract: "Replace the secret:// references in a template by their values.",
     discussion: """
       A reference is secret://SERVICE/ACCOUNT, percent-encoded, alone or as {{ secret://SERVICE/ACCOUNT }}. Alone, it \

@@ -6,6 +6,7 @@ internal import Glibc
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
+    _superCommandName: "secret",
     abstract: "Run a command with secrets in its environment.",
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
@@ -160,14 +161,15 @@ struct RunCommand: ParsableCommand {
       chosen += others
     }
 
-    func value(of assignment: EnvironmentAssignment) throws -> SecretBytes {
-      guard let value = try backend.lookUp(assignment.identifier) else {
+    let values = try backend.lookUp((chosen + inFiles).map(\.identifier))
+    func value(of assignment: EnvironmentAssignment) throws(Failure) -> SharedSecret {
+      guard let value = values[assignment.identifier] else {
         throw MissingSecret.failure(assignment.identifier, in: backend)
       }
       return value
     }
-    for assignment in chosen { try environment.add(try value(of: assignment), as: assignment) }
-    for assignment in inFiles { try environment.addFile(try value(of: assignment), as: assignment) }
+    for assignment in chosen { try environment.add(try value(of: assignment).bytes, as: assignment) }
+    for assignment in inFiles { try environment.addFile(try value(of: assignment).bytes, as: assignment) }
     return environment
   }
 }

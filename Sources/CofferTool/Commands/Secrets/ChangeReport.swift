@@ -45,11 +45,7 @@ final class ChangeReport: Sendable {
 
   /// Prints a line for each secret that `change` affects.
   func print(_ change: SecretChange) throws {
-    if let identifier = change.identifier {
-      guard only.map({ $0 == identifier }) ?? identifier.service.utf8.elementsEqual(service.utf8) else {
-        return
-      }
-    }
+    if let identifier = change.identifier { return try print(changeOf: identifier) }
     let current: [SecretIdentifier: SecretMetadata]
     do throws(SecretError) { current = try read(from: backend.withoutPrompts) } catch {
       return note("secret: \(Advice.message(for: error))")  // a later read may succeed
@@ -58,13 +54,22 @@ final class ChangeReport: Sendable {
       defer { known = current }
       return known
     }
-    if let identifier = change.identifier {
-      return try print(current[identifier] == nil ? "removed" : "stored", identifier)
-    }
     for identifier in Set(previous.keys).union(current.keys).sorted()
     where previous[identifier] != current[identifier] {
       try print(current[identifier] == nil ? "removed" : "stored", identifier)
     }
+  }
+
+  private func print(changeOf identifier: SecretIdentifier) throws {
+    guard only.map({ $0 == identifier }) ?? identifier.service.utf8.elementsEqual(service.utf8) else {
+      return
+    }
+    let item: SecretItem?
+    do throws(SecretError) { item = try backend.withoutPrompts.item(identifier) } catch {
+      return note("secret: \(Advice.message(for: error))")  // a later read may succeed
+    }
+    known.withLock { $0[identifier] = item?.metadata }
+    try print(item == nil ? "removed" : "stored", identifier)
   }
 
   private func print(_ event: String, _ identifier: SecretIdentifier) throws {

@@ -6,6 +6,7 @@ internal import Glibc
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "edit",
+    _superCommandName: "secret",
     abstract: "Change a secret's value in an editor.",
     discussion: """
       Runs the editor that VISUAL or EDITOR names, or else vi, through a shell. During editing, the value is in a file \

@@ -4,6 +4,7 @@ internal import Coffer
 struct FindCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "find",
+    _superCommandName: "secret",
     abstract: "Search the names, labels and attributes of all services.",
     discussion: """
       Ignores case, and does not search values. Prints each secret as a reference, secret://SERVICE/ACCOUNT, which run \

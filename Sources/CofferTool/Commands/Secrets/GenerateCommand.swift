@@ -5,6 +5,7 @@ internal import Glibc
 struct GenerateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "generate",
+    _superCommandName: "secret",
     abstract: "Store a new random value.",
     discussion: """
       Chooses each character or word with the same probability, from the system's source of randomness. Prints the \

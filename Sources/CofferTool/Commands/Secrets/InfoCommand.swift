@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "info",
+    _superCommandName: "secret",
     abstract: "Print a secret's metadata, without its value."
   )
 

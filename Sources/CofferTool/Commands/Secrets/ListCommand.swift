@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
+    _superCommandName: "secret",
     abstract: "Print the names of secrets, never their values.",
     discussion:
       """
@@ -41,20 +42,33 @@ struct ListCommand: ParsableCommand {
     if removed && expired {
       throw Failure.usage("--removed and --expired exclude each other. Use one of them.")
     }
+    if format.json || long || removed || expired {
+      try printItems()
+    } else {
+      try print(names: global.backend.open().identifiers(inService: global.serviceName).map(\.account))
+    }
+  }
+
+  private func printItems() throws {
     let now = Date()
     let items = try found(now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
     if format.json {
-      try output.json(items)
+      try Output.standard.json(items)
     } else if long {
-      try output.write(items.map { Self.line($0, now: now) + "\n" }.joined())
-    } else if null {
-      try output.write(items.map { $0.account + "\0" }.joined())
+      try Output.standard.write(items.map { Self.line($0, now: now) + "\n" }.joined())
     } else {
-      let isTerminal = output.isTerminal
-      try output.write(items.map { (isTerminal ? $0.account.printable : $0.account) + "\n" }.joined())
-      if items.isEmpty && isTerminal && !expired && !removed {
-        note("There are no secrets in the service “\(global.serviceName)”.")
-      }
+      try print(names: items.map(\.account))
+    }
+  }
+
+  private func print(names: [String]) throws {
+    let output = Output.standard
+    let names = names.filter { $0.utf8.starts(with: prefix.utf8) }
+    if null { return try output.write(names.map { $0 + "\0" }.joined()) }
+    let isTerminal = output.isTerminal
+    try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
+    if names.isEmpty && isTerminal && !expired && !removed {
+      note("There are no secrets in the service “\(global.serviceName)”.")
     }
   }
 

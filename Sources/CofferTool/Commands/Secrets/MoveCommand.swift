@@ -4,6 +4,7 @@ internal import Coffer
 struct MoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "move",
+    _superCommandName: "secret",
     abstract: "Rename a secret.",
     discussion: """
       Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \

@@ -4,6 +4,7 @@ internal import Coffer
 struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
+    _superCommandName: "secret",
     abstract: "Remove secrets.",
     discussion: """
       If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \

@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
+    _superCommandName: "secret",
     abstract: "Store earlier versions of secrets again.",
     discussion: """
       Restores the version before the last change of each secret, also of a removed one. If a secret has none, nothing \

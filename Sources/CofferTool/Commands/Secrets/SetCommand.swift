@@ -4,6 +4,7 @@ internal import Coffer
 struct SetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
+    _superCommandName: "secret",
     abstract: "Store a secret from a prompt, a pipe or a file.",
     discussion: """
       On a terminal, the command prompts for the value twice and does not show it. From a pipe, it drops a final line \

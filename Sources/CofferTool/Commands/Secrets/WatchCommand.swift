@@ -6,6 +6,7 @@ internal import Synchronization
 struct WatchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch",
+    _superCommandName: "secret",
     abstract: "Print a line for each change, until interrupted.",
     discussion: """
       Each line has the time, stored or removed, and the name with control characters escaped; with --json it is an \

@@ -6,12 +6,14 @@ internal import CofferSystem
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
+    _superCommandName: "secret",
     abstract: "Copy secrets from one backend to another.",
     discussion: """
       A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
       repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
-      the exit status is then 73. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
+      the exit status is then 73. Of a keyring, items without a service and a user name are not copied, and of several \
+      items with one name only the one that get reads; each other item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
       replaces in its history.
       """
   )
@@ -40,12 +42,17 @@ struct CopyCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var format: JSONOption
 
+  /// The number of values that are read at a time.
+  private static let partSize = 1000
+
   private struct Report: Encodable {
     var copied: [String] = []
     var replaced: [String] = []
     var same: [String] = []
     var different: [String] = []
     var impossible: [String] = []
+    /// The titles of the items of the source that have no name here.
+    var unlisted: [String] = []
     var dryRun: Bool
   }
 
@@ -57,11 +64,20 @@ struct CopyCommand: ParsableCommand {
     let progress = Progress("Copied")
     do throws(SecretError) {
       let items = try source.items(inService: service)
-      for (index, item) in items.enumerated() {
-        progress.show(index, of: items.count)
-        try copy(item, from: source, to: target, &report, &status)
+      // In parts, so that not all values are in memory at once.
+      for start in stride(from: 0, to: items.count, by: Self.partSize) {
+        let part = items[start..<min(start + Self.partSize, items.count)]
+        let values = try source.lookUp(part.map(\.identifier))
+        for (index, item) in zip(part.indices, part) {
+          progress.show(index, of: items.count)
+          guard let value = values[item.identifier] else { continue }  // removed since it was listed
+          try copy(item, value.bytes, to: target, &report, &status)
+        }
       }
       progress.clear()
+      if let source = source as? any MultipleItemSecretBackend {
+        report.unlisted = try Self.passOver(source.unlistedItems(inService: service))
+      }
     } catch {
       progress.clear()
       try print(report)
@@ -74,14 +90,13 @@ struct CopyCommand: ParsableCommand {
 
   private func copy(
     _ item: SecretItem,
-    from source: any SecretBackend,
+    _ value: borrowing SecretBytes,
     to target: any SecretBackend,
     _ report: inout Report,
     _ status: inout ExitStatus
   ) throws(SecretError) {
     let identifier = item.identifier
     let name = SecretReference.text(of: identifier)
-    guard let value = try source.lookUp(identifier) else { return }  // removed since it was listed
     let existing = try target.lookUp(identifier)
     let exists = existing != nil
     if let existing, existing.isEqual(to: value) {
@@ -116,6 +131,19 @@ struct CopyCommand: ParsableCommand {
     if exists { report.replaced.append(name) } else { report.copied.append(name) }
   }
 
+  /// Says of each item why it is not copied, and returns the titles.
+  private static func passOver(_ items: [UnlistedItem]) -> [String] {
+    for item in items {
+      let reason =
+        item.identifier.map {
+          "another item with the name “\(SecretReference.text(of: $0))” is read instead of it"
+        }
+        ?? "it has no service and user name"
+      note("secret: “\(item.title.printable)” was not copied: \(reason).")
+    }
+    return items.map(\.title)
+  }
+
   /// An error's own advice may say that nothing was changed.
   private static func afterCopies(_ error: SecretError) -> SecretError {
     SecretError(
@@ -134,6 +162,7 @@ struct CopyCommand: ParsableCommand {
     parts.append("already the same: \(report.same.count)")
     if !report.different.isEmpty { parts.append("left unchanged: \(report.different.count)") }
     if !report.impossible.isEmpty { parts.append("not possible: \(report.impossible.count)") }
+    if !report.unlisted.isEmpty { parts.append("not copied: \(report.unlisted.count)") }
     note(parts.joined(separator: ", ") + ".")
   }
 

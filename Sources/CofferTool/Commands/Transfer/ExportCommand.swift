@@ -4,6 +4,7 @@ internal import Coffer
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
+    _superCommandName: "secret",
     abstract: "Write secrets in plain text, for another program or backend.",
     discussion: """
       JSON contains values and metadata, and can be imported again. dotenv has only lines of NAME='value', with the \
@@ -54,12 +55,12 @@ struct ExportCommand: ParsableCommand {
       items.removeAll { !identifiers.contains($0.identifier) }
     }
     note("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
+    let values = try backend.lookUp(items.map(\.identifier))
     let secrets = try items.map { item in
-      guard let value = try backend.lookUp(item.identifier) else {
+      guard let value = values[item.identifier] else {
         throw MissingSecret.failure(item.identifier, in: backend)
       }
-      return ExchangedSecret(
-        identifier: item.identifier, value: SharedSecret(value), metadata: item.metadata)
+      return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
     }
     let text =
       switch format {

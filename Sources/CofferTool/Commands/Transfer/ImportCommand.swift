@@ -4,6 +4,7 @@ internal import Coffer
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
+    _superCommandName: "secret",
     abstract: "Store the secrets of a .env file, of an exported file, or of pass.",
     discussion: """
       Into a vault, imports all secrets or none. In a .env file, a variable's name is the secret's name, in the service \

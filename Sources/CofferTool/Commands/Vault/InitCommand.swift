@@ -7,6 +7,7 @@ internal import Glibc
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
+    _superCommandName: "secret",
     abstract: "Create a vault, and record it as the backend to use.",
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \

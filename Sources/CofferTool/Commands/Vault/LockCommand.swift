@@ -4,6 +4,7 @@ internal import Coffer
 struct LockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lock",
+    _superCommandName: "secret",
     abstract: "Remove the vault's key that unlock kept.",
     discussion: "A program that has already opened the vault can use it until the program ends."
   )

@@ -4,6 +4,7 @@ internal import Coffer
 struct UnlockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unlock",
+    _superCommandName: "secret",
     abstract: "Keep the vault unlocked for a limited time.",
     discussion: """
       Puts the vault's master key into this user's keyring in the kernel. Every program of the user can read it there, \

@@ -4,6 +4,7 @@ internal import Coffer
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
+    _superCommandName: "secret",
     abstract: "Read and authenticate every byte of the vault."
   )
 

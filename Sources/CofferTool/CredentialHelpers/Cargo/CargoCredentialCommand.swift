@@ -4,6 +4,7 @@ internal import Coffer
 struct CargoCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "cargo-credential",
+    _superCommandName: "secret",
     abstract: "Store cargo's tokens, as a credential provider for cargo.",
     discussion: """
       In ~/.cargo/config.toml, write credential-provider = ["secret"] for a registry, or \

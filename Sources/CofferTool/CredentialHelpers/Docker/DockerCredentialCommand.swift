@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct DockerCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "docker-credential",
+    _superCommandName: "secret",
     abstract: "Store docker's logins, as a credential helper for docker.",
     discussion: """
       docker runs a program named docker-credential-secret: create a link of that name to this program on PATH, and \

@@ -5,6 +5,7 @@ internal import FoundationEssentials
 struct GitCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "git-credential",
+    _superCommandName: "secret",
     abstract: "Store git's passwords, as a credential helper for git.",
     discussion: """
       Configure it with: git config --global credential.helper '!secret git-credential'; or, with a link \

@@ -53,6 +53,12 @@ struct Clients {
     try JSONDecoder().decode([Item].self, from: Data(secretStorage(["list"]).utf8))
   }
 
+  /// Locks the default collection.
+  func lock() throws { _ = try secretStorage(["lock"]) }
+
+  /// Unlocks the default collection without a prompt.
+  func unlock() throws { _ = try secretStorage(["unlock", PrivateKeyring.password]) }
+
   private func secretStorage(_ arguments: [String]) throws -> String {
     let script = try #require(Bundle.module.path(forResource: "Fixtures/items", ofType: "py"))
     let result = try keyring.run(

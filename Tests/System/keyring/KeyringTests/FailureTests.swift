@@ -29,7 +29,7 @@ import Testing
     let status = keyring.status
     #expect(status.isBusReachable && !status.isServiceRunning && !status.isServiceActivatable)
     #expect(status.problem == nil)
-    #expect(try !KeyringBackend.isAvailable(environment: keyring.environment))
+    #expect(try !keyring.backend().isAvailable())
   }
 
   @Test func aServiceThatNeverAnswersTimesOut() async throws {
@@ -46,6 +46,16 @@ import Testing
     defer { service.kill() }
     let backend = keyring.backend { $0.callTimeout = .milliseconds(200) }
     try await expectEveryCall(of: backend, toThrow: .timedOut)
+  }
+
+  @Test func aSessionThatDoesNotWorkIsReplacedOnce() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "bad-session")
+    defer { service.kill() }
+    let backend = keyring.backend()
+    #expect(try backend.text(identifier) == "s3cret")
+    #expect(try backend.text(identifier) == "s3cret")
+    #expect(try service.calls().filter { $0 == "OpenSession" }.count == 2)
   }
 
   @Test func aKilledDaemonIsUnavailableUntilItRunsAgain() async throws {
@@ -73,7 +83,7 @@ import Testing
       """, to: "services/org.freedesktop.secrets.service")
     try await eventually("the bus does not know the service") {
       try callBus(keyring, "ReloadConfig")
-      return try KeyringBackend.isAvailable(environment: keyring.environment)
+      return try keyring.backend().isAvailable()
     }
     let status = keyring.status
     #expect(status.isServiceActivatable && !status.isServiceRunning, "a probe starts nothing")

@@ -119,6 +119,24 @@ import Testing
     #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .missing)
   }
 
+  @Test func theAttributesOfAnotherItemAreNotWritten() async throws {
+    try create("Work", "w", ["target": "work", "purpose": "vpn"])
+    try create("Home", "h", ["target": "home"])
+    for value in ["new", "updated"] {
+      // What a program does that changes the label alone.
+      var metadata = try #require(try await backend.item(identifier)).metadata
+      metadata.label = "Ours"
+      metadata.attributes.merge(["target": "work", "own": "1"]) { $1 }
+      try await backend.store(SecretBytes(copying: Array(value.utf8)), for: identifier, metadata: metadata)
+      let ours = try #require(try clients.items().first { $0.label == "Ours" })
+      #expect(ours.value == value && ours.attributes["own"] == "1")
+      #expect(ours.attributes["target"] == nil && ours.attributes["purpose"] == nil)
+      #expect(try clients.secretToolLookup(attributes: ["target", "work"]) == "w")
+      try await waitForNextSecond()
+      try clients.secretToolStore("w", attributes: ["target", "work", "purpose", "vpn"])
+    }
+  }
+
   @Test func concurrentStoresOfANewSecretWithDifferentMetadataLeaveOneItem() async throws {
     for round in 0..<10 {
       let name = try SecretIdentifier(service: "svc", account: "round \(round)")

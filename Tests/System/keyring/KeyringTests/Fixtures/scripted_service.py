@@ -1,6 +1,7 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
-Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched | hostile NAME
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched
+                              | counted NUMBER | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -9,6 +10,8 @@ answer SECONDS         completes each prompt after SECONDS
 never                  leaves each prompt open until the caller dismisses it
 
 unsearched             finds nothing in the locked collection, and leaves each prompt open
+counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
+bad-session            has an unlocked collection, and its first session transfers no secret
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
 Appends the name of each called method that matters to LOG.
@@ -30,10 +33,14 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode != "hostile"
+locked = mode not in ("hostile", "counted", "bad-session")
+items = {}
+sessions = 0
 
 
-def note(text):
+def note(text, counts=False):
+    if (mode == "counted") != counts:
+        return
     with open(log, "a") as file:
         file.write(text + "\n")
 
@@ -59,7 +66,10 @@ class Service(Base):
     def OpenSession(self, algorithm, argument):
         if algorithm != "plain":
             raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.NotSupported")
-        return dbus.String("", variant_level=1), dbus.ObjectPath(ROOT + "/session/s1")
+        global sessions
+        sessions += 1
+        note("OpenSession")
+        return dbus.String("", variant_level=1), dbus.ObjectPath(f"{ROOT}/session/s{sessions}")
 
     @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao")
     def SearchItems(self, attributes):
@@ -67,7 +77,7 @@ class Service(Base):
             signal.pause()
         if mode == "unsearched" and locked:
             attributes = {"service": "none"}
-        found = [dbus.ObjectPath(ITEM)] if attributes.get("service") in (None, "svc") else []
+        found = [path for path, item in items.items() if attributes.items() <= item.attributes.items()]
         none = dbus.Array([], signature="o")
         found = dbus.Array(found, signature="o")
         return (none, found) if locked else (found, none)
@@ -78,6 +88,10 @@ class Service(Base):
         if locked:
             return dbus.Array([], signature="o"), dbus.ObjectPath(PROMPT)
         return objects, dbus.ObjectPath("/")
+
+    @dbus.service.method(SECRET + "Service", in_signature="aoo", out_signature="a{o(oayays)}", byte_arrays=True)
+    def GetSecrets(self, paths, session):
+        return dbus.Dictionary({path: items[path].GetSecret(session) for path in paths}, signature="o(oayays)")
 
     @dbus.service.method(SECRET + "Service", in_signature="s", out_signature="o")
     def ReadAlias(self, name):
@@ -99,14 +113,21 @@ class Collection(Base):
 class Item(Base):
     value = dbus.ByteArray(b"s3cret")
 
+    def __init__(self, bus, path, name):
+        super().__init__(bus, path)
+        items[dbus.ObjectPath(path)] = self
+        self.attributes = {"service": "svc", "username": name}
+
     def properties(self, interface):
-        attributes = dbus.Dictionary({"service": "svc", "username": "alice"}, signature="ss")
+        attributes = dbus.Dictionary(self.attributes, signature="ss")
         return {"Attributes": attributes, "Label": "l", "Locked": dbus.Boolean(locked), "Created": dbus.UInt64(1), "Modified": dbus.UInt64(1)}
 
     @dbus.service.method(SECRET + "Item", in_signature="o", out_signature="(oayays)", byte_arrays=True)
     def GetSecret(self, session):
         if locked:
             raise dbus.DBusException("locked", name="org.freedesktop.Secret.Error.IsLocked")
+        if mode == "bad-session" and sessions == 1:
+            raise dbus.DBusException("the key does not fit", name="org.freedesktop.DBus.Error.Failed")
         return dbus.Struct((session, dbus.ByteArray(b""), Item.value, "text/plain"), signature="oayays")
 
     @dbus.service.method(SECRET + "Item", in_signature="(oayays)", byte_arrays=True)
@@ -208,15 +229,29 @@ def hostile(connection, message):
     return dbus.lowlevel.HANDLER_RESULT_HANDLED
 
 
+def counted(connection, message):
+    """Logs a call, and leaves the answer to the methods."""
+    if message.get_type() == dbus.lowlevel.MESSAGE_TYPE_METHOD_CALL and message.get_path().startswith(ROOT):
+        name = message.get_member()
+        note(f"{name} {message.get_args_list()[1]}" if name == "Get" else name, counts=True)
+    return dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
+
+
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
 bus = dbus.SessionBus()
+if mode == "counted":
+    bus.add_message_filter(counted)
 if mode == "hostile":
     bus.add_message_filter(hostile)
 if mode == "silent":
     name = dbus.service.BusName("org.freedesktop.secrets", bus)
     signal.pause()
 open(log, "a").close()
-objects = [Service(bus, ROOT), Collection(bus, COLLECTION), Item(bus, ITEM), Prompt(bus, PROMPT)]
+objects = [Service(bus, ROOT), Collection(bus, COLLECTION), Prompt(bus, PROMPT)]
+if mode == "counted":
+    objects += [Item(bus, f"{COLLECTION}/{number}", f"name {number}") for number in range(1, int(sys.argv[3]) + 1)]
+else:
+    objects.append(Item(bus, ITEM, "alice"))
 name = dbus.service.BusName("org.freedesktop.secrets", bus)
 loop = GLib.MainLoop()
 loop.run()
