@@ -38,6 +38,7 @@ struct ItemSearch {
     matching query: [String: String],
     unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [String] {
+    if process.kind == .keePassXC { try unlockBeforeSearch() }
     var found = try find(query)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
@@ -127,6 +128,19 @@ struct ItemSearch {
     }
     try unlock([collection])
     return true
+  }
+
+  /// Unlocks a collection if all are locked. KeePassXC would otherwise show its prompt during the search, which then
+  /// has no answer within any timeout.
+  private func unlockBeforeSearch() throws(ServiceFailure) {
+    let collections = try service.collections()
+    for collection in collections where try !service.isLocked(collection: collection) { return }
+    guard let collection = try collectionIfAny() ?? collections.first else {
+      throw .error(
+        .locked, "KeePassXC has no open database that programs may use.",
+        advice: "Open the database, and choose the group for Secret Service in its settings.")
+    }
+    try unlock([collection])
   }
 
   private func collection(named name: String) throws(ServiceFailure) -> String {

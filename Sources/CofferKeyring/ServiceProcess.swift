@@ -6,6 +6,7 @@ final class ServiceProcess: Sendable {
   let bus: BusConnection
   /// The unique bus name of the process.
   let owner: String
+  let kind: ServiceKind
   private let options: KeyringOptions
   /// The user's `XDG_DATA_HOME`.
   private let dataDirectory: String
@@ -25,6 +26,7 @@ final class ServiceProcess: Sendable {
     do throws(ServiceFailure) {
       bus = try BusConnection(address: address, timeout: deadline.remaining)
       owner = try Self.owner(on: bus, deadline)
+      kind = try Self.kind(of: owner, on: bus, deadline)
     } catch .timedOut {
       throw .timedOut(options.connectTimeout)  // not what was left of it for the last step
     }
@@ -46,12 +48,20 @@ final class ServiceProcess: Sendable {
   }
 
   /// Which values `collection` returns as they were stored.
-  func storageRule(of collection: String, within timeout: Duration) throws(ServiceFailure) -> StorageRule {
-    var id: UInt32?
+  func storageRule(of collection: String) -> StorageRule {
+    StorageRule.rule(for: collection, of: kind, dataDirectory: dataDirectory)
+  }
+
+  private static func kind(
+    of owner: String, on bus: BusConnection, _ deadline: Deadline
+  ) throws(ServiceFailure) -> ServiceKind {
     do throws(ServiceFailure) {
-      id = try bus.callBus("GetConnectionUnixProcessID", [.string(owner)], timeout: timeout)[0]?.unsigned32
-    } catch  where error.isRemote {}  // the bus cannot tell
-    return StorageRule.rule(for: collection, ofProcess: id, dataDirectory: dataDirectory)
+      let answer = try bus.callBus(
+        "GetConnectionUnixProcessID", [.string(owner)], timeout: deadline.remaining)
+      return ServiceKind(process: answer[0]?.unsigned32)
+    } catch  where error.isRemote {
+      return .other  // the bus cannot tell
+    }
   }
 
   /// Returns the unique name of the service. Starts the service if the bus can activate it.

@@ -56,8 +56,10 @@ import Testing
   }
 
   @Test func anUnknownProcessStoresPlainTextOnly() {
-    #expect(StorageRule.rule(for: "/collection/login", ofProcess: nil, dataDirectory: "/") == .plainText)
-    #expect(StorageRule.rule(for: "/collection/login", ofProcess: 1, dataDirectory: "/") == .plainText)
+    #expect(StorageRule.rule(for: "/collection/login", of: .other, dataDirectory: "/") == .plainText)
+    #expect(
+      StorageRule.rule(for: "/collection/login", of: ServiceKind(process: 1), dataDirectory: "/")
+        == .plainText)
   }
 
   @Test func theEncodingIsBase64OfRFC4648() {
