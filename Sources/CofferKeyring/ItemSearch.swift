@@ -166,7 +166,24 @@ struct ItemSearch {
 
   /// Unlocks items or collections, with a prompt if that is necessary.
   private func unlock(_ paths: [String]) throws(ServiceFailure) {
-    try prompter.complete(service.unlock(paths), of: service)
+    let prompt = try service.unlock(paths)
+    if prompt != nil, process.kind == .kWallet, try areInOpenWallets(paths) {
+      try prompter.confirm(prompt, of: service)
+    } else {
+      try prompter.complete(prompt, of: service)
+    }
+  }
+
+  /// Whether the wallets of these items or collections are open. KWallet reports the collection of an open wallet as
+  /// locked until a prompt was completed, for which it then needs nobody.
+  private func areInOpenWallets(_ paths: [String]) throws(ServiceFailure) -> Bool {
+    let parts = "/org/freedesktop/secrets/collection/x".split(separator: "/").count
+    let collections = Set(paths.map { "/" + $0.split(separator: "/").prefix(parts).joined(separator: "/") })
+    for collection in collections {
+      let wallet = try service.property("Label", of: collection, .collection).string ?? ""
+      if try !service.isOpen(wallet: wallet) { return false }
+    }
+    return true
   }
 }
 #endif

@@ -47,11 +47,9 @@ struct ItemWriter {
 
   /// The value as it is stored in `collection`.
   private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes {
-    guard let careful = ValueEncoding.encoded(value, by: .withoutPlaceholders) else { return value.copy() }
-    switch search.process.storageRule(of: collection) {
-    case .withoutPlaceholders: return careful
-    case let rule: return ValueEncoding.encoded(value, by: rule) ?? value.copy()
-    }
+    // Most values need no encoding, whatever the collection is.
+    if ValueEncoding.encoded(value, by: .strictest) == nil { return value.copy() }
+    return ValueEncoding.encoded(value, by: search.process.storageRule(of: collection)) ?? value.copy()
   }
 
   private func update(

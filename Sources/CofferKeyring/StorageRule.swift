@@ -8,8 +8,10 @@ enum StorageRule {
   case text
   /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
   case plainText
-  /// The same without braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
+  /// UTF-8 text without NUL and braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
   case withoutPlaceholders
+  /// What every rule allows.
+  case strictest
 
   /// The rule for `collection` of a service. `dataDirectory` is the user's `XDG_DATA_HOME`.
   static func rule(for collection: String, of kind: ServiceKind, dataDirectory: String) -> StorageRule {

@@ -16,7 +16,7 @@ import Testing
 
   @Test(arguments: awkwardValues)
   func decodingRestoresEveryValue(_ value: (name: String, bytes: [UInt8])) {
-    for rule in [StorageRule.plainText, .text, .withoutPlaceholders] {
+    for rule in [StorageRule.plainText, .text, .withoutPlaceholders, .strictest] {
       #expect(decode(encode(value.bytes, by: rule)) == value.bytes)
     }
   }
@@ -39,8 +39,9 @@ import Testing
   func textIsEncodedOnlyWhereItWouldBeChanged(_ text: String) {
     let bytes = Array(text.utf8)
     #expect(encode(bytes, by: .text) == bytes)
-    #expect(encode(bytes, by: .withoutPlaceholders) != bytes)
-    #expect(decode(encode(bytes, by: .withoutPlaceholders)) == bytes)
+    #expect(encode(bytes, by: .strictest) != bytes)
+    #expect(decode(encode(bytes, by: .strictest)) == bytes)
+    #expect((encode(bytes, by: .withoutPlaceholders) != bytes) == text.contains("{"))
     #expect(encode([0], by: .text) != [0])
     #expect(encode([0xFF], by: .text) != [0xFF])
     let marked = Array("coffer:base64:YQo=".utf8)
@@ -53,6 +54,14 @@ import Testing
     for path in ["/collection/_2e_2e", "/collection/a_2fb", "/collection/a_00", "/collection/a_", "/"] {
       #expect(StorageRule.fileName(of: path) == nil)
     }
+  }
+
+  @Test func theServiceIsKnownByTheNameOfItsProcess() {
+    for name in ["kwalletd5", "kwalletd6", "ksecretd"] { #expect(ServiceKind(name: name) == .kWallet) }
+    #expect(ServiceKind(name: "keepassxc") == .keePassXC)
+    #expect(ServiceKind(name: "gnome-keyring-d") == .gnomeKeyring)
+    for name in ["", "python3", "oo7-daemon"] { #expect(ServiceKind(name: name) == .other) }
+    #expect(ServiceKind(process: nil) == .other)
   }
 
   @Test func anUnknownProcessStoresPlainTextOnly() {
