@@ -26,7 +26,7 @@ final class ServiceProcess: Sendable {
     do throws(ServiceFailure) {
       bus = try BusConnection(address: address, timeout: deadline.remaining)
       owner = try Self.owner(on: bus, deadline)
-      kind = try Self.kind(of: owner, on: bus, deadline)
+      kind = try ServiceKind(ofProcessNamed: owner, on: bus, timeout: deadline.remaining)
     } catch .timedOut {
       throw .timedOut(options.connectTimeout)  // not what was left of it for the last step
     }
@@ -50,18 +50,6 @@ final class ServiceProcess: Sendable {
   /// Which values `collection` returns as they were stored.
   func storageRule(of collection: String) -> StorageRule {
     StorageRule.rule(for: collection, of: kind, dataDirectory: dataDirectory)
-  }
-
-  private static func kind(
-    of owner: String, on bus: BusConnection, _ deadline: Deadline
-  ) throws(ServiceFailure) -> ServiceKind {
-    do throws(ServiceFailure) {
-      let answer = try bus.callBus(
-        "GetConnectionUnixProcessID", [.string(owner)], timeout: deadline.remaining)
-      return ServiceKind(process: answer[0]?.unsigned32)
-    } catch  where error.isRemote {
-      return .other  // the bus cannot tell
-    }
   }
 
   /// Returns the unique name of the service. Starts the service if the bus can activate it.

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -99,7 +100,6 @@ class PasswordlessGnomeKeyring(Provider):
 
     def open(self):
         self.start()
-        self.open_collection()
 
 
 class KeePassXC(Provider):
@@ -143,3 +143,73 @@ ConfirmAccessItem=false
     def lock(self):
         self.call("org.keepassxc.KeePassXC.MainWindow", "/keepassxc", "org.keepassxc.KeePassXC.MainWindow.lockAllDatabases")
         self.wait(self.is_locked, "the lock of " + self.name)
+
+
+class KWallet(Provider):
+    name = "KWallet"
+    programs = {"kwalletd5": "libkf5wallet-bin"}
+    # QCA, with which kwalletd5 makes the keys of sessions, finds its plugin here.
+    PLUGIN = "/usr/lib/{}/qca-qt5/crypto/libqca-ossl.so"
+    SETTINGS = """[Wallet]
+First Use=false
+Prompt on Open=false
+Leave Open=true
+Default Wallet=kdewallet
+"""
+
+    @classmethod
+    def missing(cls):
+        plugins = [cls.PLUGIN.format(name) for name in os.listdir("/usr/lib")]
+        return super().missing() + ([] if any(map(os.path.exists, plugins)) else ["libqca-qt5-2-plugins"])
+
+    def prepare(self):
+        self.environment["QT_QPA_PLATFORM"] = "offscreen"
+        self.write("config/kwalletrc", self.SETTINGS)
+        # A daemon does not offer to other programs the wallet that it has created itself.
+        self.log_in()
+        self.wait(lambda: os.path.exists(f"{self.directory}/data/kwalletd/kdewallet.kwl"), "the first kwalletd5")
+        self.stop()
+
+    def log_in(self):
+        """Starts the daemon and opens the wallet as the module of PAM does: with the hash of a password, 56 bytes."""
+        path = f"{self.directory}/pam"
+        if os.path.exists(path):
+            os.unlink(path)
+        reader, writer = os.pipe()
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+            listener.bind(path)
+            listener.listen(1)
+            self.daemon = subprocess.Popen(
+                ["kwalletd5", "--pam-login", str(reader), str(listener.fileno())],
+                env={**self.environment, "PAM_KWALLET5_LOGIN": path}, pass_fds=[reader, listener.fileno()],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            os.close(reader)
+            os.write(writer, (PASSWORD.encode() * 56)[:56])
+            os.close(writer)
+            client.connect(path)
+            client.send(b"LC_ALL=C.UTF-8\n")
+        self.wait(self.has_service, self.name)
+
+    def is_open(self):
+        answer = self.call("org.kde.kwalletd5", "/modules/kwalletd5", "org.kde.KWallet.isOpen", "string:kdewallet")
+        return "boolean true" in answer
+
+    def open(self):
+        self.log_in()
+        self.wait(self.is_open, self.name)
+
+    def lock(self):
+        self.call("org.kde.kwalletd5", "/modules/kwalletd5", "org.kde.KWallet.close", "string:kdewallet", "boolean:true")
+        self.wait(lambda: not self.is_open(), "the lock of " + self.name)
+
+
+class Scripted(Provider):
+    """The behaviour of oo7-daemon, which Debian does not have, and sessions as KWallet's that sometimes fail."""
+
+    name = "scripted, as oo7 0.6"
+
+    def open(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_keyring.py")
+        self.spawn("/usr/bin/python3", script, f"{self.directory}/items.json", "memory-only-updates",
+                   "hidden-when-locked", "first-session-broken")
+        self.open_collection()
