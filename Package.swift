@@ -47,7 +47,7 @@ let package = Package(
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore",
+        "CofferCore", "CLinux",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),
@@ -114,7 +114,10 @@ let package = Package(
 
     .testTarget(
       name: "CofferKeyringSystemTests",
-      dependencies: ["CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
+      dependencies: [
+        "CofferConfiguration", "CofferKeyring", "CofferVault", "CofferCore", "CofferTesting",
+        "CofferTestSupport",
+      ],
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
       name: "CofferMemoryTests",

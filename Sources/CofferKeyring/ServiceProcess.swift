@@ -71,7 +71,7 @@ final class ServiceProcess: Sendable {
     } catch {
       throw .error(
         .unavailable, "No Secret Service runs on the session bus, and the bus could not start one.",
-        advice: "Install and start gnome-keyring, or use a vault.")
+        advice: "Start a Secret Service, or use a vault.")
     }
     guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped while it started") }
     return owner

@@ -15,7 +15,7 @@ struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
   let placeName: String? = nil
   let variables: [String] = []
-  let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
+  let setup = "Start a Secret Service on the session bus."
 
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> String? {
     #if Keyring

@@ -19,6 +19,9 @@ class Provider(Session):
     programs = {}
     #: Whether a collection can be locked.
     locks = True
+    #: The column of the table, if it is not that of the name, and the outcomes that differ from it.
+    column = None
+    differences = {}
 
     @classmethod
     def missing(cls):
@@ -207,9 +210,27 @@ class Scripted(Provider):
     """The behaviour of oo7-daemon, which Debian does not have, and sessions as KWallet's that sometimes fail."""
 
     name = "scripted, as oo7 0.6"
+    deviations = ["memory-only-updates", "hidden-when-locked", "first-session-broken"]
 
     def open(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_keyring.py")
-        self.spawn("/usr/bin/python3", script, f"{self.directory}/items.json", "memory-only-updates",
-                   "hidden-when-locked", "first-session-broken")
-        self.open_collection()
+        self.spawn("/usr/bin/python3", script, f"{self.directory}/items.json", *self.deviations)
+        self.wait(self.has_service, self.name)
+
+
+class ScriptedKeePassXC(Scripted):
+    """For machines without KeePassXC. It writes each change before its answer."""
+
+    name = "scripted, as KeePassXC"
+    column = KeePassXC.name
+    deviations = ["keepassxc"]
+    differences = {"an update survives a kill of the provider at once": "yes"}
+
+
+class ScriptedKWallet(Scripted):
+    """For machines without KWallet. It writes each change before its answer."""
+
+    name = "scripted, as KWallet"
+    column = KWallet.name
+    deviations = ["kwalletd5", "first-session-broken"]
+    differences = ScriptedKeePassXC.differences

@@ -7,17 +7,23 @@ It does what the protocol says, with unencrypted sessions, except for these:
 memory-only-updates   SetSecret changes the value until the service ends, and not in the file
 hidden-when-locked    finds and lists no item of the locked collection
 first-session-broken  every transfer of a secret in the first session of the process fails
+keepassxc             as KeePassXC 2.7: a search without attributes finds nothing, one in a locked collection is never
+                      answered, items get attributes of the service, {TITLE} in a value is replaced, items are created and
+                      deleted by a prompt that needs nobody, and the prompt to replace an item is never answered
+kwalletd5             as kwalletd5: the collection is locked at the start, and unlocked by a prompt that needs nobody
 
-The collection is unlocked at the start. A prompt unlocks it only if somebody answers, and nobody does.
+Otherwise the collection is unlocked at the start. A prompt unlocks it only if somebody answers, and nobody does.
 """
 
 import base64
+import ctypes
 import json
 import os
 import sys
 import time
 
 import dbus
+import dbus.lowlevel
 import dbus.mainloop.glib
 import dbus.service
 from gi.repository import GLib
@@ -25,11 +31,22 @@ from gi.repository import GLib
 path, deviations = sys.argv[1], set(sys.argv[2:])
 ROOT = "/org/freedesktop/secrets"
 COLLECTION = ROOT + "/collection/scripted"
-PROMPT = ROOT + "/prompt/p1"
+PROMPT = ROOT + "/prompt/p"
 SECRET = "org.freedesktop.Secret."
 NONE = dbus.ObjectPath("/")
-locked = False
+keepassxc, kwallet = "keepassxc" in deviations, "kwalletd5" in deviations
+locked = kwallet
+# Whether the collection can be unlocked without a person.
+is_open = kwallet
 sessions = 0
+# What each prompt does: a function that returns the result, or None for a prompt that waits for a person.
+prompts = []
+
+
+def prompt(action):
+    """The path of a new prompt."""
+    prompts.append(action)
+    return dbus.ObjectPath(f"{PROMPT}{len(prompts)}")
 
 
 def paths(items):
@@ -56,7 +73,10 @@ class Item(Base):
         self.name, self.state = name, state
 
     def properties(self):
-        attributes = dbus.Dictionary(self.state["attributes"], signature="ss")
+        attributes = dict(self.state["attributes"])
+        if keepassxc:
+            attributes |= {"Title": self.state["label"], "UserName": "", "URL": "", "Notes": "", "Path": "/x", "Uuid": "1"}
+        attributes = dbus.Dictionary(attributes, signature="ss")
         return {"Attributes": attributes, "Label": self.state["label"], "Locked": dbus.Boolean(locked),
                 "Created": dbus.UInt64(self.state["created"]), "Modified": dbus.UInt64(self.state["modified"])}
 
@@ -77,7 +97,10 @@ class Item(Base):
         require_working(session)
         if locked:
             raise error("IsLocked")
-        value = dbus.ByteArray(base64.b64decode(self.state.get("unwritten", self.state["value"])))
+        value = base64.b64decode(self.state.get("unwritten", self.state["value"]))
+        if keepassxc:
+            value = value.replace(b"{TITLE}", self.state["label"].encode())
+        value = dbus.ByteArray(value)
         return dbus.Struct((session, dbus.ByteArray(b""), value, "text/plain"), signature="oayays")
 
     @dbus.service.method(SECRET + "Item", in_signature="(oayays)", byte_arrays=True)
@@ -94,11 +117,17 @@ class Item(Base):
     def Delete(self):
         if locked:
             raise error("IsLocked")
+        if keepassxc:
+            return prompt(self.delete)
+        self.delete()
+        return NONE
+
+    def delete(self):
         del collection.items[self.name]
         self.remove_from_connection()
         collection.write()
         collection.ItemDeleted(self.name)
-        return NONE
+        return ""
 
 
 class Collection(Base):
@@ -125,6 +154,8 @@ class Collection(Base):
         return {"Locked": dbus.Boolean(locked), "Label": "Scripted", "Items": paths(self.visible())}
 
     def matching(self, attributes):
+        if keepassxc and not attributes:
+            return []
         return [name for name, item in self.visible().items() if attributes.items() <= item.state["attributes"].items()]
 
     @dbus.service.method(SECRET + "Collection", in_signature="a{ss}", out_signature="ao")
@@ -141,17 +172,22 @@ class Collection(Base):
         state = {"attributes": attributes, "label": str(properties[SECRET + "Item.Label"]), "created": now,
                  "modified": now, "value": base64.b64encode(secret[2]).decode()}
         found = self.matching(attributes) if replace else []
+        if keepassxc:
+            return NONE, prompt(None if found else lambda: self.create(state))
         if found:
             self.items[found[0]].state = state
             self.write()
             self.ItemChanged(found[0])
             return dbus.ObjectPath(found[0]), NONE
+        return self.create(state), NONE
+
+    def create(self, state):
         number = 1 + max((int(name.rsplit("/", 1)[1]) for name in self.items), default=0)
         item = Item(f"{COLLECTION}/{number}", state)
         self.items[item.name] = item
         self.write()
         self.ItemCreated(item.name)
-        return dbus.ObjectPath(item.name), NONE
+        return dbus.ObjectPath(item.name)
 
     @dbus.service.signal(SECRET + "Collection", signature="o")
     def ItemCreated(self, item):
@@ -178,10 +214,12 @@ class Service(Base):
         sessions += 1
         return dbus.String("", variant_level=1), dbus.ObjectPath(f"{ROOT}/session/s{sessions}")
 
-    @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao")
-    def SearchItems(self, attributes):
+    @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao", async_callbacks=("reply", "fail"))
+    def SearchItems(self, attributes, reply, fail):
+        if keepassxc and locked:
+            return
         found, none = paths(collection.matching(attributes)), paths([])
-        return (none, found) if locked else (found, none)
+        reply(*((none, found) if locked else (found, none)))
 
     @dbus.service.method(SECRET + "Service", in_signature="aoo", out_signature="a{o(oayays)}")
     def GetSecrets(self, items, session):
@@ -190,12 +228,17 @@ class Service(Base):
 
     @dbus.service.method(SECRET + "Service", in_signature="ao", out_signature="aoo")
     def Unlock(self, objects):
-        return (paths([]), dbus.ObjectPath(PROMPT)) if locked else (objects, NONE)
+        return (paths([]), prompt(self.unlock if is_open else None)) if locked else (objects, NONE)
+
+    def unlock(self):
+        global locked
+        locked = False
+        return paths([COLLECTION])
 
     @dbus.service.method(SECRET + "Service", in_signature="ao", out_signature="aoo")
     def Lock(self, objects):
-        global locked
-        locked = True
+        global locked, is_open
+        locked, is_open = True, False
         return objects, NONE
 
     @dbus.service.method(SECRET + "Service", in_signature="s", out_signature="o")
@@ -203,18 +246,29 @@ class Service(Base):
         return dbus.ObjectPath(COLLECTION if name == "default" else "/")
 
 
-class Prompt(dbus.service.Object):
-    @dbus.service.signal(SECRET + "Prompt", signature="bv")
-    def Completed(self, dismissed, result):
-        pass
+class Wallet(dbus.service.Object):
+    @dbus.service.method("org.kde.KWallet", in_signature="s", out_signature="b")
+    def isOpen(self, wallet):
+        return is_open
 
-    @dbus.service.method(SECRET + "Prompt", in_signature="s")
-    def Prompt(self, window):
-        pass
 
-    @dbus.service.method(SECRET + "Prompt")
-    def Dismiss(self):
-        self.Completed(True, dbus.String("", variant_level=1))
+class Prompt(dbus.service.FallbackObject):
+    """All prompts."""
+
+    def complete(self, path, dismissed, result):
+        signal = dbus.lowlevel.SignalMessage(path, SECRET + "Prompt", "Completed")
+        signal.append(dismissed, result, signature="bv")
+        bus.send_message(signal)
+
+    @dbus.service.method(SECRET + "Prompt", in_signature="s", path_keyword="path")
+    def Prompt(self, window, path):
+        action = prompts[int(path.rsplit("p", 1)[1]) - 1]
+        if action:
+            GLib.idle_add(lambda: self.complete(path, False, action()))
+
+    @dbus.service.method(SECRET + "Prompt", path_keyword="path")
+    def Dismiss(self, path):
+        self.complete(path, True, "")
 
 
 def require_working(session):
@@ -225,6 +279,8 @@ def require_working(session):
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
 bus = dbus.SessionBus()
 collection = Collection()
-others = [Service(bus, ROOT), Prompt(bus, PROMPT)]
+others = [Service(bus, ROOT), Prompt(bus, ROOT + "/prompt"), Wallet(bus, "/modules/kwalletd5")]
+for program in deviations & {"keepassxc", "kwalletd5"}:
+    ctypes.CDLL(None).prctl(15, program.encode())  # PR_SET_NAME: the caller knows these services by their name
 name = dbus.service.BusName("org.freedesktop.secrets", bus)
 GLib.MainLoop().run()
