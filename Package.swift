@@ -61,7 +61,7 @@ let package = Package(
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore",
+        "CofferCore", "CLinux",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),
@@ -150,7 +150,10 @@ let package = Package(
 
     .testTarget(
       name: "CofferKeyringSystemTests",
-      dependencies: ["Coffer", "CofferKeyring", "CofferCore", "CofferTesting", "CofferTestSupport"],
+      dependencies: [
+        "Coffer", "CofferConfiguration", "CofferKeyring", "CofferVault", "CofferCore", "CofferTesting",
+        "CofferTestSupport",
+      ],
       path: "Tests/System/keyring/KeyringTests", resources: [.copy("Fixtures")]),
     .testTarget(
       name: "CofferMemoryTests",

@@ -43,7 +43,9 @@ extension CofferConfiguration {
     }
     throw SecretError(
       .noBackend, "There is no store for secrets yet: \(absences.sentence)",
-      advice: providers.map(\.setup).joined(separator: " "))
+      advice: try hasSecretPortal()
+        ? "Create a vault with CofferConfiguration.createPortalVault, which the Secret portal opens."
+        : providers.map(\.setup).joined(separator: " "))
   }
 
   /// Returns the backend with that name, or the one of ``choice()``. It is opened at its first use.

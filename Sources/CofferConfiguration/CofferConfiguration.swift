@@ -14,6 +14,8 @@ public struct CofferConfiguration: Sendable {
   let key: SharedSecret?
   let descriptor: PassphraseDescriptor?
   let providers: [any BackendProvider]
+  /// The file that exists in a Flatpak alone.
+  let flatpakInfo: String
 
   /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
   public var timeout = Duration.seconds(60)
@@ -23,17 +25,26 @@ public struct CofferConfiguration: Sendable {
     self.init(environment: environment, providers: BackendRegistry.providers)
   }
 
-  package init(environment: [String: String], providers: [any BackendProvider]) {
+  package init(
+    environment: [String: String], providers: [any BackendProvider], flatpakInfo: String = Self.flatpakInfo
+  ) {
     // The key moves to guarded memory. The caller still has its own copy.
     self.init(
       key: environment["COFFER_KEY"].map { SharedSecret(SecretBytes(copying: $0)) },
       environment: environment.filter { $0.key != "COFFER_KEY" },
-      providers: providers
+      providers: providers,
+      flatpakInfo: flatpakInfo
     )
   }
 
-  private init(key: SharedSecret?, environment: [String: String], providers: [any BackendProvider]) {
+  /// Source: flatpak-metadata(5).
+  package static let flatpakInfo = "/.flatpak-info"
+
+  private init(
+    key: SharedSecret?, environment: [String: String], providers: [any BackendProvider], flatpakInfo: String
+  ) {
     self.key = key
+    self.flatpakInfo = flatpakInfo
     self.environment = RedactedEnvironment(environment)
     descriptor = environment["COFFER_PASSPHRASE_FD"].map { PassphraseDescriptor($0) }
     self.providers = providers
@@ -62,7 +73,8 @@ public struct CofferConfiguration: Sendable {
         environment[name] = String(decoding: value, as: UTF8.self)
       }
     }
-    self.init(key: key, environment: environment, providers: BackendRegistry.providers)
+    self.init(
+      key: key, environment: environment, providers: BackendRegistry.providers, flatpakInfo: Self.flatpakInfo)
   }
 
   /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are
@@ -80,7 +92,8 @@ public struct CofferConfiguration: Sendable {
   package var unattended: CofferConfiguration {
     var variables = environment.without(Self.keyVariables.filter { $0.hasPrefix("COFFER_PASSPHRASE") })
     variables["COFFER_NO_PROMPT"] = "1"
-    return CofferConfiguration(key: key, environment: variables, providers: providers)
+    return CofferConfiguration(
+      key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)
   }
 
   /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.

@@ -114,12 +114,17 @@ enum ItemAttributes {
     return result
   }
 
+  /// Returns `attributes` without those that the service adds by itself.
+  static func withoutProviders(_ attributes: [String: String]) -> [String: String] {
+    attributes.filter { !isProvidersOwn($0.key, attributes) }
+  }
+
   /// Returns the attributes of `item` for a copy with the identifier `new`. The copy has the time of creation of
   /// the original, in seconds since 1970.
   static func attributes(
     _ item: [String: String], renamedTo new: SecretIdentifier, created seconds: UInt64?
   ) -> [String: String] {
-    var result = item.filter { !isProvidersOwn($0.key, item) }
+    var result = withoutProviders(item)
     result[service] = new.service
     result[accountName(item)] = new.account
     if result[created] == nil { result[created] = seconds.flatMap(date).map(text) }

@@ -55,7 +55,7 @@ struct ItemRemover {
       in: String(item.collection), label: ItemAttributes.label(new, metadata),
       attributes: ItemAttributes.attributes(item.attributes, renamedTo: new, created: item.created),
       value, replacing: false, in: session)
-    let result = try search.prompter.complete(answer.prompt, of: service)
+    let result = try search.prompter.confirm(answer.prompt, of: service)
     guard let path = answer.item ?? result?.path, path != item.path else { throw .malformed }
     guard try service.secret(of: path, in: session).isEqual(to: value) else {
       try delete(path)
@@ -85,7 +85,7 @@ struct ItemRemover {
 
   private func delete(_ item: String) throws(ServiceFailure) {
     do throws(ServiceFailure) {
-      try search.prompter.complete(service.delete(item), of: service)
+      try search.prompter.confirm(service.delete(item), of: service)
     } catch  where error.isNoSuchObject {}  // another program has removed it
   }
 }

@@ -45,6 +45,7 @@ struct ItemSearch {
     matching queries: [[String: String]],
     unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [String] {
+    if process.kind == .keePassXC { try unlockBeforeSearch() }
     var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
@@ -222,6 +223,19 @@ struct ItemSearch {
     return true
   }
 
+  /// Unlocks a collection if all are locked. KeePassXC would otherwise show its prompt during the search, which then
+  /// has no answer within any timeout.
+  private func unlockBeforeSearch() throws(ServiceFailure) {
+    let collections = try service.collections()
+    for collection in collections where try !service.isLocked(collection: collection) { return }
+    guard let collection = try collectionIfAny() ?? collections.first else {
+      throw .error(
+        .locked, "KeePassXC has no open database that programs may use.",
+        advice: "Open the database, and choose the group for Secret Service in its settings.")
+    }
+    try unlock([collection])
+  }
+
   private func collection(named name: String) throws(ServiceFailure) -> String {
     if let known = collections.forStoring ?? nil { return known }
     let found = try findCollection(named: name)
@@ -253,7 +267,24 @@ struct ItemSearch {
   /// Unlocks items or collections, with a prompt if that is necessary.
   private func unlock(_ paths: [String]) throws(ServiceFailure) {
     collections.locked = [:]
-    try prompter.complete(service.unlock(paths), of: service)
+    let prompt = try service.unlock(paths)
+    if prompt != nil, process.kind == .kWallet, try areInOpenWallets(paths) {
+      try prompter.confirm(prompt, of: service)
+    } else {
+      try prompter.complete(prompt, of: service)
+    }
+  }
+
+  /// Whether the wallets of these items or collections are open. KWallet reports the collection of an open wallet as
+  /// locked until a prompt was completed, for which it then needs nobody.
+  private func areInOpenWallets(_ paths: [String]) throws(ServiceFailure) -> Bool {
+    let parts = "/org/freedesktop/secrets/collection/x".split(separator: "/").count
+    let collections = Set(paths.map { "/" + $0.split(separator: "/").prefix(parts).joined(separator: "/") })
+    for collection in collections {
+      let wallet = try service.property("Label", of: collection, .collection).string ?? ""
+      if try !service.isOpen(wallet: wallet) { return false }
+    }
+    return true
   }
 }
 #endif

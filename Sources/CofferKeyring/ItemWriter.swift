@@ -46,37 +46,36 @@ struct ItemWriter {
   }
 
   /// The value as it is stored in `collection`.
-  private func encoded(_ value: borrowing SecretBytes, in collection: String) throws(ServiceFailure)
-    -> SecretBytes
-  {
-    guard let careful = ValueEncoding.encoded(value, by: .withoutPlaceholders) else { return value.copy() }
-    switch try search.process.storageRule(of: collection, within: service.timeout) {
-    case .withoutPlaceholders: return careful
-    case let rule: return ValueEncoding.encoded(value, by: rule) ?? value.copy()
-    }
+  private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes {
+    // Most values need no encoding, whatever the collection is.
+    if ValueEncoding.encoded(value, by: .strictest) == nil { return value.copy() }
+    return ValueEncoding.encoded(value, by: search.process.storageRule(of: collection)) ?? value.copy()
   }
 
   private func update(
     _ item: FoundItem, to value: borrowing SecretBytes, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let value = try encoded(value, in: String(item.collection))
-    var attributes = item.attributes
+    let value = encoded(value, in: String(item.collection))
+    var attributes = ItemAttributes.withoutProviders(item.attributes)
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
     if let metadata = metadata(of: item, beside: others) {
       attributes = ItemAttributes.attributes(identifier, metadata, over: item.attributes)
-      if !ItemAttributes.areEqual(attributes, item.attributes) {
+      if !ItemAttributes.areEqual(attributes, ItemAttributes.withoutProviders(item.attributes)) {
         try service.setProperty("Attributes", of: item.path, to: .dictionary(attributes))
       }
       label = ItemAttributes.label(identifier, metadata)
       if label != item.label { try service.setProperty("Label", of: item.path, to: .string(label)) }
     }
-    if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes) {
+    if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes)
+      && search.process.kind != .keePassXC
+    {
       // No other item has these attributes. Some services write a value to the disk only when an item is created.
+      // KeePassXC writes every change, and asks before it replaces an item.
       let answer = try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, value, replacing: true,
         in: search.session())
-      try search.prompter.complete(answer.prompt, of: service)
+      try search.prompter.confirm(answer.prompt, of: service)
     } else {
       try service.setSecret(of: item.path, to: value, in: search.session())
       announceChange(of: item.path, label)
@@ -94,14 +93,14 @@ struct ItemWriter {
   private func create(
     _ value: borrowing SecretBytes, in collection: String, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let value = try encoded(value, in: collection)
+    let value = encoded(value, in: collection)
     let metadata = metadata(of: nil, beside: others)
     let answer = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
       attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value,
       replacing: others.isEmpty,
       in: search.session())
-    try search.prompter.complete(answer.prompt, of: service)
+    try search.prompter.confirm(answer.prompt, of: service)
   }
 
   /// Returns the metadata for `item`, or for a new item.
@@ -152,7 +151,7 @@ struct ItemWriter {
   /// A failure is ignored: the store has succeeded by then.
   private func remove(_ item: FoundItem) {
     do throws(ServiceFailure) {
-      if let prompt = try service.delete(item.path) { service.dismiss(prompt) }
+      try search.prompter.confirm(service.delete(item.path), of: service)
     } catch {}
   }
 }

@@ -16,6 +16,9 @@ public struct KeyringStatus: Sendable {
   public internal(set) var defaultCollection: String?
   /// Whether the default collection is locked, or `nil` if this is not known.
   public internal(set) var isLocked: Bool?
+  /// Whether the service writes a change only after its answer, as KWallet does: if it is killed within some seconds,
+  /// the change is lost.
+  public internal(set) var isWrittenLater = false
   /// Whether ``KeyringOptions/init(environment:)`` allows prompts in this environment.
   public internal(set) var mayPrompt = false
   /// The error that ended the probe early, or `nil`.
@@ -45,6 +48,9 @@ extension KeyringBackend {
   ) throws(ServiceFailure) {
     let bus = try findService(environment, deadline, &status)
     guard status.isServiceRunning else { return }
+    let name = SecretServiceProxy.wellKnownName
+    status.isWrittenLater =
+      try ServiceKind(ofProcessNamed: name, on: bus, timeout: deadline.remaining) == .kWallet
 
     var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
     guard let collection = try service.collection(aliased: "default") else { return }

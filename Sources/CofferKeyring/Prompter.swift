@@ -48,6 +48,31 @@ final class Prompter: Sendable {
     }
   }
 
+  /// Shows `prompt`, with which the service may ask for permission to create or delete an item of an unlocked
+  /// collection.
+  ///
+  /// KeePassXC has a prompt for each such change, and asks nobody unless the user has chosen that. So, if prompts are
+  /// not allowed, this waits a short time for a prompt that completes itself, then dismisses it and throws `.locked`.
+  @discardableResult
+  func confirm(_ prompt: String?, of service: SecretServiceProxy) throws(ServiceFailure) -> Variant? {
+    guard let prompt else { return nil }
+    if mayPrompt { return try complete(prompt, of: service) }
+    let prompter = Prompter(timeout: Self.unattendedTimeout)
+    do throws(ServiceFailure) {
+      return try prompter.complete(prompt, of: service)
+    } catch .error(let error) where error.code == .timedOut || error.code == .promptDismissed {
+      throw Self.unconfirmed
+    }
+  }
+
+  /// The time in which a prompt that needs nobody completes itself.
+  private static let unattendedTimeout = Duration.seconds(3)
+
+  private init(timeout: Duration) {
+    mayPrompt = true
+    self.timeout = timeout
+  }
+
   private final class Outcome {
     var completed: (isDismissed: Bool, result: Variant)?
     var isServiceGone = false
@@ -127,6 +152,10 @@ final class Prompter: Sendable {
     .locked, "The keyring is locked, and no program on the session bus can show its prompt for the password.",
     advice:
       "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
+
+  private static let unconfirmed = ServiceFailure.error(
+    .locked, "The keyring wants somebody to confirm the change, and prompts are not allowed.",
+    advice: "Allow prompts, or turn off the confirmation in the keyring's settings.")
 
   private static let serviceGone = ServiceFailure.error(
     .unavailable, "The keyring stopped while it showed a prompt.",

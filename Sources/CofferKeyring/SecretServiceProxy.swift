@@ -190,6 +190,23 @@ struct SecretServiceProxy: Sendable {
     try call(Self.path, .service, "Unlock", [.paths(paths)]).objectPath(1)
   }
 
+  /// Whether the wallet is open in KWallet. Shows no prompt.
+  func isOpen(wallet: String) throws(ServiceFailure) -> Bool {
+    for (path, interface) in [
+      ("/modules/kwalletd5", "org.kde.KWallet"), ("/modules/kwalletd6", "org.kde.KWallet"),
+      ("/ksecretd", "org.kde.KSecretD"),
+    ] {
+      do throws(ServiceFailure) {
+        let answer = try bus.call(
+          name, path: path, interface, "isOpen", [.string(wallet)], timeout: allowed().time)
+        return answer[0]?.boolean ?? false
+      } catch  where error.isRemote {
+        continue  // another daemon of KWallet
+      }
+    }
+    return false
+  }
+
   /// Creates a collection. Returns its path, or the prompt that creates it.
   func createCollection(
     label: String, alias: String

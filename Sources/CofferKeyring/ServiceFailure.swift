@@ -81,7 +81,7 @@ enum ServiceFailure: Error {
     case .lost(let reason):
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",
-        advice: "Log in to the desktop session again, or start gnome-keyring-daemon.")
+        advice: "Log in to the desktop session again.")
     case .timedOut(let timeout):
       SecretError(
         .timedOut, "The keyring did not answer within \(timeout).",

@@ -6,6 +6,7 @@ final class ServiceProcess: Sendable {
   let bus: BusConnection
   /// The unique bus name of the process.
   let owner: String
+  let kind: ServiceKind
   private let options: KeyringOptions
   /// The user's `XDG_DATA_HOME`.
   private let dataDirectory: String
@@ -29,6 +30,7 @@ final class ServiceProcess: Sendable {
         bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
       }
       owner = try Self.owner(on: bus, deadline)
+      kind = try ServiceKind(ofProcessNamed: owner, on: bus, timeout: deadline.remaining)
     } catch .timedOut {
       throw .timedOut(options.connectTimeout)  // not what was left of it for the last step
     }
@@ -50,12 +52,8 @@ final class ServiceProcess: Sendable {
   }
 
   /// Which values `collection` returns as they were stored.
-  func storageRule(of collection: String, within timeout: Duration) throws(ServiceFailure) -> StorageRule {
-    var id: UInt32?
-    do throws(ServiceFailure) {
-      id = try bus.callBus("GetConnectionUnixProcessID", [.string(owner)], timeout: timeout)[0]?.unsigned32
-    } catch  where error.isRemote {}  // the bus cannot tell
-    return StorageRule.rule(for: collection, ofProcess: id, dataDirectory: dataDirectory)
+  func storageRule(of collection: String) -> StorageRule {
+    StorageRule.rule(for: collection, of: kind, dataDirectory: dataDirectory)
   }
 
   /// Returns the unique name of the service. Starts the service if the bus can activate it.
@@ -77,7 +75,7 @@ final class ServiceProcess: Sendable {
     } catch {
       throw .error(
         .unavailable, "No Secret Service runs on the session bus, and the bus could not start one.",
-        advice: "Install and start gnome-keyring, or use a vault.")
+        advice: "Start a Secret Service, or use a vault.")
     }
     guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped while it started") }
     return owner

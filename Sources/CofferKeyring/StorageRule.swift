@@ -8,17 +8,15 @@ enum StorageRule {
   case text
   /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
   case plainText
-  /// The same without braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
+  /// UTF-8 text without NUL and braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
   case withoutPlaceholders
+  /// What every rule allows.
+  case strictest
 
-  /// The rule for `collection` of the service that runs as the process `id`. `dataDirectory` is the user's
-  /// `XDG_DATA_HOME`. A process whose name cannot be read, as in another container, is unknown.
-  static func rule(for collection: String, ofProcess id: UInt32?, dataDirectory: String) -> StorageRule {
-    guard let id, let name = beginning(ofFile: "/proc/\(id)/comm", count: 16) else { return .plainText }
-    if name.starts(with: "keepassxc".utf8) { return .withoutPlaceholders }
-    guard name.starts(with: "gnome-keyring-d".utf8), let file = fileName(of: collection) else {
-      return .plainText
-    }
+  /// The rule for `collection` of a service. `dataDirectory` is the user's `XDG_DATA_HOME`.
+  static func rule(for collection: String, of kind: ServiceKind, dataDirectory: String) -> StorageRule {
+    if kind == .keePassXC { return .withoutPlaceholders }
+    guard kind == .gnomeKeyring, let file = fileName(of: collection) else { return .plainText }
     let magic = Array("GnomeKeyring\n\r\0\n".utf8)
     let isEncrypted =
       beginning(ofFile: "\(dataDirectory)/keyrings/\(file).keyring", count: magic.count) == magic
@@ -45,7 +43,7 @@ enum StorageRule {
   }
 
   /// Returns up to `count` bytes of the file, or `nil` if it cannot be read. Never waits: the file may be a FIFO.
-  private static func beginning(ofFile path: String, count: Int) -> [UInt8]? {
+  static func beginning(ofFile path: String, count: Int) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { return nil }
     defer { close(file) }

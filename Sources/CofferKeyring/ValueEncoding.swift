@@ -31,7 +31,7 @@ enum ValueEncoding {
   static func decoded(_ stored: consuming SecretBytes) -> SecretBytes {
     guard let value = stored.withBytes({ decode($0) }) else { return stored }
     // `stored` is an encoded value only if the value would be encoded in exactly this form.
-    guard let again = encoded(value, by: .withoutPlaceholders), again.isEqual(to: stored) else {
+    guard let again = encoded(value, by: .strictest), again.isEqual(to: stored) else {
       return stored
     }
     return value
@@ -40,9 +40,14 @@ enum ValueEncoding {
   private static func isKept(_ bytes: Span<UInt8>, by rule: StorageRule) -> Bool {
     switch rule {
     case .plainText: isPlain(bytes)
-    case .withoutPlaceholders: isPlain(bytes) && !bytes.indices.contains { bytes[$0] == UInt8(ascii: "{") }
+    case .withoutPlaceholders: !hasMarker(bytes) && isText(bytes) && !hasBrace(bytes)
+    case .strictest: isPlain(bytes) && !hasBrace(bytes)
     case .text: !hasMarker(bytes) && isText(bytes)
     }
+  }
+
+  private static func hasBrace(_ bytes: Span<UInt8>) -> Bool {
+    bytes.indices.contains { bytes[$0] == UInt8(ascii: "{") }
   }
 
   private static func isText(_ bytes: Span<UInt8>) -> Bool {

@@ -15,7 +15,7 @@ struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
   let placeName: String? = "COLLECTION"
   let variables: [String] = []
-  let setup = "Start a Secret Service, such as gnome-keyring, on the session bus."
+  let setup = "Start a Secret Service on the session bus."
 
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
@@ -72,6 +72,11 @@ struct KeyringProvider: BackendProvider {
     diagnosis.ok(
       status.isServiceRunning ? "a keyring is running" : "a keyring is not running, but can be started")
     guard status.isServiceRunning else { return }
+    if status.isWrittenLater {
+      diagnosis.note(
+        "KWallet answers before it writes, so a change is lost if it is killed within some seconds", nil,
+        "Store a secret that must not be lost in a vault.")
+    }
     if let collection = status.defaultCollection {
       if status.isLocked != true {
         diagnosis.ok("the collection “\(collection)” is unlocked")

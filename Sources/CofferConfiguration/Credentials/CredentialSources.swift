@@ -7,8 +7,8 @@ extension CofferConfiguration {
   ///
   /// The order is `COFFER_KEY_FILE`, `COFFER_KEY`, `COFFER_PASSPHRASE_FD`, `COFFER_PASSPHRASE_FILE`,
   /// `COFFER_PASSPHRASE_COMMAND`, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the
-  /// vault, the kernel keyring, and then `additional`, such as a prompt. No source but those of `additional`
-  /// asks a person.
+  /// vault, in a Flatpak the Secret portal, the kernel keyring, and then `additional`, such as a prompt. No source but
+  /// the portal and those of `additional` asks a person.
   ///
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
   /// tried.
@@ -66,6 +66,7 @@ extension CofferConfiguration {
       guard let path = try recordedKeyFile(forVault: vault.id) else { return nil }
       return try CredentialText.key(in: CredentialText.read(path, named: configurationFile), from: path)
     }
+    if let portalSource { sources.append(portalSource) }
     return sources + [KernelKeyringSource()] + additional
   }
 }

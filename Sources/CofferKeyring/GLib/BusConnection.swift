@@ -73,6 +73,31 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return Variant(owning: answer)
   }
 
+  /// Makes the same call, and sends `descriptor` with it, which an argument ``Variant/handle(_:)`` stands for.
+  func call(
+    _ destination: String, path: String, _ interface: String, _ method: String, _ arguments: [Variant],
+    descriptor: Int32, timeout: Duration
+  ) throws(ServiceFailure) -> Variant {
+    let parameters = Variant.tuple(arguments)
+    var error: UnsafeMutablePointer<GError>?
+    let descriptors = g_unix_fd_list_new()
+    defer { g_object_unref(descriptors) }
+    // The list gets a copy of the descriptor, which it closes.
+    guard g_unix_fd_list_append(descriptors, descriptor, &error) >= 0 else {
+      throw ServiceFailure(consuming: error, timeout: timeout)
+    }
+    let answer = withExtendedLifetime(parameters) {
+      g_dbus_connection_call_with_unix_fd_list_sync(
+        raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
+        Self.milliseconds(timeout), descriptors, nil, nil, &error)
+    }
+    guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
+    return Variant(owning: answer)
+  }
+
+  /// The name by which the bus knows this connection, such as `:1.7`.
+  var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
+
   /// Returns `timeout` as GDBus takes it. Less than one millisecond would be no timeout, or a default one.
   static func milliseconds(_ timeout: Duration) -> gint {
     gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))

@@ -22,6 +22,16 @@ extension ServiceFailure {
     }
     let isIO = error.pointee.domain == g_io_error_quark()
     let code = UInt32(bitPattern: error.pointee.code)
+    // libsecret removes the name of a remote error. GLib knows only the standard names by the code.
+    if error.pointee.domain == g_dbus_error_quark(), let name = g_dbus_error_encode_gerror(error) {
+      defer { g_free(name) }
+      self = Self.remote(named: String(cString: name))
+      return
+    }
+    if isIO && code == G_IO_ERROR_DBUS_ERROR.rawValue {
+      self = .malformed
+      return
+    }
     if isIO && (code == G_IO_ERROR_TIMED_OUT.rawValue || code == G_IO_ERROR_CANCELLED.rawValue) {
       self = .timedOut(timeout)
     } else if isIO && (code == G_IO_ERROR_CLOSED.rawValue || code == G_IO_ERROR_BROKEN_PIPE.rawValue) {

@@ -9,8 +9,9 @@ internal import Synchronization
 final class SessionFilter: Sendable {
   /// The name and the text of the D-Bus error that stands for an answer of a wrong type.
   static let malformedAnswer = "coffer.MalformedAnswer"
-  /// The longest public key in bytes: 1024 bits, the group of the protocol's only encryption.
-  private static let maximumKeyLength = 128
+  /// The longest public key in bytes: 1024 bits, the group of the protocol's only encryption, and the zero byte that
+  /// KWallet puts before a number whose first bit is set.
+  private static let maximumKeyLength = 129
 
   /// The calls without an answer: their serial numbers, and whether they ask for encryption.
   private let pending = Mutex<[UInt32: Bool]>([:])

@@ -24,6 +24,9 @@ final class Variant {
 
   static func unsigned32(_ value: UInt32) -> Variant { Variant(sinking: g_variant_new_uint32(value)) }
 
+  /// The descriptor at `index` of those that are sent with the message.
+  static func handle(_ index: Int32) -> Variant { Variant(sinking: g_variant_new_handle(index)) }
+
   /// `path` must be a valid object path. GDBus validates every ``path`` that a service sends.
   static func path(_ path: String) -> Variant { Variant(sinking: g_variant_new_object_path(path)) }
 

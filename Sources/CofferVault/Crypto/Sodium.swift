@@ -123,6 +123,25 @@ package enum Sodium {
     }
   }
 
+  /// Derives a 32-byte key from `secret`, random bytes of any length, with `crypto_kdf` and a `context` of 8 characters.
+  static func derivedKey(from secret: borrowing SecretBytes, context: StaticString) -> SecretBytes {
+    prepare()
+    defer { Residue.clear() }
+    let context = context.withUTF8Buffer { $0.map { CChar(bitPattern: $0) } }
+    precondition(context.count == Int(crypto_kdf_CONTEXTBYTES))
+    // crypto_kdf needs a key of 32 bytes.
+    let master = SecretBytes(count: 32) { output in
+      secret.withUnsafeBytes { secret in
+        _ = crypto_generichash(output.start, 32, secret.start, UInt64(secret.count), nil, 0)
+      }
+    }
+    return SecretBytes(count: 32) { output in
+      master.withUnsafeBytes { master in
+        _ = crypto_kdf_derive_from_key(output.start, 32, 1, context, master.start)
+      }
+    }
+  }
+
   /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory
   /// cannot be allocated.
   package static func stretch(

@@ -20,6 +20,11 @@ public enum VaultKey {
     SecretBytes(count: length) { SystemRandomness().fill($0) }
   }
 
+  /// Returns the key that the secret of a portal stands for. Always the same one for the same secret.
+  package static func derived(fromPortal secret: borrowing SecretBytes) -> SecretBytes {
+    Sodium.derivedKey(from: secret, context: "CfrPortl")
+  }
+
   /// Returns the text form of `key`: 62 bytes without a line feed.
   public static func text(of key: borrowing SecretBytes) -> SecretBytes {
     defer { Residue.clear() }

@@ -16,7 +16,7 @@ import Testing
 
   @Test(arguments: awkwardValues)
   func decodingRestoresEveryValue(_ value: (name: String, bytes: [UInt8])) {
-    for rule in [StorageRule.plainText, .text, .withoutPlaceholders] {
+    for rule in [StorageRule.plainText, .text, .withoutPlaceholders, .strictest] {
       #expect(decode(encode(value.bytes, by: rule)) == value.bytes)
     }
   }
@@ -39,8 +39,9 @@ import Testing
   func textIsEncodedOnlyWhereItWouldBeChanged(_ text: String) {
     let bytes = Array(text.utf8)
     #expect(encode(bytes, by: .text) == bytes)
-    #expect(encode(bytes, by: .withoutPlaceholders) != bytes)
-    #expect(decode(encode(bytes, by: .withoutPlaceholders)) == bytes)
+    #expect(encode(bytes, by: .strictest) != bytes)
+    #expect(decode(encode(bytes, by: .strictest)) == bytes)
+    #expect((encode(bytes, by: .withoutPlaceholders) != bytes) == text.contains("{"))
     #expect(encode([0], by: .text) != [0])
     #expect(encode([0xFF], by: .text) != [0xFF])
     let marked = Array("coffer:base64:YQo=".utf8)
@@ -55,9 +56,19 @@ import Testing
     }
   }
 
+  @Test func theServiceIsKnownByTheNameOfItsProcess() {
+    for name in ["kwalletd5", "kwalletd6", "ksecretd"] { #expect(ServiceKind(name: name) == .kWallet) }
+    #expect(ServiceKind(name: "keepassxc") == .keePassXC)
+    #expect(ServiceKind(name: "gnome-keyring-d") == .gnomeKeyring)
+    for name in ["", "python3", "oo7-daemon"] { #expect(ServiceKind(name: name) == .other) }
+    #expect(ServiceKind(process: nil) == .other)
+  }
+
   @Test func anUnknownProcessStoresPlainTextOnly() {
-    #expect(StorageRule.rule(for: "/collection/login", ofProcess: nil, dataDirectory: "/") == .plainText)
-    #expect(StorageRule.rule(for: "/collection/login", ofProcess: 1, dataDirectory: "/") == .plainText)
+    #expect(StorageRule.rule(for: "/collection/login", of: .other, dataDirectory: "/") == .plainText)
+    #expect(
+      StorageRule.rule(for: "/collection/login", of: ServiceKind(process: 1), dataDirectory: "/")
+        == .plainText)
   }
 
   @Test func theEncodingIsBase64OfRFC4648() {

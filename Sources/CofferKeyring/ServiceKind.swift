@@ -1,0 +1,43 @@
+#if Keyring
+internal import Glibc
+
+/// The program that provides the Secret Service, where its behaviour differs from the protocol.
+enum ServiceKind {
+  case gnomeKeyring
+  case keePassXC
+  /// KWallet's daemons: kwalletd5, kwalletd6 and ksecretd.
+  case kWallet
+  /// Any other program, and one whose name cannot be read, as in another container.
+  case other
+
+  /// The program that owns the bus name `name`.
+  init(ofProcessNamed name: String, on bus: BusConnection, timeout: Duration) throws(ServiceFailure) {
+    do throws(ServiceFailure) {
+      let answer = try bus.callBus("GetConnectionUnixProcessID", [.string(name)], timeout: timeout)
+      self.init(process: answer[0]?.unsigned32)
+    } catch  where error.isRemote {
+      self = .other  // the bus cannot tell
+    }
+  }
+
+  /// The program that runs as the process `id`.
+  init(process id: UInt32?) {
+    guard let id, let bytes = StorageRule.beginning(ofFile: "/proc/\(id)/comm", count: 16) else {
+      self = .other
+      return
+    }
+    self.init(name: String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+  }
+
+  /// `name` is the name of the process, of which the kernel keeps 15 bytes.
+  init(name: String) {
+    switch name {
+    case "gnome-keyring-d": self = .gnomeKeyring
+    case "ksecretd": self = .kWallet
+    case _ where name.hasPrefix("kwalletd"): self = .kWallet
+    case _ where name.hasPrefix("keepassxc"): self = .keePassXC
+    default: self = .other
+    }
+  }
+}
+#endif

@@ -1,0 +1,113 @@
+#if Keyring
+import CofferCore
+import CofferKeyring
+import CofferTestSupport
+import CofferVault
+import Foundation
+import Testing
+
+@testable import CofferConfiguration
+
+/// A vault that the Secret portal opens, with a scripted portal. `Fixtures/scripted_portal.py` documents the modes.
+@Suite(.needsKeyring, .serialized) struct PortalTests {
+  private let keyring: PrivateKeyring
+  private let identifier: SecretIdentifier
+  private let secret = String(repeating: "5a", count: 64)
+
+  init() async throws {
+    keyring = try await PrivateKeyring(startsDaemon: false)
+    identifier = try SecretIdentifier(service: "svc", account: "alice")
+    try keyring.write("[Application]\nname=org.example.App\n", to: "flatpak-info")
+  }
+
+  private func startPortal(_ mode: String, _ secret: String) async throws -> ChildProcess {
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/scripted_portal", ofType: "py"))
+    let portal = try ChildProcess(
+      [try InstalledPrograms.pythonWithDBus.get(), script, keyring.path("portal.log"), secret, mode],
+      environment: keyring.environment, endsWithTests: true)
+    try await eventually("the scripted portal did not start") { try configuration().hasSecretPortal() }
+    return portal
+  }
+
+  private func configuration(inFlatpak: Bool = true) -> CofferConfiguration {
+    var environment = keyring.environment
+    environment["COFFER_NO_PROMPT"] = nil
+    var result = CofferConfiguration(
+      environment: environment, providers: BackendRegistry.providers,
+      flatpakInfo: keyring.path(inFlatpak ? "flatpak-info" : "nothing"))
+    result.timeout = .seconds(3)
+    return result
+  }
+
+  private func createVault() throws { _ = try configuration().createPortalVault() }
+
+  private func tokens() throws -> [String] {
+    try String(contentsOfFile: keyring.path("portal.log"), encoding: .utf8).split(separator: "\n").map(
+      String.init)
+  }
+
+  @Test(arguments: ["answer", "early", "other-path"])
+  func thePortalOpensTheVaultAndGetsItsTokenBack(_ mode: String) async throws {
+    let portal = try await startPortal(mode, secret)
+    defer { portal.kill() }
+    try createVault()
+    #expect(try configuration().choice().backend == .vault)
+    try configuration().backend().store("value", identifier)
+    #expect(try configuration().backend().text(identifier) == "value")
+    #expect(try tokens().first == "no token")
+    #expect(try Set(tokens().dropFirst()) == ["a token"])
+  }
+
+  @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {
+    var portal = try await startPortal("answer", secret)
+    let recovery = try configuration().createPortalVault()
+    try configuration().backend().store("value", identifier)
+    portal.kill()
+    try await eventually("the scripted portal did not end") { try !configuration().hasSecretPortal() }
+    portal = try await startPortal("answer", String(repeating: "77", count: 64))
+    defer { portal.kill() }
+    #expect(throws: SecretError.self) { _ = try configuration().backend().text(identifier) }
+    try configuration().restorePortalVault(recoveryKey: recovery)
+    #expect(try configuration().backend().text(identifier) == "value")
+  }
+
+  @Test(arguments: [
+    ("refuse", SecretError.Code.promptDismissed), ("silent", .timedOut), ("open", .timedOut), ("empty", .io),
+  ])
+  func aPortalWithoutASecretIsAnError(_ mode: String, _ code: SecretError.Code) async throws {
+    let portal = try await startPortal(mode, secret)
+    defer { portal.kill() }
+    do throws(SecretError) {
+      _ = try configuration().createPortalVault()
+      Issue.record("a vault was created")
+    } catch {
+      #expect(error.code == code)
+    }
+    #expect(!FileManager.default.fileExists(atPath: configuration().vaultPath))
+  }
+
+  @Test func withoutAVaultTheAdviceNamesThePortal() async throws {
+    let portal = try await startPortal("answer", secret)
+    defer { portal.kill() }
+    func advice(_ configuration: CofferConfiguration) -> String {
+      do throws(SecretError) {
+        _ = try configuration.choice()
+        return ""
+      } catch {
+        return error.advice ?? ""
+      }
+    }
+    #expect(advice(configuration()).contains("createPortalVault"))
+    #expect(!advice(configuration()).contains("Secret Service"))
+    #expect(advice(configuration(inFlatpak: false)).contains("Secret Service"))
+  }
+
+  @Test func outsideOfAFlatpakThePortalIsNotAsked() async throws {
+    let portal = try await startPortal("answer", secret)
+    defer { portal.kill() }
+    #expect(try !configuration(inFlatpak: false).hasSecretPortal())
+    #expect(throws: SecretError.self) { _ = try configuration(inFlatpak: false).createPortalVault() }
+    #expect(!FileManager.default.fileExists(atPath: keyring.path("portal.log")))
+  }
+}
+#endif
