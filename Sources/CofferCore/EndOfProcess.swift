@@ -23,11 +23,11 @@ package enum EndOfProcess {
       return true
     }
     guard isFirst, coffer_prepare_to_catch() == 0 else { return }
-    atexit { ProcessEnd.finish() }
+    atexit { EndOfProcess.finish() }
     let failure = startThread {
       while true {
         let signal = coffer_wait_for_signal()
-        ProcessEnd.finish()
+        EndOfProcess.finish()
         coffer_end_by(signal)
       }
     }
