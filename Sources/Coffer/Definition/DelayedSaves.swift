@@ -30,7 +30,7 @@ final class DelayedSaveQueue: Sendable {
 
   /// Stores the hub's change when its delay has passed since the first call.
   func add(_ hub: SecretHub, _ delayed: DelayedSave) {
-    ProcessEnd.run { DelayedSaveQueue.shared.finish() }
+    EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     entries.withLock { entries in
       if entries[ObjectIdentifier(hub)] == nil {
         entries[ObjectIdentifier(hub)] = Entry(hub: hub, timer: timer(hub, after: delayed.delay))

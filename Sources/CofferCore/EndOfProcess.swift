@@ -7,7 +7,7 @@ internal import Synchronization
 /// A signal is caught only if its action is the default one when ``run(_:)`` is called first. An action that the
 /// program installs later replaces the handler. The handler wakes a thread, which does the work and then ends the process
 /// by the same signal, as the default action does, unless the program has installed an action meanwhile.
-package enum ProcessEnd {
+package enum EndOfProcess {
   /// The signals by which other programs and terminals ask a process to end.
   private static let signals = [SIGTERM, SIGINT, SIGHUP]
   private static let work = Mutex<(@Sendable () -> Void)?>(nil)
@@ -23,11 +23,11 @@ package enum ProcessEnd {
       return true
     }
     guard isFirst, coffer_prepare_to_catch() == 0 else { return }
-    atexit { ProcessEnd.finish() }
+    atexit { EndOfProcess.finish() }
     let failure = startThread {
       while true {
         let signal = coffer_wait_for_signal()
-        ProcessEnd.finish()
+        EndOfProcess.finish()
         coffer_end_by(signal)
       }
     }
