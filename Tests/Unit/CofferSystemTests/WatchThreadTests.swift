@@ -88,7 +88,7 @@ import Testing
     // Something that ends a wait, and nothing after it.
     let period = try thread.every(.seconds(600)) {}
     for (count, mode) in [(1, mode_t(0o640)), (2, 0o600)] {
-      try await Task.sleep(for: .milliseconds(200))
+      try await Task.sleep(for: .milliseconds(700))
       #expect(chmod(directory.file("file"), mode) == 0)
       try await eventually("the change was not reported") { times.values.withLock { $0.count } == count }
     }
@@ -143,7 +143,12 @@ import Testing
   }
 
   @Test func theThreadEndsWithTheLastPeriod() async throws {
-    do { _ = try thread.every(.seconds(600)) {} }
+    do {
+      let period = try thread.every(.seconds(600)) {}
+      // The thread waits by now, or soon.
+      try await Task.sleep(for: .milliseconds(50))
+      withExtendedLifetime(period) {}
+    }
     try await eventually("the thread did not end") { !thread.isRunning }
   }
 
