@@ -48,7 +48,7 @@ public protocol VaultStorable {
   ///
   /// With a delay, the first change starts it, and all changes until its end are stored as one. Until then:
   ///
-  /// - The encoded value is in guarded memory, as ``SecretBytes``: not encrypted, but locked and left out of core dumps. It is
+  /// - The encoded value is in guarded memory, as `SecretBytes`: not encrypted, but locked and left out of core dumps. It is
   ///   wiped when it is stored.
   /// - All objects of the value in this process read it, and observers get it at once. Other processes do not.
   /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of this
@@ -57,7 +57,7 @@ public protocol VaultStorable {
   /// A change that could not be stored waits for another attempt. ``VaultStored/lastError`` has the error, and `flush()` stores
   /// at once and throws it. Nothing is lost at `exit` or at the end of `main`, and at SIGTERM, SIGINT and SIGHUP if their
   /// action is the default one: they are then caught from the first delayed change on, and still end the process. A program
-  /// with an action of its own for them calls ``DelayedSaves/flush()`` there. In each case, Coffer waits for the backends
+  /// with an action of its own for them calls `DelayedSaves.flush()` there. In each case, Coffer waits for the backends
   /// for at most ten seconds, and prints what it could not store to the standard error. A process that crashes, calls `_exit`
   /// or is killed loses what was not stored.
   static var saveDelay: Duration { get }
