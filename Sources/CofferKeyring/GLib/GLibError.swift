@@ -25,7 +25,7 @@ extension ServiceFailure {
     // libsecret removes the name of a remote error. GLib knows only the standard names by the code.
     if error.pointee.domain == g_dbus_error_quark(), let name = g_dbus_error_encode_gerror(error) {
       defer { g_free(name) }
-      self = Self.remote(named: String(cString: name))
+      self = Self.remote(named: String(cString: name), message)
       return
     }
     if isIO && code == G_IO_ERROR_DBUS_ERROR.rawValue {
