@@ -30,7 +30,7 @@ import Testing
     #expect(isAbsent(first))
     try await value.set("canary")
     weak var taken: SharedSecret?
-    if case .value(let secret) = await iterator.next() { taken = secret }
+    if case .value(let stored) = await iterator.next() { taken = stored.secret }
     #expect(taken == nil)
     withExtendedLifetime((stream, value)) {}
   }
