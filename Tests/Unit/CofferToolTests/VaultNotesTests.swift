@@ -1,0 +1,26 @@
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// Notes that depend on who runs the tool. Scenarios have the others.
+@Suite(.needs("setpriv")) struct VaultNotesTests {
+  /// Only the owner can change the mode of the file.
+  @Test(.enabled(if: geteuid() == 0, "only root can give a file to another user"))
+  func aReaderOfRootsVaultIsNotToldToCloseIt() throws {
+    let sandbox = try Sandbox()
+    #expect(try sandbox.shell("secret init && printf x | secret set a").status == 0)
+    sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
+      .trimmingCharacters(in: .newlines)
+    let prepared = try sandbox.shell(
+      """
+      mv ../home/data/coffer/default.vault V && rm -r ../home/config ../home/state && chmod 644 V && \
+      cp $(readlink -f ../bin/secret) . && chown -R 54321 .. && chown 0 V
+      """)
+    #expect(prepared.status == 0, "\(prepared.errorText)")
+    let reader = "setpriv --reuid 54321 --regid 54321 --clear-groups ./secret --vault V get a"
+    let read = try sandbox.shell(reader)
+    #expect(read.outputText == "x" && read.errorText == "", "\(read.errorText)")
+    let own = try sandbox.shell("chown 54321 V; \(reader)")
+    #expect(own.outputText == "x" && own.errorText.contains("Other users can read"), "\(own.errorText)")
+  }
+}
