@@ -11,12 +11,24 @@ import Coffer
 import CofferConfigurationProvider
 import CofferServiceLifecycle
 import Configuration
+import Glibc
 import Hummingbird
 import ServiceLifecycle
 
 @main
 enum RotatingServer {
-  static func main() async throws {
+  static func main() async {
+    do {
+      try await run()
+    } catch {
+      // An error of Coffer says what happened and what to do. It never contains a secret.
+      let message = Array("\(error)\n".utf8)
+      write(STDERR_FILENO, message, message.count)
+      exit(1)
+    }
+  }
+
+  static func run() async throws {
     // The store that `secret init` has chosen, as one object that the whole server shares.
     let backend = try DefaultBackend.current()
     let scope = SecretScope(service: "com.example.rotating-server", backend: backend)
@@ -28,7 +40,7 @@ enum RotatingServer {
     let token = AccessToken(try await secrets.fetchRequiredString(forKey: "api.token"))
 
     let router = Router()
-    router.get("/") { request, _ in
+    router.get("/") { request, _ -> String in
       guard token.isShown(by: request) else { throw HTTPError(.unauthorized) }
       return "welcome\n"
     }
