@@ -2,4 +2,3 @@
 // defined. They have not changed since libsecret 0.18.
 #define SECRET_API_SUBJECT_TO_CHANGE 1
 #include <libsecret/secret.h>
-#include <gio/gunixfdlist.h>
