@@ -3,7 +3,6 @@
 // flags of gobject-2.0.pc do not, and lead to the headers of GLib and GIO. libsecret's soname has not changed since these
 // functions appeared in 0.18. A test compares the declarations with those of the installed libsecret.
 #include <gio/gio.h>
-#include <gio/gunixfdlist.h>
 
 typedef struct _SecretService SecretService;
 typedef struct _SecretValue SecretValue;
