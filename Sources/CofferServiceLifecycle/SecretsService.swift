@@ -22,11 +22,12 @@ public struct SecretsService: Service {
   private let backends: [any SecretBackend]
   private let flush: @Sendable () async throws -> Void
 
-  /// Creates the service. `flush` stores what is not stored yet. It runs before the backends are closed, in a task that is
-  /// not cancelled. A backend that is no `ClosableSecretBackend` keeps nothing between calls, and is left as it is.
+  /// Creates the service. `flush` stores what is not stored yet; by default, all delayed saves of the process. It runs
+  /// before the backends are closed, in a task that is not cancelled. A backend that is no `ClosableSecretBackend` keeps
+  /// nothing between calls, and is left as it is.
   public init(
     closing backends: [any SecretBackend] = [],
-    flush: @escaping @Sendable () async throws -> Void = {}
+    flush: @escaping @Sendable () async throws -> Void = { try await DelayedSaves.flush() }
   ) {
     self.backends = backends
     self.flush = flush
