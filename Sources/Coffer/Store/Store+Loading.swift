@@ -97,21 +97,27 @@ extension Store {
 
   /// Makes memory what was found in the backend, and reports the difference.
   private func adopt(_ found: StoreContents<Item>, onlyAbout identifier: SecretIdentifier?) {
-    let known = state.withLock { $0.contents }
-    let gone = (identifier.map { known.entry($0).map { [$0] } ?? [] } ?? known.all)
-      .filter { found.entry($0.identifier) == nil }
+    // Of all entries for a change of one, there would be a copy below.
+    let known = state.withLock { state in identifier.map { state.contents.only($0) } ?? state.contents }
+    let gone = known.all.filter { found.entry($0.identifier) == nil }
     let new = found.all.filter { entry in
       known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
     }
-    let failures = identifier == nil ? found.failures : known.failures.merging(found.failures) { $1 }
+    func setFailures(_ contents: inout StoreContents<Item>) {
+      if let identifier {
+        contents.failures[identifier] = found.failures[identifier]
+      } else {
+        contents.failures = found.failures
+      }
+    }
     if gone.isEmpty && new.isEmpty {
-      state.withLock { $0.contents.failures = failures }
+      state.withLock { setFailures(&$0.contents) }
       return
     }
     publish { state in
       state.contents.remove(Set(gone.map(\.identifier)))
       for entry in new { state.contents.put(entry) }
-      state.contents.failures = failures
+      setFailures(&state.contents)
       if let last = state.contents.all.last.flatMap({ Int64($0.order) }) {
         state.lastOrder = max(state.lastOrder, last)
       }

@@ -24,6 +24,13 @@ struct StoreContents<Item: Sendable & Equatable> {
 
   func entry(_ identifier: SecretIdentifier) -> Entry? { indices[identifier].map { entries[$0] } }
 
+  /// The entry of one secret.
+  func only(_ identifier: SecretIdentifier) -> StoreContents {
+    var found = StoreContents()
+    if let entry = entry(identifier) { found.put(entry) }
+    return found
+  }
+
   /// Adds an entry at its place, or replaces the entry with its identifier.
   mutating func put(_ entry: Entry) {
     failures[entry.identifier] = nil

@@ -167,6 +167,14 @@ private struct Notebook {
     #expect(store.items == [Note(id: "broken", text: "mended")])
   }
 
+  @Test func aFailureEndsWhenItsSecretIsRemovedElsewhere() async throws {
+    try backend.write("no note", "broken", service: "notes")
+    let store = try await load()
+    #expect(store.failures.count == 1)
+    try await backend.remove(SecretIdentifier(service: "notes", account: "broken"))
+    try await eventually("the failure stayed") { store.failures.isEmpty }
+  }
+
   @Test func changesByAnotherStoreAppear() async throws {
     let (one, two) = (try await load(), try await load())
     let stream = two.events
