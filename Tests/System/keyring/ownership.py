@@ -124,7 +124,7 @@ class Model:
         named = collections.Counter(name(item) for item in self.items.values() if name(item))
         hidden = sum(different(self.named(wanted)) - 1 for wanted in named)
         lines = result.stderr.decode().splitlines()
-        said = sum("not copied" in line for line in lines)
+        said = sum("was not copied" in line for line in lines)
         require(said == len(unnamed) + hidden, f"copy said of {said} items that it passed over them, "
                 f"not of {len(unnamed)} without a name and {hidden} with another's: {lines}")  # fmt: skip
 

@@ -55,8 +55,9 @@ import Testing
     func isSession(_ output: String, _ path: String = "@o '/s'", isEncrypted: Bool) throws -> Bool {
       SessionFilter.isSession(try value("(\(output), \(path))"), isEncrypted: isEncrypted)
     }
-    for count in [0, 1, 2, 127, 128, 129, 1000] {
-      #expect(try isSession("<\(bytes(count))>", isEncrypted: true) == (1...128).contains(count), "\(count)")
+    // 1024 bits, and a zero byte before them.
+    for count in [0, 1, 2, 128, 129, 130, 1000] {
+      #expect(try isSession("<\(bytes(count))>", isEncrypted: true) == (1...129).contains(count), "\(count)")
       #expect(try !isSession("<\(bytes(count))>", isEncrypted: false), "\(count)")
     }
     #expect(try isSession("<''>", isEncrypted: false) && isSession("<'ignored'>", isEncrypted: false))

@@ -42,11 +42,6 @@ import Testing
     while let change = await iterator.next(), change.identifier != nil {}  // the change of everything
     try await Task.sleep(for: .seconds(1))  // for the reads that follow it
     #expect(try prompter.count() == 0)
-    var code: SecretError.Code?
-    do throws(SecretError) { _ = try await secrets[0].get() } catch { code = error.code }
-    #expect(code == .timedOut)
-    #expect(try prompter.count() == 1, "a read by a person shows one")
-
     try clients.unlock()
     for number in 0..<60 {
       try clients.secretToolStore("new \(number)", account: "name \(number)")
@@ -55,7 +50,12 @@ import Testing
       (0..<60).allSatisfy { seen.all($0).last == "new \($0)" }
     }
     for number in 0..<60 { #expect(seen.all(number) == ["value \(number)", "new \(number)"]) }
-    #expect(try prompter.count() == 1)
+    #expect(try prompter.count() == 0)
+
+    // Last, because gnome-keyring ends when this stand-in does not answer.
+    try clients.lock()
+    do throws(SecretError) { _ = try await secrets[0].get() } catch {}
+    #expect(try prompter.count() == 1, "a read by a person shows one")
   }
 }
 #endif
