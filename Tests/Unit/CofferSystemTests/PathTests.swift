@@ -142,16 +142,23 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 65_534]) func withoutHOMETheEntryOfTheUserDecides(user: UInt32) throws {
-    let entry = try #require(getpwuid(user), "there is no such user")
-    #expect(BaseDirectories(user: user) { _ in nil }.home == String(cString: entry.pointee.pw_dir))
+    #expect(BaseDirectories(user: user) { _ in nil }.home == (try listedHome(of: user)))
     #expect(BaseDirectories(user: 54_321) { _ in nil }.home == nil)
+  }
+
+  /// The home directory in `/etc/passwd`. `getpwuid` has one buffer for all threads.
+  private func listedHome(of user: UInt32) throws -> String {
+    let entries = try String(contentsOfFile: "/etc/passwd", encoding: .utf8).split(separator: "\n")
+      .map { $0.split(separator: ":", omittingEmptySubsequences: false) }
+    let entry = entries.first { $0.count > 5 && $0[2] == String(user) }
+    return String(try #require(entry, "there is no such user")[5])
   }
 
   /// As root, with `HOME` kept by sudo.
   @Test func rootDoesNotUseTheHomeOfAnotherUser() throws {
     if geteuid() == 0 { #expect(chown(directory.path, 54_321, 54_321) == 0) }
     let kept = ["HOME": directory.path]
-    let root = String(cString: try #require(getpwuid(0)).pointee.pw_dir)
+    let root = try listedHome(of: 0)
     #expect(BaseDirectories(user: 0) { kept[$0] }.home == root)
     #expect(BaseDirectories(user: 54_321) { kept[$0] }.home == directory.path)
     // Root's own directory, and one that does not exist, stay.
