@@ -197,7 +197,9 @@ def prompting(tool, session):
     for number in (signal.SIGINT, signal.SIGTERM):
         session.start_scripted("never")
         get = [tool, "--backend", "keyring", "-s", "svc", "get", "alice"]
-        process = subprocess.Popen(get, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # A shell starts background jobs with SIGINT ignored.
+        process = subprocess.Popen(get, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         session.wait(lambda: "Prompt" in session.scripted_calls(), "a prompt")
         process.send_signal(number)
         message = process.communicate(timeout=30)[1]
