@@ -147,7 +147,9 @@ class Model:
         require(len(written) == 1 and not added, f"set wrote {shown(written)} and added {shown(added)}")
         before = self.items[written[0].path]
         require(before in newest(candidates), f"set wrote {shown([before])}, which was not the newest")
-        require(theirs(before) <= theirs(written[0]), f"set changed {shown([before])} to {shown(written)}")
+        given = {text.split("=")[0] for option, text in zip(options, options[1:]) if option == "--attribute"}
+        kept = {(key, value) for key, value in theirs(before) if key not in given}
+        require(kept <= theirs(written[0]), f"set changed {shown([before])} to {shown(written)}")
         if "--label" not in options:
             require(before.label == written[0].label, f"set changed the label of {shown([before])} to {shown(written)}")
         removed = [item for item in found if item.path not in after]
