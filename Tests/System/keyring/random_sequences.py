@@ -26,7 +26,6 @@ from private_session import Session
 
 SERVICES, NAMES = ("vpn", "mail"), ("ann", "bob")
 PYTHON = "Python keyring library"
-SCHEMA = ("xdg:schema", "org.freedesktop.Secret.Generic")
 
 
 class Keyring:
@@ -52,8 +51,8 @@ class Keyring:
         found = {}
         for collection in self.collections():
             for item in collection.get_all_items():
-                # gnome-keyring adds its general schema when it reads the file again.
-                attributes = {pair for pair in item.get_attributes().items() if pair != SCHEMA}
+                # gnome-keyring changes the schemas of items when it reads the file again.
+                attributes = {pair for pair in item.get_attributes().items() if pair[0] != "xdg:schema"}
                 found[item.item_path] = Item(
                     item.item_path, tuple(sorted(attributes)), item.get_label(), item.get_secret(), item.get_created(),
                     item.get_modified(),
