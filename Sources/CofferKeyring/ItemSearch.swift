@@ -159,7 +159,8 @@ struct ItemSearch {
 
   /// Returns those of `items` that are not in `known` and have no attribute `username`.
   private func withoutUserName(_ items: [String], _ known: [String]) throws(ServiceFailure) -> [String] {
-    try service.attributes(of: items.filter { !known.contains($0) })
+    let known = Set(known)
+    return try service.attributes(of: items.filter { !known.contains($0) })
       .filter { ItemAttributes.isWithoutUserName($0.attributes) }.map(\.item)
   }
 
