@@ -277,7 +277,7 @@ struct ItemSearch {
   }
 
   /// Whether the wallets of these items or collections are open. KWallet reports the collection of an open wallet as
-  /// locked until a prompt was completed, for which it then needs nobody.
+  /// locked until a prompt is completed, and completes that prompt without asking anybody.
   private func areInOpenWallets(_ paths: [String]) throws(ServiceFailure) -> Bool {
     let parts = "/org/freedesktop/secrets/collection/x".split(separator: "/").count
     let collections = Set(paths.map { "/" + $0.split(separator: "/").prefix(parts).joined(separator: "/") })

@@ -14,7 +14,7 @@ package struct SecretPortal: Sendable {
 
   /// The program's secret, and what the portal wants to get at the next call.
   package struct Answer: ~Copyable {
-    /// The same bytes at each call, until the user resets the keyring: ``minimumSize`` to ``maximumSize``.
+    /// ``minimumSize`` to ``maximumSize`` bytes, the same at each call until the user resets the keyring.
     package let secret: SecretBytes
     package let token: String?
   }

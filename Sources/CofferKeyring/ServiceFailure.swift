@@ -3,7 +3,8 @@ internal import CofferCore
 
 /// The failure of a call to the Secret Service, in the detail that the next step depends on.
 ///
-/// Of a D-Bus error that answers a call with a secret, only the name is kept: the message might quote the secret.
+/// If a call that carries a secret is answered by a D-Bus error, only the name of the error is kept: its message might quote
+/// the secret.
 enum ServiceFailure: Error {
   /// The bus or the service went away. A new connection may succeed.
   case lost(String)
@@ -57,7 +58,7 @@ enum ServiceFailure: Error {
     if case .remote(let name, _) = self { .remote(name) } else { self }
   }
 
-  /// The longest reason of a service that an error quotes, in characters.
+  /// An error quotes at most this many characters of the reason that a service gives.
   private static let longestReason = 200
 
   /// A reason in one line without control characters, in quotation marks.

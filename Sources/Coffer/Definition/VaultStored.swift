@@ -65,7 +65,7 @@ public final class VaultStored<Value: Codable & Equatable & Sendable>: Sendable,
   public func flush() throws(SecretError) { try content.flush() }
 
   /// Changes the value in one step, and returns the result of `change`, as `update` of ``SecurelyStoredValue`` does.
-  /// Without a stored value, `change` gets the default.
+  /// If nothing is stored, `change` gets the default.
   @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
     let fallback = defaultValue

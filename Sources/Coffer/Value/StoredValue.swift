@@ -80,7 +80,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public func reset() throws(SecretError) { try content.set(nil) }
 
   /// Changes the value in one step, and returns the result of `change`, as
-  /// `update` of ``SecurelyStoredValue`` does. Without a stored value, `change` gets the default.
+  /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default.
   @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
     let fallback = defaultValue

@@ -180,7 +180,7 @@ struct KnownVaults {
     for place in places { raise(place, to: record, keys, vault) }
   }
 
-  /// Releases the keys of the vault that was seen. What was seen is still remembered.
+  /// Releases the keys. The state that was seen last is still remembered, so that an older one is refused.
   mutating func forgetKeys() {
     guard let seen else { return }
     self.seen = Seen(seen.record, mac: mac(of: seen))

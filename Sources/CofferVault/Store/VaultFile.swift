@@ -48,7 +48,7 @@ package struct VaultFile {
     try self.init(path: path, environment: environment, known: nil)
   }
 
-  /// The same open file for another thread, with a condition of its own.
+  /// A second object for the same open file, so that another thread can use it. Each object has its own condition.
   func copy() -> VaultFile {
     var copy = self
     copy.condition = FileCondition(condition.status)
