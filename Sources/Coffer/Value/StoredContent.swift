@@ -163,6 +163,15 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
+  /// Changes the value, or `fallback` if there is none, in one step.
+  func update<R>(fallback: Value, _ change: (inout Value) throws -> R) throws -> R {
+    try edit(fallback: fallback) { (stored: inout Value?) throws -> R in
+      var value = stored ?? fallback
+      defer { stored = value }
+      return try change(&value)
+    }.get()
+  }
+
   /// Changes the value by `change` and returns its result. `change` runs without a lock, and again if another thread or
   /// process has changed the value meanwhile. It gets `fallback` if there is no value. Stores nothing if the encoded
   /// value stays the same, or if `change` throws.

@@ -83,12 +83,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default.
   @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
-    let fallback = defaultValue
-    return try content.edit(fallback: fallback) { (stored: inout Value?) throws -> R in
-      var value = stored ?? fallback
-      defer { stored = value }
-      return try change(&value)
-    }.get()
+    try content.update(fallback: defaultValue, change)
   }
 
   /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
