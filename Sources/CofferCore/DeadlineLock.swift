@@ -1,5 +1,6 @@
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// A lock between threads with a timeout.
 ///
@@ -7,14 +8,12 @@ internal import Glibc
 /// which would be a deadlock. Thread-safe.
 package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may be used by any thread
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  /// The thread that holds the lock, or 0. A thread finds itself here only if it wrote that itself.
+  private let owner = Atomic<UInt>(0)
 
   package init() {
     mutex = .allocate(capacity: 1)
-    var attributes = pthread_mutexattr_t()
-    pthread_mutexattr_init(&attributes)
-    pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ERRORCHECK))
-    pthread_mutex_init(mutex, &attributes)
-    pthread_mutexattr_destroy(&attributes)
+    pthread_mutex_init(mutex, nil)
   }
 
   deinit {
@@ -30,37 +29,39 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
-    if result == EBUSY {
+    if result != 0 {
+      if isOwnedByThisThread { throw Self.reentrance }
       var deadline = timespec(after: timeout)
       result = coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &deadline)
     }
-    switch result {
-    case 0: break
-    case EDEADLK: throw Self.reentrance
-    default:
+    guard result == 0 else {
       throw SecretError(
         .timedOut,
         "Another thread kept the store busy for \(timeout).",
         advice: "Try again."
       )
     }
-    defer { pthread_mutex_unlock(mutex) }
-    return try body()
+    return try holding(body)
   }
 
   /// Runs `body` with the lock held. Returns `nil` if another thread holds it. Throws `.conflict` if the calling
   /// thread does.
   package func withLockIfFree<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R? {
-    if pthread_mutex_trylock(mutex) != 0 {
-      // Only this call tells the two cases apart. It does not wait, because its deadline has passed.
-      var past = timespec()
-      switch coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &past) {
-      case 0: break
-      case EDEADLK: throw Self.reentrance
-      default: return nil
-      }
+    guard pthread_mutex_trylock(mutex) == 0 else {
+      if isOwnedByThisThread { throw Self.reentrance }
+      return nil
     }
-    defer { pthread_mutex_unlock(mutex) }
+    return try holding(body)
+  }
+
+  private var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
+
+  private func holding<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R {
+    owner.store(pthread_self(), ordering: .relaxed)
+    defer {
+      owner.store(0, ordering: .relaxed)
+      pthread_mutex_unlock(mutex)
+    }
     return try body()
   }
 

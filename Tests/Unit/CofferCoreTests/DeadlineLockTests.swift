@@ -61,6 +61,28 @@ import Testing
     #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }
 
+  @Test func anAttemptWithoutWaitingTellsTheHolderFromOtherThreads() throws {
+    let lock = DeadlineLock()
+    let (held, release) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    DispatchQueue(label: "holder").async {
+      let failure = code { () throws(SecretError) in
+        _ = try lock.withLockIfFree { () throws(SecretError) in
+          #expect(code { () throws(SecretError) in _ = try lock.withLockIfFree {} } == .conflict)
+          #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == .conflict)
+          held.signal()
+          release.wait()
+        }
+      }
+      #expect(failure == nil)
+      held.signal()
+    }
+    held.wait()
+    #expect(try lock.withLockIfFree { true } == nil)
+    release.signal()
+    held.wait()
+    #expect(try lock.withLockIfFree { true } == true)
+  }
+
   @Test func anErrorReleasesTheLock() {
     let lock = DeadlineLock()
     #expect(
