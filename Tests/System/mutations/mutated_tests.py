@@ -31,8 +31,12 @@ def become_reaper():
 
 def children():
     """The children of this process, and those that it has inherited from them."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
+    while True:
+        try:
+            tasks = Path("/proc/self/task").glob("*/children")
+            return [int(child) for task in tasks for child in task.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # A thread has ended in the meantime. Another one has its children now.
 
 
 def kill_children():
