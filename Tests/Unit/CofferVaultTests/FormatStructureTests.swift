@@ -149,6 +149,58 @@ import Testing
       !(VersionPosition(three) < VersionPosition(one)) && !(VersionPosition(one) < VersionPosition(one)))
   }
 
+  // MARK: Records
+
+  /// A put as any writer can encode it.
+  private struct Put {
+    var kind: UInt8 = 1
+    var service = "s", account = "a"
+    var fields: [TaggedField] = []
+
+    var isRead: Bool {
+      let bytes = encode(
+        kind, FormatStructureTests.id(1), 1, 0 as Int64, Text(service), Text(account), Bytes16.zero,
+        0 as Int64, TaggedFields(fields))
+      var reader = ByteReader(bytes, part: "a record")
+      return reads { () throws(SecretError) in
+        _ = try Record(parsing: &reader)
+        try reader.expectEnd()
+      }
+    }
+  }
+
+  @Test func theNamesOfARecordAreBounded() {
+    #expect(Put().isRead && !Put(kind: 0).isRead && !Put(kind: 3).isRead)
+    for (length, isOne) in [(0, false), (1, true), (1024, true), (1025, false)] {
+      let name = String(repeating: "n", count: length)
+      #expect(Put(service: name).isRead == isOne && Put(account: name).isRead == isOne, "\(length)")
+    }
+    #expect(!Put(service: "a\0").isRead && !Put(account: "\0a").isRead)
+  }
+
+  @Test func theMetadataOfARecordIsBounded() {
+    func isRead(_ type: UInt16, _ content: [UInt8]) -> Bool {
+      Put(fields: [TaggedField(type, content)]).isRead
+    }
+    func text(_ length: Int) -> String { String(repeating: "t", count: length) }
+    #expect(isRead(1, []) && isRead(1, Array(text(1024).utf8)) && !isRead(1, Array(text(1025).utf8)))
+    #expect(!isRead(1, [0x61, 0, 0x61]))
+    #expect(
+      isRead(2, encode(0 as Int64)) && !isRead(2, encode(0 as UInt32)) && !isRead(2, encode(0, 0 as UInt8)))
+    func attributes(_ pairs: [(String, String)]) -> Bool {
+      isRead(3, pairs.flatMap { encode(Text($0), Text($1)) })
+    }
+    #expect(!attributes([]) && attributes([("n", "")]) && !attributes([("", "v")]))
+    #expect(attributes([(text(128), text(1024))]))
+    #expect(!attributes([(text(129), "")]) && !attributes([("n", text(1025))]))
+    #expect(!attributes([("n\0", "v")]) && !attributes([("n", "v\0")]))
+    #expect(attributes([("a", ""), ("b", "")]))
+    #expect(!attributes([("b", ""), ("a", "")]) && !attributes([("a", ""), ("a", "")]))
+    for (count, isOne) in [(32, true), (33, false)] {
+      #expect(attributes((0..<count).map { ("\($0 + 10)", "v") }) == isOne)
+    }
+  }
+
   // MARK: Headers and key slots
 
   private func slot(_ digit: Int, label: String = "") throws -> KeySlot {

@@ -221,21 +221,30 @@ import Testing
 
   /// Each reader holds the records of the tail in memory.
   @Test func aTailAboveTheLimitIsRefusedAndNeverWritten() throws {
-    // The longest metadata makes frames of about 37 KiB.
-    let attributes = (0..<32).map {
+    let attributes = (0..<28).map {
       (String(repeating: "n", count: 126) + "\($0 + 10)", String(repeating: "v", count: 1024))
     }
-    let metadata = SecretMetadata(attributes: Dictionary(uniqueKeysWithValues: attributes))
-    let change = ForgedVault.Change("a", [1], metadata: metadata)
-    let sealedValue = 72
-    let frame = try ForgedVault(tail: [change]).bytes().count - ForgedVault().bytes().count - sealedValue
-    let count = Layout.maximumReplayLength / frame
-    var vault = ForgedVault(tail: Array(repeating: change, count: count - 2), history: .none)
+    func change(labelLength: Int) -> ForgedVault.Change {
+      let label = String(repeating: "l", count: labelLength)
+      let metadata = SecretMetadata(label: label, attributes: Dictionary(uniqueKeysWithValues: attributes))
+      return ForgedVault.Change("a", [1], metadata: metadata)
+    }
+    /// The length of a frame without its value.
+    func length(_ change: ForgedVault.Change) throws -> Int {
+      try ForgedVault(tail: [change]).bytes().count - ForgedVault().bytes().count - 72
+    }
+    // Frames of two lengths, which together are exactly as long as the limit.
+    let labelLength = try 32_748 - length(change(labelLength: 1)) + 1
+    let (short, long) = (change(labelLength: labelLength), change(labelLength: labelLength + 32))
+    try #require(try length(short) == 32_748 && length(long) == 32_780)
+    #expect(384 * 32_748 + 640 * 32_780 == Layout.maximumReplayLength)
+    let tail = Array(repeating: short, count: 384) + Array(repeating: long, count: 640)
+    var vault = ForgedVault(tail: tail.dropLast(2), history: .none)
     let disk = try vault.disk()
     let backend = open(disk)
     #expect(try backend.get("a") == [1])
     func store() throws {
-      try backend.store(SecretBytes(copying: [2] as [UInt8]), for: identifier("a"), metadata: metadata)
+      try backend.store(SecretBytes(copying: [2] as [UInt8]), for: identifier("a"), metadata: long.metadata)
     }
     // While the file cannot be replaced, changes are appended up to the limit.
     disk.refuse(.rename, EBUSY)
@@ -252,9 +261,9 @@ import Testing
     disk.refuse(.rename, nil)
     try store()
     #expect(try open(disk).verify().secretCount == 1)
-    vault.tail += [change, change]
+    vault.tail = tail
     #expect(try open(vault.disk()).get("a") == [1])
-    vault.tail.append(change)
+    vault.tail.append(ForgedVault.Change("a", [1]))
     try expect(.tampered, from: vault, in: [{ _ = try $0.get("a") }])
   }
 

@@ -1,6 +1,7 @@
 import CofferCore
 import CofferTestSupport
 import CofferVault
+import CofferVaultFormat
 import Testing
 
 @Suite struct KeySlotTests {
@@ -248,6 +249,22 @@ import Testing
     }
     for wrong in [[], Array(bytes.dropLast()), bytes + [0x41], bytes + [0x0A, 0x0A], bytes + [0x0D, 0x0A]] {
       #expect(throws: SecretError.self) { _ = try VaultKey.parse(SecretBytes(copying: wrong)) }
+    }
+    let prefix = #expect(throws: SecretError.self) {
+      _ = try VaultKey.parse(SecretBytes(copying: "coffer-key-v1:"))
+    }
+    #expect(prefix?.reason.contains("14 characters long") == true)
+  }
+
+  /// Computed with another implementation: BLAKE2b of the secret, and `crypto_kdf`.
+  @Test func thePortalsSecretAlwaysStandsForTheSameKey() throws {
+    for (secret, first, second) in [
+      ([], "0d681349e442fb3b587aade665b991e3", "457b653d40daf217a05adb0d670e88ae"),
+      (Array(0..<64), "33e84480222ae133e4a3dc4d92e87d91", "c8a93fc75ba81ce81518e5f157438a51"),
+    ] as [([UInt8], String, String)] {
+      let key = VaultKey.derived(fromPortal: SecretBytes(copying: secret))
+      let expected = try encode(#require(Bytes16(hex: first)), #require(Bytes16(hex: second)))
+      #expect(key.array() == expected)
     }
   }
 }

@@ -220,6 +220,8 @@ import Testing
       }
       _ = code { try reader.unlock() }
       disk.interrupt(atCall: nil)
+      // What the other process recorded is later.
+      #expect(try reader.lastCondition()?.isUnrecorded != true, "call \(call)")
       for (record, content) in recorded { #expect(disk.content(of: record) == content, "call \(call)") }
       guard recorded.count == records.count else {
         // The reader has recorded the longer file, which the rekeyed one does not follow from.

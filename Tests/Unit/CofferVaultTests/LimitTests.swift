@@ -28,6 +28,8 @@ import Testing
     #expect(Layout.maximumMetadataLength == 65_536 && Layout.maximumValueLength == 16 * 1024 * 1024)
     #expect(Layout.maximumBlockLength == 1024 * 1024 && Layout.blockTarget == 16_384)
     #expect(Layout.rootPrefixLength == 24 && Layout.rootEntryLength == 56 && Layout.maximumLineage == 64)
+    #expect(Layout.maximumRootLength == 16 * 1024 * 1024 && Layout.maximumReplayLength == 32 * 1024 * 1024)
+    #expect(Layout.maximumBaseRecords == 2001)
     #expect(CommitState.length == 4096 - 40 && BlockEntry.overhead == 12 && BlockEntry.minimumLength == 41)
     #expect(KnownVaultRecord.slotLength == 512 && KnownVaultRecord.hashedLength == 496)
     #expect(Subkey.allCases.map(\.rawValue) == Array(1...9) && Subkey.context == "coffer01")

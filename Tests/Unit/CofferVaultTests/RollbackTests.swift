@@ -29,6 +29,22 @@ import Testing
     #expect(try fresh(withRecords: false).get("a") == [1])
   }
 
+  /// The damage may be the cause.
+  @Test func damageToACommitSlotIsNamedWithARollback() throws {
+    try fresh().set("a", [1])
+    var old = try vault.bytes
+    try fresh().set("a", [2])
+    for isDamaged in [false, true] {
+      // The first slot follows the header's page.
+      if isDamaged { old[4096 + 100] ^= 1 }
+      try restore(old)
+      let error = #expect(throws: SecretError.self) { try fresh().unlock() }
+      #expect(error?.code == .rolledBack)
+      #expect(error?.reason.contains("One of its two commit slots is damaged") == isDamaged)
+      #expect(error?.advice?.contains("The damage may have taken") == isDamaged)
+    }
+  }
+
   @Test func aReaderRemembersTheStateThatItRead() throws {
     try fresh(withRecords: false).set("a", [1])
     let old = try vault.bytes

@@ -76,6 +76,22 @@ import Testing
     }
   }
 
+  /// Otherwise it would be repeated for ever.
+  @Test func aWriteThatTransfersNothingIsAnError() throws {
+    let start = try FaultScenario.start(for: .store)
+    let calls = try FaultScenario.callCount(of: .store, from: start, isWarm: true)
+    var writes = 0
+    for call in 1...calls {
+      var scenario = FaultScenario(.store, from: start, isWarm: true)
+      try scenario.run(with: Fault(call: call, kind: .short(0)))
+      guard scenario.faulted == [.write] else { continue }
+      writes += 1
+      // A failure to copy the commit to the other slot is not reported.
+      #expect(scenario.error?.code == (call == calls - 1 ? nil : .io), "\(scenario)")
+    }
+    #expect(writes == 3)
+  }
+
   private func run(
     _ operation: FaultScenario.Operation, isWarm: Bool, hasRecords: Bool = false, _ faults: [Fault.Kind],
     repeats: [Int], _ judge: (_ scenario: FaultScenario, _ calls: Int) throws -> Void
