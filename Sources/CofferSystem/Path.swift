@@ -93,10 +93,22 @@ package enum PrivateDirectory {
     let parent = Path.parent(of: path)
     if parent != path { try createMissing(parent) }
     let place = try PathWalk.place(of: path, followingLink: true)
-    if mkdirat(place.directory.number, place.name, 0o700) == 0 { return }
+    if mkdirat(place.directory.number, place.name, 0o700) == 0 { return try allowOwner(place) }
     let failure = SystemCallError(errno)
     // Another process may have created it in the meantime.
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
+  }
+
+  /// Gives the owner of a new directory the rights that the umask has taken away.
+  private static func allowOwner(_ place: PathWalk.Place) throws(SystemCallError) {
+    var status = stat()
+    if fstatat(place.directory.number, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+      status.st_mode & 0o700 == 0o700
+        || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
+    {
+      return
+    }
+    throw SystemCallError(errno)
   }
 
   /// Whether `path` leads to a directory. Throws `ENOTDIR` if it leads to something else.

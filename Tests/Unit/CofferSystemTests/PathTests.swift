@@ -72,6 +72,9 @@ import Testing
     let path = directory.file("a/b/c")
     try withUmask(0) { try PrivateDirectory.create(path) }
     for name in ["a", "a/b", "a/b/c"] { #expect(try directory.mode(of: name) == 0o700) }
+    let other = directory.file("f/g")
+    try withUmask(0o777) { try PrivateDirectory.create(other) }
+    for name in ["f", "f/g"] { #expect(try directory.mode(of: name) == 0o700) }
     for name in ["d/", "e/f///"] { try PrivateDirectory.create(directory.file(name)) }
     #expect(try directory.mode(of: "d") == 0o700 && directory.mode(of: "e/f") == 0o700)
     #expect(chmod(directory.file("a"), 0o755) == 0)
