@@ -20,7 +20,10 @@ import Testing
     let reader = "setpriv --reuid 54321 --regid 54321 --clear-groups ./secret --vault V get a"
     let read = try sandbox.shell(reader)
     #expect(read.outputText == "x" && read.errorText == "", "\(read.errorText)")
-    let own = try sandbox.shell("chown 54321 V; \(reader)")
-    #expect(own.outputText == "x" && own.errorText.contains("Other users can read"), "\(own.errorText)")
+    for (mode, isTold) in [("644", true), ("640", true), ("604", true), ("600", false)] {
+      let own = try sandbox.shell("chown 54321 V; chmod \(mode) V; \(reader)")
+      #expect(own.outputText == "x", "\(own.errorText)")
+      #expect(own.errorText.contains("Other users can read") == isTold, "\(mode): \(own.errorText)")
+    }
   }
 }
