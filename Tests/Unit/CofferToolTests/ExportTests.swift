@@ -51,5 +51,11 @@ import Testing
     let refused = try Pseudoterminal("secret export -s d --force --format dotenv", in: sandbox)
     #expect(try refused.end() == 64)
     #expect(refused.seen.contains("which a dotenv file cannot escape for a terminal"))
+    // Nor has the answer of a credential helper.
+    #expect(try sandbox.shell("printf 'a\\033b' | secret set -s git:https://h u").status == 0)
+    let answer = try Pseudoterminal(
+      "printf 'protocol=https\\nhost=h\\n' | secret git-credential get", in: sandbox)
+    #expect(try answer.end() == 64)
+    #expect(answer.seen.contains("Use a pipe"))
   }
 }

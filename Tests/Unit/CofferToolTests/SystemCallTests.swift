@@ -108,6 +108,22 @@ import Testing
     #expect(try tool.files().contains { $0.contains("unfinished") } == false)
   }
 
+  @Test func interruptedAndShortWritesAreContinued() throws {
+    for fault in [
+      "pwrite64:error=EINTR:when=1..2", "flock:error=EINTR:when=1..3",
+      "linkat:error=ENOENT -e inject=flock:error=EINTR:when=2..3",
+    ] {
+      try tool.fail(fault, "secret inject -i t -o out", status: 0)
+      #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n", "\(fault)")
+    }
+    // A first byte that is said to be written and is not: the others are in their places.
+    try tool.fail("pwrite64:retval=1:when=1", "secret inject -i t -o out", status: 0)
+    #expect(try sandbox.shell("tr '\\0' - < out").outputText == "-alue: \(TracedTool.canary)\n")
+    let said = try tool.fail("pwrite64:retval=0", "secret inject -i t -o out", status: 74)
+    #expect(said.contains("The file out cannot be written"))
+    #expect(try tool.files() == ["out", "t"])
+  }
+
   // MARK: What is left
 
   @Test func aKilledWriterOfANewFileLeavesNothing() throws {
@@ -155,6 +171,24 @@ import Testing
     #expect(unfinished.count == 3)
     try tool.perform("secret inject -i t -o out")
     #expect(try tool.files() == ["out", "t"])
+  }
+
+  /// Between two calls a replacement has a temporary name. A signal does not come then.
+  @Test func aSignalWaitsUntilTheFileHasItsName() throws {
+    try tool.perform("echo old > out")
+    try tool.fail("linkat:signal=TERM:when=2", "secret inject -i t -o out", status: 143)
+    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try tool.files() == ["out", "t"])
+  }
+
+  /// Without a lock, another process may have taken the file for one that a killed process left.
+  @Test func aNamedFileThatCannotBeLockedIsNotUsed() throws {
+    try tool.fail(
+      "linkat:error=ENOENT -e inject=flock:error=EAGAIN:when=2", "secret inject -i t -o out", status: 0)
+    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    let created = try String(contentsOfFile: "\(sandbox.workingDirectory)/trace", encoding: .utf8)
+      .split(separator: "\n").filter { $0.contains("unfinished\"") && $0.contains("O_EXCL") }
+    #expect(created.count == 2, "\(created)")
   }
 
   @Test func whatWasWrittenIsSaidWhenTheLastBarrierFails() throws {
@@ -219,6 +253,33 @@ import Testing
           result.status == 74 && isThere && result.errorText.contains("\(key) is kept"), "\(result.errorText)"
         )
       }
+    }
+  }
+
+  /// If the vault cannot be read after a failure, the slot may be there.
+  @Test func keyAddKeepsTheKeyFileIfNobodyKnowsWhetherItsSlotIsThere() throws {
+    let lines = try tool.trace("secret key add --key-file K", of: "fsync,pread64,renameat")
+    let rename = try tool.index(lines, #"^renameat\(.*default\.vault"#)
+    let barrier = lines[..<rename].count { $0.hasPrefix("fsync") } + 1
+    let reads = lines[..<rename].count { $0.hasPrefix("pread64") }
+    let said = try tool.fail(
+      "fsync:error=EIO:when=\(barrier) -e inject=pread64:error=EIO:when=\(reads + 1)+",
+      "secret key add --key-file L", status: 74)
+    #expect(said.contains("L is kept, because the vault") && said.contains("may need it"), "\(said)")
+    #expect(try tool.files().contains("L"))
+  }
+
+  @Test func initWithoutAKeyFileSaysWhetherTheVaultIsThere() throws {
+    sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
+      .trimmingCharacters(in: .newlines)
+    let lines = try tool.trace("secret init --vault W", of: "fsync,renameat2")
+    let barriers = try tool.index(lines, #"^renameat2\(.*"W", RENAME_NOREPLACE\) += 0"#)
+    for (number, isThere) in [(barriers, false), (barriers + 1, true)] {
+      let said = try tool.fail(
+        "fsync:error=EIO:when=\(number) -e inject=unlinkat:error=EIO", "secret init --vault V\(number)",
+        status: 74)
+      #expect(said.contains("was created, but may be lost if the power fails now") == isThere, "\(said)")
+      #expect(try tool.files().contains("V\(number)") == isThere)
     }
   }
 
