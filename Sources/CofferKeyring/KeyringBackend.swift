@@ -72,6 +72,12 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
+  /// Connects to the service, and starts it if the bus can, as the first call would. A call on another thread waits for
+  /// that, and throws what has failed.
+  ///
+  /// Blocks for at most ``KeyringOptions/connectTimeout``. Thread-safe.
+  public func connect() { connection.prepare() }
+
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection
@@ -93,7 +99,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try search(for: identifier) { search throws(ServiceFailure) in
-      try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
+      search.process.prepareSession()
+      return try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
         return ValueEncoding.decoded(try search.service.secret(of: item, in: search.session()))
       }

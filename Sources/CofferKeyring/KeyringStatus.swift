@@ -46,11 +46,9 @@ extension KeyringBackend {
   private static func probe(
     _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
-    let bus = try findService(environment, deadline, &status)
-    guard status.isServiceRunning else { return }
-    let name = SecretServiceProxy.wellKnownName
-    status.isWrittenLater =
-      try ServiceKind(ofProcessNamed: name, on: bus, timeout: deadline.remaining) == .kWallet
+    let (bus, owner) = try findService(environment, deadline, &status)
+    guard let owner else { return }
+    status.isWrittenLater = owner.kind == .kWallet
 
     var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
     guard let collection = try service.collection(aliased: "default") else { return }
@@ -62,17 +60,16 @@ extension KeyringBackend {
   @discardableResult
   private static func findService(
     _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
-  ) throws(ServiceFailure) -> BusConnection {
+  ) throws(ServiceFailure) -> ServiceProcess.Found {
     let address = try BusAddress.find(in: environment)
     status.busAddress = address
     let bus = try BusConnection(address: address, timeout: deadline.remaining)
     status.isBusReachable = true
-    let name = SecretServiceProxy.wellKnownName
-    status.isServiceRunning =
-      try bus.callBus("NameHasOwner", [.string(name)], timeout: deadline.remaining)[0]?.boolean ?? false
+    let owner = try ServiceOwner.current(on: bus, timeout: deadline.remaining)
+    status.isServiceRunning = owner != nil
     let activatable = try bus.callBus("ListActivatableNames", timeout: deadline.remaining)[0]?.strings
-    status.isServiceActivatable = activatable?.contains(name) ?? false
-    return bus
+    status.isServiceActivatable = activatable?.contains(SecretServiceProxy.wellKnownName) ?? false
+    return (bus, owner)
   }
 }
 #endif

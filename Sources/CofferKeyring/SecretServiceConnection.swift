@@ -9,8 +9,10 @@ final class SecretServiceConnection: Sendable {
   private let lock = DeadlineLock()
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: ServiceProcess?
-  /// The connection of ``isAvailable()``, for the first call.
-  private nonisolated(unsafe) var unused: BusConnection?
+  /// What ``isAvailable()`` has found, for the first call.
+  private nonisolated(unsafe) var unused: ServiceProcess.Found?
+  /// What failed in ``prepare()``, for the first call.
+  private nonisolated(unsafe) var failure: ServiceFailure?
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
@@ -20,19 +22,29 @@ final class SecretServiceConnection: Sendable {
   /// Whether a service runs, or the bus can start one. Starts nothing, and keeps the connection for the first call.
   func isAvailable() throws(SecretError) -> Bool {
     let deadline = Deadline(after: options.connectTimeout)
-    let name = SecretServiceProxy.wellKnownName
     do throws(ServiceFailure) {
       return try lock.withLock(options.connectTimeout) { () throws(ServiceFailure) in
-        let bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
-        unused = bus
-        let owned = try bus.callBus("NameHasOwner", [.string(name)], timeout: deadline.remaining)
-        if owned[0]?.boolean == true { return true }
-        let names = try bus.callBus("ListActivatableNames", timeout: deadline.remaining)
-        return names[0]?.strings?.contains(name) ?? false
+        let found = try ServiceProcess.find(environment, deadline)
+        unused = found
+        if found.owner != nil { return true }
+        let names = try found.bus.callBus("ListActivatableNames", timeout: deadline.remaining)
+        return names[0]?.strings?.contains(SecretServiceProxy.wellKnownName) ?? false
       }
     } catch {
       throw error.secretError
     }
+  }
+
+  /// Connects, if there is no connection, for the next call. That call gets the failure, if there is one: it must not wait
+  /// for the same once more.
+  func prepare() {
+    let deadline = OperationDeadline(after: options.operationTimeout)
+    do throws(SecretError) {
+      try lock.withLock(timeout: options.connectTimeout) {
+        if current != nil { return }
+        do throws(ServiceFailure) { current = try connected(deadline) } catch { failure = error }
+      }
+    } catch {}  // another thread connects
   }
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
@@ -70,10 +82,20 @@ final class SecretServiceConnection: Sendable {
     try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
       if let current, !current.bus.isClosed { return current }
       current = nil
-      let process = try ServiceProcess(environment, options, deadline, on: unused)
-      (current, unused) = (process, nil)
+      if let failure {
+        self.failure = nil
+        throw failure
+      }
+      let process = try connected(deadline)
+      current = process
       return process
     }
+  }
+
+  /// To be called with `lock` held.
+  private func connected(_ deadline: OperationDeadline) throws(ServiceFailure) -> ServiceProcess {
+    defer { unused = nil }
+    return try ServiceProcess(environment, options, deadline, unused)
   }
 }
 

@@ -52,8 +52,8 @@ struct SecretServiceProxy: Sendable {
         advice: "Check which program provides org.freedesktop.secrets on the session bus.")
     }
     let arguments = Variant.tuple(arguments)
-    let calls = ConcurrentCalls(bus, name, interface.rawValue, method)
-    try calls.run(paths.map { ($0, arguments) }, allowed) { index, answer throws(ServiceFailure) in
+    let calls = ConcurrentCalls(bus, name, interface.rawValue)
+    try calls.run(paths.map { ($0, method, arguments) }, allowed) { index, answer throws(ServiceFailure) in
       switch answer {
       case .success(let answer): try body(index, answer)
       case .failure(let failure) where failure.isNoSuchObject: break
@@ -68,8 +68,8 @@ struct SecretServiceProxy: Sendable {
   ) throws(ServiceFailure) -> [Variant] {
     if arguments.count == 1 { return [try call(path, interface, method, arguments)] }
     var answers: [Int: Variant] = [:]
-    let calls = ConcurrentCalls(bus, name, interface.rawValue, method)
-    let targets = arguments.map { (path, Variant.tuple([$0])) }
+    let calls = ConcurrentCalls(bus, name, interface.rawValue)
+    let targets = arguments.map { (path, method, Variant.tuple([$0])) }
     try calls.run(targets, allowed) { index, answer throws(ServiceFailure) in
       answers[index] = try answer.get()
     }

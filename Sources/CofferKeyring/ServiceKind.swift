@@ -10,16 +10,6 @@ enum ServiceKind {
   /// Any other program, and one whose name cannot be read, as in another container.
   case other
 
-  /// The program that owns the bus name `name`.
-  init(ofProcessNamed name: String, on bus: BusConnection, timeout: Duration) throws(ServiceFailure) {
-    do throws(ServiceFailure) {
-      let answer = try bus.callBus("GetConnectionUnixProcessID", [.string(name)], timeout: timeout)
-      self.init(process: answer[0]?.unsigned32)
-    } catch  where error.isRemote {
-      self = .other  // the bus cannot tell
-    }
-  }
-
   /// The program that runs as the process `id`.
   init(process id: UInt32?) {
     guard let id, let bytes = StorageRule.beginning(ofFile: "/proc/\(id)/comm", count: 16) else {

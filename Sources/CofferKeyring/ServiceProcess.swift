@@ -11,29 +11,41 @@ final class ServiceProcess: Sendable {
   /// The user's `XDG_DATA_HOME`.
   private let dataDirectory: String
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) var current: SecretSession?  // accessed only with `lock` held
+  // Accessed only with `lock` held.
+  private nonisolated(unsafe) var current: SecretSession?
+  private nonisolated(unsafe) var opening: CancellableCall<SecretSession>?
 
-  /// Connects to the session bus that `environment` names, or uses `existing`, and starts the service if the bus can
+  /// A connection, and the service that it has found.
+  typealias Found = (bus: BusConnection, owner: ServiceOwner?)
+
+  /// Connects to the session bus that `environment` names, or uses what was `found`, and starts the service if the bus can
   /// activate it. Takes at most `options.connectTimeout`.
   init(
     _ environment: [String: String], _ options: KeyringOptions, _ operation: OperationDeadline,
-    on existing: BusConnection? = nil
+    _ found: Found?
   ) throws(ServiceFailure) {
     self.options = options
     let home = environment["HOME"] ?? ""
     dataDirectory = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.local/share"
     let deadline = Deadline(after: min(options.connectTimeout, try operation.remaining()))
     do throws(ServiceFailure) {
-      if let existing, !existing.isClosed {
-        bus = existing
-      } else {
-        bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
-      }
-      owner = try Self.owner(on: bus, deadline)
-      kind = try ServiceKind(ofProcessNamed: owner, on: bus, timeout: deadline.remaining)
+      let found =
+        if let found, !found.bus.isClosed { found } else { try Self.find(environment, deadline) }
+      let owner = if let owner = found.owner { owner } else { try Self.start(on: found.bus, deadline) }
+      (bus, self.owner, kind) = (found.bus, owner.name, owner.kind)
     } catch .timedOut {
       throw .timedOut(options.connectTimeout)  // not what was left of it for the last step
     }
+  }
+
+  /// Begins to open the session if there is none, so that this process and the service compute the session's key while
+  /// something else goes on.
+  func prepareSession() {
+    do throws(SecretError) {
+      try lock.withLockIfFree {
+        if current == nil && opening == nil { opening = SecretSession.opening(bus, owner: owner) }
+      }
+    } catch {}  // the call for the session reports what fails
   }
 
   /// Returns the session, which the first call opens.
@@ -42,7 +54,9 @@ final class ServiceProcess: Sendable {
       if let current { return current }
       let timeout = min(options.connectTimeout, try operation.remaining())
       do throws(ServiceFailure) {
-        let session = try SecretSession(bus, owner: owner, timeout: timeout)
+        let call = opening ?? SecretSession.opening(bus, owner: owner)
+        opening = nil
+        let session = try call.result(within: timeout)
         current = session
         return session
       } catch  where error.mayBeOfSession {
@@ -56,20 +70,18 @@ final class ServiceProcess: Sendable {
     StorageRule.rule(for: collection, of: kind, dataDirectory: dataDirectory)
   }
 
-  /// Returns the unique name of the service. Starts the service if the bus can activate it.
-  private static func owner(on bus: BusConnection, _ deadline: Deadline) throws(ServiceFailure) -> String {
-    let name = Variant.string(SecretServiceProxy.wellKnownName)
-    func currentOwner() throws(ServiceFailure) -> String? {
-      do throws(ServiceFailure) {
-        return try bus.callBus("GetNameOwner", [name], timeout: deadline.remaining)[0]?.string
-      } catch .lost {
-        if bus.isClosed { throw .busClosed }
-        return nil
-      }
-    }
-    if let owner = try currentOwner() { return owner }
+  /// Connects to the session bus that `environment` names, and looks for the service. Starts nothing.
+  static func find(_ environment: [String: String], _ deadline: Deadline) throws(ServiceFailure) -> Found {
+    let bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
+    return (bus, try ServiceOwner.current(on: bus, timeout: deadline.remaining))
+  }
+
+  private static func start(
+    on bus: BusConnection, _ deadline: Deadline
+  ) throws(ServiceFailure) -> ServiceOwner {
+    let arguments: [Variant] = [.string(SecretServiceProxy.wellKnownName), .unsigned32(0)]
     do throws(ServiceFailure) {
-      _ = try bus.callBus("StartServiceByName", [name, .unsigned32(0)], timeout: deadline.remaining)
+      _ = try bus.callBus("StartServiceByName", arguments, timeout: deadline.remaining)
     } catch .timedOut(let timeout) {
       throw .timedOut(timeout)
     } catch {
@@ -77,7 +89,9 @@ final class ServiceProcess: Sendable {
         .unavailable, "No Secret Service runs on the session bus, and the bus could not start one.",
         advice: "Start a Secret Service, or use a vault.")
     }
-    guard let owner = try currentOwner() else { throw .lost("the Secret Service stopped while it started") }
+    guard let owner = try ServiceOwner.current(on: bus, timeout: deadline.remaining) else {
+      throw .lost("the Secret Service stopped while it started")
+    }
     return owner
   }
 }

@@ -11,17 +11,18 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   /// Connects and sends `Hello`, all within `timeout`.
   init(address: String, timeout: Duration) throws(ServiceFailure) {
-    BusWorker.start()
-    let deadline = TimedCancellation(after: timeout)
     let flags = GDBusConnectionFlags(
       rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
         | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION.rawValue
     )
-    var error: UnsafeMutablePointer<GError>?
-    guard let raw = g_dbus_connection_new_for_address_sync(address, flags, nil, deadline.raw, &error) else {
-      throw ServiceFailure(consuming: error, timeout: timeout)
+    let call = CancellableCall { cancellable throws(ServiceFailure) in
+      var error: UnsafeMutablePointer<GError>?
+      guard let raw = g_dbus_connection_new_for_address_sync(address, flags, nil, cancellable, &error) else {
+        throw ServiceFailure(consuming: error, timeout: timeout)
+      }
+      return raw
     }
-    self.raw = raw
+    raw = try call.result(within: timeout)
     g_dbus_connection_set_exit_on_close(raw, 0)
     filter = SessionFilter.install(on: raw)
   }
@@ -103,14 +104,16 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))
   }
 
+  /// The name and the object of the bus itself. The interface is called like the name.
+  static let (busName, busPath) = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
+
   /// Calls the bus itself.
   func callBus(
     _ method: String,
     _ arguments: [Variant] = [],
     timeout: Duration
   ) throws(ServiceFailure) -> Variant {
-    let name = "org.freedesktop.DBus"
-    return try call(name, path: "/org/freedesktop/DBus", name, method, arguments, timeout: timeout)
+    try call(Self.busName, path: Self.busPath, Self.busName, method, arguments, timeout: timeout)
   }
 }
 #endif

@@ -1,22 +1,20 @@
 #if Keyring
 internal import CLibsecret
 
-/// Makes calls of one method. It sends further calls before the first answers arrive, so that the service need not wait
+/// Makes calls of one interface. It sends further calls before the first answers arrive, so that the service need not wait
 /// for this process between two calls.
 struct ConcurrentCalls {
   private let bus: BusConnection
   private let name: String
   private let interface: String
-  private let method: String
 
   /// The largest number of calls without an answer. More do not make a service faster.
   private static let maximumPending = 64
 
-  init(_ bus: BusConnection, _ name: String, _ interface: String, _ method: String) {
+  init(_ bus: BusConnection, _ name: String, _ interface: String) {
     self.bus = bus
     self.name = name
     self.interface = interface
-    self.method = method
   }
 
   private final class Answers {
@@ -37,12 +35,12 @@ struct ConcurrentCalls {
     }
   }
 
-  /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path and a tuple of
-  /// arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
+  /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path, a method and a tuple
+  /// of arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
   ///
   /// Returns when every call was answered. If `body` throws, the calls on their way are cancelled.
   func run(
-    _ calls: [(path: String, arguments: Variant)],
+    _ calls: [(path: String, method: String, arguments: Variant)],
     _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
     _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
@@ -76,12 +74,12 @@ struct ConcurrentCalls {
   }
 
   private func start(
-    _ target: (path: String, arguments: Variant), timeout: Duration, _ call: Call,
+    _ target: (path: String, method: String, arguments: Variant), timeout: Duration, _ call: Call,
     _ cancellable: UnsafeMutablePointer<GCancellable>?
   ) {
     call.answers.pending += 1
     g_dbus_connection_call(
-      bus.raw, name, target.path, interface, method, target.arguments.raw, nil,
+      bus.raw, name, target.path, interface, target.method, target.arguments.raw, nil,
       G_DBUS_CALL_FLAGS_NO_AUTO_START,
       BusConnection.milliseconds(timeout), cancellable,
       { connection, result, pointer in

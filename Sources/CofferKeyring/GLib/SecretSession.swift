@@ -20,23 +20,30 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   /// this module, and libsecret holds a value in locked memory several times.
   private static let maximumSealedSize = 33_554_432
 
-  /// Opens a session with the service that has the unique name `owner`, within `timeout`.
-  init(_ bus: BusConnection, owner: String, timeout: Duration) throws(ServiceFailure) {
+  /// Begins to open a session with the service that has the unique name `owner`.
+  static func opening(_ bus: BusConnection, owner: String) -> CancellableCall<SecretSession> {
+    CancellableCall { cancellable throws(ServiceFailure) in
+      try SecretSession(bus, owner: owner, cancellable)
+    }
+  }
+
+  private init(
+    _ bus: BusConnection, owner: String, _ cancellable: UnsafeMutablePointer<GCancellable>
+  ) throws(ServiceFailure) {
     let context = EventContext()
     self.bus = bus
     self.context = context
     raw = try context.asCurrent { () throws(ServiceFailure) in
-      let deadline = TimedCancellation(after: timeout)
       guard let object = SecretServiceObject.make(bus, owner: owner) else {
         throw .failed("libsecret could not create an object for the service")
       }
       var error: UnsafeMutablePointer<GError>?
-      guard g_initable_init(object, deadline.raw, &error) != 0,
-        secret_service_ensure_session_sync(object, deadline.raw, &error) != 0
+      guard g_initable_init(object, cancellable, &error) != 0,
+        secret_service_ensure_session_sync(object, cancellable, &error) != 0
       else {
         g_object_unref(UnsafeMutableRawPointer(object))
         bus.deliverLast(on: context)
-        throw ServiceFailure(consuming: error, timeout: timeout)
+        throw ServiceFailure(consuming: error, timeout: .zero)
       }
       return object
     }

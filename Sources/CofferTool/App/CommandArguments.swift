@@ -34,6 +34,11 @@ enum CommandArguments {
   /// of every command on the way.
   static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
     let (command, length) = command(in: arguments[...])
+    #if Keyring
+    if SecretCommand.backendUsers.contains(where: { $0 == command }) {
+      DefaultBackend.prepare(for: arguments)
+    }
+    #endif
     return try command.parseAsRoot(Array(arguments.dropFirst(length)))
   }
 
@@ -41,7 +46,7 @@ enum CommandArguments {
   private static func command(in words: ArraySlice<String>) -> (any ParsableCommand.Type, length: Int) {
     var (command, length): (any ParsableCommand.Type, Int) = (SecretCommand.self, 0)
     for word in words {
-      guard let next = command.configuration.subcommands.first(where: { $0._commandName == word }) else {
+      guard let next = subcommands(of: command).first(where: { $0._commandName == word }) else {
         break
       }
       (command, length) = (next, length + 1)
@@ -52,7 +57,13 @@ enum CommandArguments {
   private static func commandLength(_ words: ArraySlice<String>) -> Int { max(command(in: words).length, 1) }
 
   private static func names(of command: any ParsableCommand.Type) -> [String] {
-    command.configuration.subcommands.map { $0._commandName }
+    subcommands(of: command).map { $0._commandName }
+  }
+
+  /// Without the texts of the root command's help.
+  private static func subcommands(of command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
+    if command == SecretCommand.self { return SecretCommand.groups.flatMap(\.subcommands) }
+    return command.configuration.subcommands
   }
 
   /// Returns the parser's message as a sentence. Replaces a message that would repeat unexpected arguments,

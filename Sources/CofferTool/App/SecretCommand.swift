@@ -9,34 +9,41 @@ struct SecretCommand: ParsableCommand {
     commandName: "secret",
     abstract: "Keeps secrets in the desktop keyring or in an encrypted vault file.",
     discussion: help,
-    groupedSubcommands: [
-      CommandGroup(
-        name: "Secrets",
-        subcommands: [
-          SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
-          MoveCommand.self, RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self,
-          RestoreCommand.self, WatchCommand.self,
-        ]),
-      CommandGroup(name: "Programs", subcommands: [RunCommand.self, InjectCommand.self]),
-      CommandGroup(
-        name: "Transfer", subcommands: [ImportCommand.self, ExportCommand.self, CopyCommand.self]),
-      CommandGroup(
-        name: "Vault",
-        subcommands: [
-          InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
-          HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
-        ]),
-      CommandGroup(
-        name: "Credential helper",
-        subcommands: [
-          GitCredentialCommand.self, DockerCredentialCommand.self, CargoCredentialCommand.self,
-          BazelCredentialCommand.self, TerraformCredentialsCommand.self, KeyringCommand.self,
-        ]),
-      CommandGroup(
-        name: "Maintenance",
-        subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
-    ]
+    groupedSubcommands: groups
   )
+
+  static let groups = [
+    CommandGroup(
+      name: "Secrets",
+      subcommands: [
+        SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
+        MoveCommand.self, RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self,
+        RestoreCommand.self, WatchCommand.self,
+      ]),
+    CommandGroup(name: "Programs", subcommands: [RunCommand.self, InjectCommand.self]),
+    CommandGroup(
+      name: "Transfer", subcommands: [ImportCommand.self, ExportCommand.self, CopyCommand.self]),
+    CommandGroup(
+      name: "Vault",
+      subcommands: [
+        InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
+        HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
+      ]),
+    CommandGroup(
+      name: "Credential helper",
+      subcommands: [
+        GitCredentialCommand.self, DockerCredentialCommand.self, CargoCredentialCommand.self,
+        BazelCredentialCommand.self, TerraformCredentialsCommand.self, KeyringCommand.self,
+      ]),
+    CommandGroup(
+      name: "Maintenance",
+      subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
+  ]
+
+  /// The commands that use the backend that the configuration selects, unless an option selects another.
+  static var backendUsers: [any ParsableCommand.Type] {
+    groups.filter { !["Vault", "Maintenance"].contains($0.name) }.flatMap(\.subcommands)
+  }
 
   private static let help = """
     Values go to standard output, everything else to standard error. A value is never an argument: it comes from a \

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import Synchronization
 
 /// The options that select a backend. Commands that implement another program's protocol take these alone,
 /// because the protocol determines the service.
@@ -56,8 +57,10 @@ extension BackendOptions {
   static func open(
     _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration = .current()
   ) throws(SecretError) -> any SecretBackend {
-    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    let backend = try configuration.backend(name, at: place, additionalCredentials: prompts)
+    let backend =
+      if let prepared = try prepared(name, at: place) { prepared } else {
+        try make(name, at: place, configuration)
+      }
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
@@ -65,10 +68,34 @@ extension BackendOptions {
     }
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
     #if Keyring
-    if let keyring = backend as? KeyringBackend { PromptInterruption.dismissPrompts(of: keyring) }
+    if let keyring = backend as? KeyringBackend {
+      PromptInterruption.dismissPrompts(of: keyring)
+      keyrings.withLock { $0.append(keyring) }
+    }
     #endif
     return backend
   }
+
+  private static func prepared(_ name: BackendName?, at place: String?) throws(SecretError) -> (
+    any SecretBackend
+  )? {
+    #if Keyring
+    if place == nil { return try DefaultBackend.take(name) }
+    #endif
+    return nil
+  }
+
+  static func make(
+    _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration
+  ) throws(SecretError) -> any SecretBackend {
+    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
+    return try configuration.backend(name, at: place, additionalCredentials: prompts)
+  }
+
+  #if Keyring
+  /// The keyrings in use, until the process ends: that closes their connections without a further call.
+  private static let keyrings = Mutex<[KeyringBackend]>([])
+  #endif
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
   func openVersioned() throws -> any VersionedSecretBackend {

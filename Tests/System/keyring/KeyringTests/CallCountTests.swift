@@ -72,10 +72,15 @@ import Testing
     let absent = try SecretIdentifier(service: "other", account: "name")
     let missing = try calls { try backend.text(absent) }
     #expect(missing.result == nil)
-    #expect(missing.counts == ["SearchItems": 2, "ReadAlias": 1, "Get Locked": 1])
+    let session = "OpenSession"  // begun by the read, which does not wait for it
+    #expect(
+      missing.counts.filter { $0.key != session } == ["SearchItems": 2, "ReadAlias": 1, "Get Locked": 1])
     let new = try calls { try backend.store("new", absent) }
     #expect(
-      new.counts == ["SearchItems": 4, "ReadAlias": 1, "Get Locked": 1, "OpenSession": 2, "CreateItem": 1])
+      new.counts.filter { $0.key != session } == [
+        "SearchItems": 4, "ReadAlias": 1, "Get Locked": 1, "CreateItem": 1,
+      ])
+    #expect([missing, new].compactMap { $0.counts[session] }.reduce(0, +) == 2)
     let existing = try calls { try backend.store("new", names[0]) }
     #expect(existing.counts == ["SearchItems": 4, "GetAll": 1, "CreateItem": 1])
     service.kill()
