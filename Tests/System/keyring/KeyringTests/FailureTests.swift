@@ -36,7 +36,10 @@ import Testing
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "silent")
     defer { service.kill() }
-    let backend = keyring.backend { $0.connectTimeout = .milliseconds(200) }
+    let backend = keyring.backend {
+      $0.connectTimeout = .milliseconds(200)
+      $0.callTimeout = .milliseconds(200)
+    }
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
