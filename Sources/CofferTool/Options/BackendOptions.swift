@@ -57,10 +57,11 @@ extension BackendOptions {
   static func open(
     _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration = .current()
   ) throws(SecretError) -> any SecretBackend {
-    let backend =
-      if let prepared = try prepared(name, at: place) { prepared } else {
-        try make(name, at: place, configuration)
-      }
+    var early: (any SecretBackend)?
+    #if Keyring
+    if name == nil { early = try EarlyBackend.take() }
+    #endif
+    let backend = if let early { early } else { try make(name, at: place, configuration) }
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
@@ -76,15 +77,7 @@ extension BackendOptions {
     return backend
   }
 
-  private static func prepared(_ name: BackendName?, at place: String?) throws(SecretError) -> (
-    any SecretBackend
-  )? {
-    #if Keyring
-    if place == nil { return try DefaultBackend.take(name) }
-    #endif
-    return nil
-  }
-
+  /// Returns the same backend, without the preparations of the tool.
   static func make(
     _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration
   ) throws(SecretError) -> any SecretBackend {

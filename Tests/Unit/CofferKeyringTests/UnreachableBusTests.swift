@@ -2,6 +2,7 @@
 import CofferCore
 import CofferKeyring
 import CofferTestSupport
+import Glibc
 import Testing
 
 /// A backend whose bus does not exist or does not answer.
@@ -41,6 +42,25 @@ import Testing
     #expect(
       thrown { () throws(SecretError) in _ = try backend.isAvailable() }?.code == .timedOut,
       "a bus that hangs is not a missing keyring")
+  }
+
+  @Test func aFailedConnectionIsReportedOnceAndNotWaitedForAgain() throws {
+    let directory = try TemporaryDirectory()
+    let socket = try ListeningSocket(directory.file("bus"))
+    var options = KeyringOptions(environment: [:])
+    options.connectTimeout = .milliseconds(200)
+    let backend = KeyringBackend(
+      options: options, environment: ["DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.file("bus"))"])
+    backend.connect()
+    // A new attempt would find no socket.
+    socket.close()
+    unlink(directory.file("bus"))
+    let identifier = try SecretIdentifier(service: "service", account: "name")
+    func code() -> SecretError.Code? {
+      thrown { () throws(SecretError) in _ = try backend.item(identifier) }?.code
+    }
+    #expect(code() == .timedOut)
+    #expect(code() == .unavailable)
   }
 
   @Test func theEnvironmentDecidesWhetherPromptsAreAllowed() {

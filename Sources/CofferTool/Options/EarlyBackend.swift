@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// Opens the backend that the configuration selects on another thread, while this one parses the arguments: connecting
 /// to a keyring takes as long.
-enum DefaultBackend {
+enum EarlyBackend {
   private final class Search: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let ended = DispatchSemaphore(value: 0)
     var result: Result<any SecretBackend, SecretError>?
@@ -17,31 +17,27 @@ enum DefaultBackend {
 
   /// Begins, unless an argument may select another backend.
   static func prepare(for arguments: [String]) {
-    if arguments.contains(where: { $0.hasPrefix("--vault") || $0.hasPrefix("--collection") }) { return }
+    let options = ["--backend", "--vault", "--collection"]
+    if arguments.contains(where: { argument in options.contains { argument.hasPrefix($0) } }) { return }
     let new = Search()
     let result = startThread {
-      new.result = Result { () throws(SecretError) in try BackendOptions.make(nil, at: nil, .current()) }
-      let keyring =
-        if case .success(let backend) = new.result { backend as? KeyringBackend } else {
-          nil as KeyringBackend?
-        }
+      let backend = Result { () throws(SecretError) in try BackendOptions.make(nil, at: nil, .current()) }
+      new.result = backend
       new.ended.signal()
-      keyring?.connect()
+      if case .success(let keyring as KeyringBackend) = backend { keyring.connect() }
     }
     if result == 0 { search.withLock { $0 = new } }
   }
 
-  /// Returns what was begun, once, or `nil` if it was not, or if it is not the backend `name`.
-  static func take(_ name: BackendName?) throws(SecretError) -> (any SecretBackend)? {
+  /// Returns what was begun, once, or `nil` if nothing was.
+  static func take() throws(SecretError) -> (any SecretBackend)? {
     let begun = search.withLock { search in
       defer { search = nil }
       return search
     }
     guard let begun else { return nil }
     begun.ended.wait()
-    if name == nil { return try begun.result?.get() }
-    if name == .keyring, case .success(let keyring as KeyringBackend) = begun.result { return keyring }
-    return nil
+    return try begun.result?.get()
   }
 }
 #endif
