@@ -189,6 +189,7 @@ import Testing
   @Test func aFileInUseAndFilesOfOtherNamesStay() throws {
     let others = [
       ".file.0123456789abcdef.unfinished~", ".file.0123456789abcde.unfinished",
+      ".file.0123456789abcdef.unfinishe~",
       ".other.0123456789abcdef.unfinished",
       ".file.0123456789abcdeg.unfinished", ".file.00123456789abcdef.unfinished",
       "file.0123456789abcdef.unfinished",
