@@ -252,6 +252,7 @@ import Testing
         #expect(
           result.status == 74 && isThere && result.errorText.contains("\(key) is kept"), "\(result.errorText)"
         )
+        #expect(result.errorText.contains("The change is in the vault at"), "\(result.errorText)")
       }
     }
   }
