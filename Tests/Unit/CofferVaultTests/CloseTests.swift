@@ -1,7 +1,8 @@
 import CofferCore
 import CofferTestSupport
 import CofferVault
-import FoundationEssentials
+import Dispatch
+import Foundation
 import Glibc
 import Testing
 
@@ -42,6 +43,23 @@ import Testing
     #expect(try backend.get("a") == [1])
     #expect(try descriptors() == 1)
     #expect(asked.value == 2)
+  }
+
+  /// A read beside a transaction opens a view of the file, which is kept for the next read.
+  @Test func aReaderBesideATransactionKeepsNothingAfterClosing() throws {
+    let backend = vault.open()
+    try backend.set("a", [1])
+    try backend.transaction { _ in
+      let end = DispatchSemaphore(value: 0)
+      Thread.detachNewThread {
+        #expect(throws: Never.self) { try backend.get("a") }
+        end.signal()
+      }
+      end.wait()
+    }
+    #expect(try descriptors() > 0)
+    try backend.close()
+    #expect(try descriptors() == 0)
   }
 
   @Test func closingAVaultThatIsNotOpenNeedsNoFile() throws {

@@ -200,6 +200,19 @@ import Testing
     }
   }
 
+  /// The damage may have taken the last change back, which the object looks at and reports.
+  @Test func aReaderLeavesADamagedSlotToTheObject() throws {
+    var bytes = try vault.bytes
+    // The first slot follows the header's page.
+    bytes[4096] ^= 1
+    try whileInUse {
+      try writeInPlace(bytes)
+      #expect(readElsewhere() == .error(.timedOut))
+    }
+    #expect(readElsewhere() == .value([1]))
+    #expect(try backend.condition().isRecovered)
+  }
+
   @Test func trustAppliesToTheReaders() throws {
     let old = try vault.bytes
     try backend.set("a", [2])

@@ -30,6 +30,9 @@ struct ForgedVault: Sendable {
   /// Key slots after the one of `FixedCredential.key`.
   var slots: [KeySlot] = []
   var history = HistoryLimit.standard
+  var lineage: [UInt8]?
+  /// The header's bits that permit a program that does not know them only to read.
+  var readOnlyCompatible: UInt32 = 0
   /// Changes the plaintext of the root.
   var root: @Sendable (inout [UInt8]) -> Void = { _ in }
   var state: @Sendable (inout CommitState) -> Void = { _ in }
@@ -68,12 +71,13 @@ struct ForgedVault: Sendable {
       .wrap(keys.master, vault: vault, slotHeader: credential, randomness: keys.randomness)
     var header = Header(vaultID: vault, slots: [slot] + slots)
     header.fileID = file
+    header.readOnlyCompatible = readOnlyCompatible
     keys.authorize(&header)
     let start = header.bytes
     let baseStart = start.count + 2 * Layout.pageSize
     var body: [UInt8] = []
     var index = BaseIndex(
-      sequence: sequence ?? base.count + 1, settings: BaseIndex.Settings(history: history))
+      sequence: sequence ?? base.count + 1, settings: BaseIndex.Settings(history: history, lineage: lineage))
     try appendBlock(to: &body, &index, baseStart)
     let rootOffset = baseStart + body.count
     var rootBytes = index.bytes

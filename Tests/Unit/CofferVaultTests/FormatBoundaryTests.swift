@@ -89,6 +89,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
   @Test func anIdIsThirtyTwoLowerCaseDigits() throws {
     let digits = "0123456789abcdef00000000000000ff"
     #expect(Bytes16(hex: digits)?.hex == digits)
+    #expect(Bytes16.zero.hex == String(repeating: "0", count: 32))
     for text in [String(digits.dropLast()), digits + "0", digits.uppercased()] {
       #expect(Bytes16(hex: text) == nil)
     }

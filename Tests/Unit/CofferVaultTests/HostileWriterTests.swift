@@ -304,6 +304,25 @@ import Testing
     }
   }
 
+  // MARK: Later versions
+
+  @Test func aVaultThatMayOnlyBeReadIsNotChanged() throws {
+    var vault = Self.ordinary
+    vault.readOnlyCompatible = 1
+    #expect(try open(vault.disk()).get("base") == [2])
+    #expect(try open(vault.disk()).verify().secretCount == 2)
+    try expect(.denied, from: vault, in: Self.operations.map(\.body))
+  }
+
+  // MARK: Master keys
+
+  @Test func aLineageThatIsNotAuthenticIsRefusedByEveryRewrite() throws {
+    var vault = Self.ordinary
+    vault.lineage = [UInt8](repeating: 1, count: 40 + 32)
+    try expect(.tampered, from: vault, in: [{ _ = try $0.verify() }] + Self.fullReads.dropFirst(2))
+    #expect(try open(vault.disk()).get("base") == [2])
+  }
+
   // MARK: Names
 
   @Test func aRecordUnderAnotherNamesLookupIDIsRefusedByEveryRead() throws {

@@ -218,13 +218,23 @@ import Testing
       let error = #expect(throws: SecretError.self) { try vault.open().addKeySlot(credential.credential) }
       #expect(error?.code == .invalidKey)
     }
-    let error = #expect(throws: SecretError.self) {
-      try vault.open().addKeySlot(
-        FixedCredential.otherKey.credential,
-        label: String(repeating: "x", count: 65)
-      )
+    for label in [String(repeating: "x", count: 65), "a\0b"] {
+      let error = #expect(throws: SecretError.self) {
+        try vault.open().addKeySlot(FixedCredential.otherKey.credential, label: label)
+      }
+      #expect(error?.code == .invalidMetadata)
     }
-    #expect(error?.code == .invalidMetadata)
+  }
+
+  @Test func theTextOfAKeyInPlaceOfItsBytesIsNamed() throws {
+    let vault = try vault(.key)
+    let text = VaultKey.text(of: FixedCredential.otherKey.credential.secret).array()
+    for (bytes, isText) in [(text, true), ([1, 2], false), (Array(repeating: 1, count: 62), false)] {
+      let error = #expect(throws: SecretError.self) {
+        try vault.open().addKeySlot(FixedCredential(kind: .key(bytes)).credential)
+      }
+      #expect(error?.code == .invalidKey && error?.reason.contains("the text of a key") == isText)
+    }
   }
 
   /// A random key, a key whose text is all `_`, and one whose text is all `-`.

@@ -1,5 +1,6 @@
 import CofferSystem
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import CofferVault
 import FoundationEssentials
@@ -218,6 +219,30 @@ import Testing
     )
     #expect(try vault.open().get("name") == [1])
     #expect(try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) == ["test.vault"])
+  }
+
+  /// Another process creates a vault of the same name at each step of a creation.
+  @Test func creationDoesNotReplaceAVaultThatAppears() throws {
+    var refused = 0
+    for call in 1...40 {
+      let disk = SimulatedDisk()
+      func create(_ credential: FixedCredential) throws {
+        try VaultBackend.create(
+          at: "vault", credential: credential.credential, options: .cheap,
+          environment: VaultEnvironment(fileSystem: disk, user: 0))
+      }
+      var other: [UInt8]?
+      disk.interrupt(atCall: call) {
+        if code({ try create(.otherKey) }) == nil { other = disk.content(of: "vault") }
+      }
+      let result = code { try create(.key) }
+      disk.interrupt(atCall: nil)
+      guard let other else { continue }
+      #expect(result == .alreadyExists && disk.content(of: "vault") == other, "call \(call)")
+      #expect(disk.names == ["vault"], "call \(call)")
+      refused += 1
+    }
+    #expect(refused > 2)
   }
 
   @Test func aReadOnlyVaultCanBeReadAndNotChanged() throws {

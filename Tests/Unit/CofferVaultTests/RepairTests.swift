@@ -1,8 +1,10 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 
@@ -36,6 +38,39 @@ import Testing
     let other = vault.open()
     for (index, value) in values.enumerated() { #expect(try other.get("n\(index)") == value) }
     #expect(try other.verify().secretCount == values.count)
+  }
+
+  /// The system may have dropped what it could not write. A file that is opened again is still that file.
+  @Test(arguments: [false, true]) func afterAFailedBarrierAChangeGoesToANewFile(isClosed: Bool) throws {
+    let disk = SimulatedDisk()
+    let environment = VaultEnvironment(fileSystem: disk, user: 0)
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, options: .cheap, environment: environment)
+    let backend = VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+    try backend.set("a", [1])
+    let file = disk.inode(of: "vault")
+    disk.refuse(.synchronize, EIO)
+    #expect(thrown { () throws(SecretError) in try backend.remove(identifier("a")) }?.code == .io)
+    disk.refuse(.synchronize, nil)
+    if isClosed { try backend.close() }
+    try backend.set("a", [2])
+    #expect(disk.inode(of: "vault") != file)
+  }
+
+  /// Each block costs about 100 bytes of the root, which every reader reads.
+  @Test func aBlockHoldsManyItems() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.transaction { transaction throws(SecretError) in
+      for number in 100..<300 {
+        try transaction.store(SecretBytes(copying: [1]), for: identifier("n\(number)"), metadata: nil)
+      }
+    }
+    try backend.compact()
+    // The first three pages, and an item and its value each.
+    let length = try vault.bytes.count - 3 * 4096
+    #expect((200 * 150...200 * 190).contains(length), "\(length)")
   }
 
   /// The number of changes after which the file is written anew, and the bytes of the last one that was not.
