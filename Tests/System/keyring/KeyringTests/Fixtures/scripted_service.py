@@ -1,14 +1,14 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
-Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched
-                              | counted NUMBER | bad-session | hostile NAME
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | useless | never
+                              | unsearched | counted NUMBER | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
 dismiss                dismisses each prompt at once
 answer SECONDS         completes each prompt after SECONDS
+useless                completes each prompt at once, and unlocks nothing
 never                  leaves each prompt open until the caller dismisses it
-
 unsearched             finds nothing in the locked collection, and leaves each prompt open
 counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
 bad-session            has an unlocked collection, and its first session transfers no secret
@@ -148,7 +148,7 @@ class Prompt(dbus.service.Object):
 
     def complete(self, dismissed):
         global locked
-        locked = dismissed
+        locked = dismissed or mode == "useless"
         paths = [] if dismissed else [dbus.ObjectPath(ITEM)]
         self.Completed(dismissed, dbus.Array(paths, signature="o", variant_level=1))
         return False
@@ -158,6 +158,8 @@ class Prompt(dbus.service.Object):
         note("Prompt")
         if mode == "dismiss":
             GLib.idle_add(self.complete, True)
+        elif mode == "useless":
+            GLib.idle_add(self.complete, False)
         elif mode == "answer":
             GLib.timeout_add(int(float(sys.argv[3]) * 1000), self.complete, False)
 
