@@ -130,7 +130,7 @@ import Testing
     let keyring = try await PrivateKeyring(.encrypted)
     let status = keyring.status
     #expect(status.isAvailable && status.isBusReachable && status.isServiceRunning)
-    #expect(status.defaultCollection == "Login" && status.isLocked == false && !status.mayPrompt)
+    #expect(status.collection == "Login" && status.isLocked == false && !status.mayPrompt)
     // A locked keyring has a collection only if it contains a secret.
     try keyring.backend().store("x", identifier)
     try await keyring.restartDaemon(unlocking: false)
