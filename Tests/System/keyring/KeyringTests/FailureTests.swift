@@ -43,6 +43,15 @@ import Testing
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
+  @Test func manySlowAnswersTimeOutTogether() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "slow", "300")
+    defer { service.kill() }
+    let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
+    let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
+    #expect(error?.code == .timedOut)
+  }
+
   @Test func aServiceThatStopsAnsweringTimesOut() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "silent-after-session")

@@ -60,6 +60,7 @@ import Testing
       $0.mayPrompt = true
       $0.connectTimeout = .seconds(4)
       $0.callTimeout = .seconds(4)
+      $0.operationTimeout = .seconds(4)
     }
     #expect(try await backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)
