@@ -7,10 +7,7 @@ internal import Synchronization
 /// because the protocol determines the service.
 struct BackendOptions: ParsableArguments {
   @Option(
-    help: """
-      The backend to use: \(BackendArgument.forms.joined(separator: ", ")). Default: the one that `secret doctor` \
-      reports.
-      """,
+    help: "The backend to use. Default: the one that `secret doctor` reports.",
     completion: .list(BackendArgument.names))
   var backend: BackendArgument?
 

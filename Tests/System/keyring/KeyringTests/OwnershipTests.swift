@@ -150,13 +150,13 @@ import Testing
 
   @Test func whatWasReadOfAnotherItemIsNotWritten() async throws {
     let own = SecretMetadata(label: "Ours", attributes: ["own": "1"])
-    try backend.store(SecretBytes(copying: Array("old".utf8)), for: identifier, metadata: own)
+    try await backend.store(SecretBytes(copying: Array("old".utf8)), for: identifier, metadata: own)
     try await waitForNextSecond()
     try create("Work", "w", ["target": "work", "purpose": "vpn"])
-    var metadata = try #require(try backend.item(identifier) as SecretItem?).metadata
+    var metadata = try #require(try await backend.item(identifier)).metadata
     #expect(metadata.label == "Work", "the newest item is read")
     metadata.attributes["more"] = "2"
-    try backend.store(SecretBytes(copying: Array("new".utf8)), for: identifier, metadata: metadata)
+    try await backend.store(SecretBytes(copying: Array("new".utf8)), for: identifier, metadata: metadata)
     let ours = try #require(try clients.items().first { $0.value == "new" })
     #expect(ours.label == "Ours")
     #expect(ours.attributes["own"] == "1" && ours.attributes["more"] == "2")
