@@ -153,13 +153,14 @@ enum ParserTargets {
   static func configuration(_ input: [UInt8]) {
     let text = String(decoding: input, as: UTF8.self)
     parse([.configuration]) { () throws(SecretError) in
-      var file = try ConfigurationFile(parsing: text, path: "/config", backends: BackendRegistry.names)
-      let again = try ConfigurationFile(parsing: file.text, path: "/config", backends: BackendRegistry.names)
+      let providers = BackendRegistry.providers
+      var file = try ConfigurationFile(parsing: text, path: "/config", providers: providers)
+      let again = try ConfigurationFile(parsing: file.text, path: "/config", providers: providers)
       require(
         again.backend == file.backend && again.keyFiles == file.keyFiles, "the text has the same content")
       file.set("backend", "vault")
       let changed = try ConfigurationFile(
-        parsing: file.text, path: "/config", backends: BackendRegistry.names)
+        parsing: file.text, path: "/config", providers: providers)
       require(changed.backend == .vault, "the changed line is read back")
       require(changed.keyFiles == file.keyFiles, "no other line changes")
     }

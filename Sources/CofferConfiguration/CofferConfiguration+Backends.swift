@@ -7,8 +7,16 @@ extension CofferConfiguration {
   public struct Choice: Hashable, Sendable {
     /// The name of the backend.
     public let backend: BackendName
+    /// The store within the backend: the path of a vault, or the alias or label of a keyring's collection. `nil` if only
+    /// the backend is chosen.
+    public let place: String?
     /// Why it is chosen, as one or two sentences.
     public let reason: String
+
+    init(_ selection: BackendSelection, reason: String) {
+      (backend, place) = (selection.name, selection.place)
+      self.reason = reason
+    }
   }
 
   /// Returns the backend to use.
@@ -21,23 +29,24 @@ extension CofferConfiguration {
   /// Returns ``choice()``, and the backend if it had to be made for that.
   private func choose() throws(SecretError) -> (choice: Choice, backend: (any SecretBackend)?) {
     if let text = environment.nonEmpty("COFFER_BACKEND") {
-      let name = BackendName(rawValue: text)
-      guard name == .memory || providers.contains(where: { $0.name == name }) else {
+      let memory = text == BackendName.memory.rawValue ? BackendSelection(.memory) : nil
+      guard let selection = memory ?? providers.selection(text) else {
         throw SecretError(
           .configuration, "COFFER_BACKEND is not the name of a backend.",
-          advice: "Set it to \(listedNames), or unset it.")
+          advice: "Set it to \(listedForms), or unset it.")
       }
-      return (Choice(backend: name, reason: "COFFER_BACKEND is \(name)."), nil)
+      return (Choice(selection, reason: "COFFER_BACKEND is \(selection)."), nil)
     }
-    if let name = try recorded().backend {
-      let unused = unusedVariables(with: name).map { " \($0) has no effect." }.joined()
-      return (Choice(backend: name, reason: "The file \(configurationFile) names \(name).\(unused)"), nil)
+    if let selection = try recorded().backend {
+      let unused = unusedVariables(with: selection).map { " \($0) has no effect." }.joined()
+      let reason = "The file \(configurationFile) names \(selection).\(unused)"
+      return (Choice(selection, reason: reason), nil)
     }
     var absences: [String] = []
     for provider in providers {
       if let found = try provider.availability(in: self) {
         let clauses = [found.reason] + absences.map { "there is \($0)" }
-        return (Choice(backend: provider.name, reason: clauses.sentence), found.backend)
+        return (Choice(BackendSelection(provider.name), reason: clauses.sentence), found.backend)
       }
       absences.append(provider.absence(in: self))
     }
@@ -53,7 +62,8 @@ extension CofferConfiguration {
   /// - Parameters:
   ///   - name: The name of the backend.
   ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection.
-  ///     `nil` is the vault that the configuration names, or all collections.
+  ///     `nil` is the vault that the configuration names, or all collections; without a name of a backend, it is the
+  ///     place of ``choice()``.
   ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
   ///   - options: The options of a vault.
   ///
@@ -67,17 +77,17 @@ extension CofferConfiguration {
     additionalCredentials: [any VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
-    let chosen: BackendName
+    let chosen: BackendSelection
     if let name {
-      chosen = name
+      chosen = BackendSelection(name, at: place)
     } else {
       let (choice, backend) = try choose()
       if let backend, place == nil { return backend }
-      chosen = choice.backend
+      chosen = BackendSelection(choice.backend, at: place ?? choice.place)
     }
-    if chosen == .memory { return Self.memory }
-    return try provider(of: chosen).backend(
-      at: place, in: self, additionalCredentials: additionalCredentials, options: options)
+    if chosen.name == .memory { return Self.memory }
+    return try provider(of: chosen.name).backend(
+      at: chosen.place, in: self, additionalCredentials: additionalCredentials, options: options)
   }
 
   /// The memory of this process that ``BackendName/memory`` names.
@@ -86,17 +96,25 @@ extension CofferConfiguration {
   func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
     guard let provider = providers.first(where: { $0.name == name }) else {
       throw SecretError(
-        .configuration, "There is no backend with the name \(name).", advice: "Use \(listedNames).")
+        .configuration, "There is no backend with the name \(name).",
+        advice: "Use \(providers.map(\.name.rawValue).joined(separator: " or ")).")
     }
     return provider
   }
 
-  /// The variables of other backends that are set.
-  func unusedVariables(with name: BackendName) -> [String] {
-    set(of: providers.filter { $0.name != name }.flatMap(\.variables))
+  /// The variables that are set, and belong to other backends, or name another store.
+  func unusedVariables(with selection: BackendSelection) -> [String] {
+    set(
+      of: providers.flatMap { provider in
+        if provider.name != selection.name { return provider.variables }
+        return selection.place == nil ? [] : [provider.placeVariable].compactMap(\.self)
+      })
   }
 
-  private var listedNames: String { providers.map(\.name.rawValue).joined(separator: " or ") }
+  private var listedForms: String {
+    let forms = providers.forms
+    return forms.dropLast().joined(separator: ", ") + " or " + (forms.last ?? "")
+  }
 
   /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with
   /// ``credentials(additional:)``.

@@ -6,7 +6,7 @@ internal import Glibc
 /// Which backend a program uses, and where a vault's credential comes from, by the environment and the
 /// configuration file.
 ///
-/// `COFFER_BACKEND` names the backend. If it is unset, the recorded choice decides; else the vault is chosen if
+/// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the recorded choice decides; else the vault is chosen if
 /// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise ``choice()``
 /// throws. An error never changes the choice. Thread-safe.
 public struct CofferConfiguration: Sendable {
@@ -109,9 +109,18 @@ public struct CofferConfiguration: Sendable {
 
   // MARK: Paths
 
-  /// The path of the vault: `COFFER_VAULT`, or `$XDG_DATA_HOME/coffer/default.vault`.
-  public var vaultPath: String {
-    environment.nonEmpty("COFFER_VAULT") ?? defaultVaultPath
+  /// The path of the vault: PATH if `COFFER_BACKEND` is `vault:PATH`, else `COFFER_VAULT`, else
+  /// `$XDG_DATA_HOME/coffer/default.vault`.
+  public var vaultPath: String { namedVaultPath ?? defaultVaultPath }
+
+  /// The path of the vault in the environment, or `nil` if no variable names one.
+  var namedVaultPath: String? {
+    if let selection = environment.nonEmpty("COFFER_BACKEND").flatMap(providers.selection),
+      selection.name == .vault, let path = selection.place
+    {
+      return path
+    }
+    return environment.nonEmpty("COFFER_VAULT")
   }
 
   /// The vault's path if no option and no variable sets another.

@@ -1,23 +1,23 @@
 public import CofferCore
 internal import CofferSystem
 
-/// The configuration file: a line `backend = NAME`, and a line `key-file.ID = /path` for each vault.
+/// The configuration file: a line `backend = NAME` or `backend = NAME:PLACE`, and a line `key-file.ID = /path` for each vault.
 ///
 /// The parser is strict, because a line that it does not know may be important. Blank lines and lines that begin
 /// with `#` are kept.
 struct ConfigurationFile {
-  private(set) var backend: BackendName?
+  private(set) var backend: BackendSelection?
   private(set) var keyFiles: [String: String] = [:]
   private var lines: [Substring] = []
 
-  /// Reads the file at `path`. A missing file is empty. `backend` must be one of `backends`.
-  init(path: String, backends: [BackendName]) throws(SecretError) {
+  /// Reads the file at `path`. A missing file is empty. `backend` must be one of `providers`.
+  init(path: String, providers: [any BackendProvider]) throws(SecretError) {
     try self.init(
       parsing: PrivateFile.text(of: path, as: "The configuration file \(path)", limit: 65_536) ?? "",
-      path: path, backends: backends)
+      path: path, providers: providers)
   }
 
-  init(parsing text: String, path: String, backends: [BackendName]) throws(SecretError) {
+  init(parsing text: String, path: String, providers: [any BackendProvider]) throws(SecretError) {
     // By scalars, because CR and LF in a row are one Swift character, which is not a newline.
     lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
     if lines.last?.isEmpty ?? false { lines.removeLast() }
@@ -34,9 +34,12 @@ struct ConfigurationFile {
         throw fail("repeats the name of an earlier line", "Remove one of them.")
       }
       if name == "backend" {
-        let name = BackendName(rawValue: value)
-        guard backends.contains(name) else { throw fail("names an unknown backend") }
-        backend = name
+        guard let selection = providers.selection(value) else { throw fail("names an unknown backend") }
+        let provider = providers.first { $0.name == selection.name }
+        if let place = selection.place, provider?.isRecordable(place: place) == false {
+          throw fail("does not have an absolute path")
+        }
+        backend = selection
       } else if let id = Self.vaultIdentifier(in: name) {
         guard Self.isRecordable(path: value) else { throw fail("does not have an absolute path") }
         keyFiles[id] = value
@@ -66,9 +69,12 @@ struct ConfigurationFile {
   }
 
   /// Whether the parser reads the path back unchanged from a line.
-  static func isRecordable(path: String) -> Bool {
-    path.hasPrefix("/") && !path.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
-      && trimmed(Substring(path)).utf8.elementsEqual(path.utf8)
+  static func isRecordable(path: String) -> Bool { path.hasPrefix("/") && isRecordable(path) }
+
+  /// Whether the parser reads the value back unchanged from a line.
+  static func isRecordable(_ value: String) -> Bool {
+    !value.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
+      && trimmed(Substring(value)).utf8.elementsEqual(value.utf8)
   }
 
   private static func vaultIdentifier(in name: String) -> String? {
@@ -103,16 +109,28 @@ struct ConfigurationFile {
 }
 
 extension CofferConfiguration {
-  /// Records the backend that ``choice()`` returns from now on, in the configuration file.
+  /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path of
+  /// a vault, or the alias or label of a keyring's collection.
   ///
-  /// Throws `.configuration` if there is no home directory or if the file is wrong, and `.denied`, `.io` or
-  /// `.timedOut` if the file cannot be written.
-  public func record(backend: BackendName) throws(SecretError) {
-    _ = try provider(of: backend)
-    try change { file throws(SecretError) in file.set("backend", backend.rawValue) }
+  /// Throws `.configuration` if there is no home directory, if the file is wrong or if it cannot hold the place, and
+  /// `.denied`, `.io` or `.timedOut` if the file cannot be written.
+  public func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
+    let provider = try provider(of: backend)
+    let selection = BackendSelection(backend, at: place)
+    if let place {
+      guard providers.selection(selection.description) == selection, provider.isRecordable(place: place),
+        ConfigurationFile.isRecordable(selection.description)
+      else {
+        throw SecretError(
+          .configuration, "The configuration file cannot hold the place of the \(backend).",
+          advice:
+            "Name it without line feeds and without spaces at its ends, and a vault by an absolute path.")
+      }
+    }
+    try change { file throws(SecretError) in file.set("backend", selection.description) }
   }
 
-  /// Records the key file of the vault with that id. The path must be absolute. Throws like ``record(backend:)``.
+  /// Records the key file of the vault with that id. The path must be absolute. Throws like ``record(backend:at:)``.
   public func record(keyFile: String, forVault id: String) throws(SecretError) {
     guard ConfigurationFile.isVaultIdentifier(id), ConfigurationFile.isRecordable(path: keyFile) else {
       throw SecretError(
@@ -131,7 +149,7 @@ extension CofferConfiguration {
   }
 
   func recorded() throws(SecretError) -> ConfigurationFile {
-    try ConfigurationFile(path: configurationFile, backends: providers.map(\.name))
+    try ConfigurationFile(path: configurationFile, providers: providers)
   }
 
   private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {

@@ -202,7 +202,7 @@ struct ItemSearch {
     if let known = collections.forStoring { return known }
     var found: String?
     if let name = options.collection {
-      found = try findCollection(named: name)
+      found = try service.collection(named: name)
     } else {
       found = try service.collection(aliased: "default")
     }
@@ -239,20 +239,9 @@ struct ItemSearch {
 
   private func collection(named name: String) throws(ServiceFailure) -> String {
     if let known = collections.forStoring ?? nil { return known }
-    let found = try findCollection(named: name)
+    let found = try service.collection(named: name)
     collections.forStoring = .some(found)
     return found
-  }
-
-  private func findCollection(named name: String) throws(ServiceFailure) -> String {
-    if let collection = try service.collection(aliased: name) { return collection }
-    for collection in try service.collections() {
-      let label = try service.property("Label", of: collection, .collection).string
-      if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }
-    }
-    throw .error(
-      .configuration, "The keyring has no collection with the alias or label “\(name)”.",
-      advice: "Name an existing collection, or none to use the default collection.")
   }
 
   private func createDefaultCollection() throws(ServiceFailure) -> String {

@@ -12,9 +12,9 @@ public struct KeyringStatus: Sendable {
   public internal(set) var isServiceRunning = false
   /// Whether the bus can start a Secret Service.
   public internal(set) var isServiceActivatable = false
-  /// The label of the default collection, or `nil` if there is none or the service does not run.
-  public internal(set) var defaultCollection: String?
-  /// Whether the default collection is locked, or `nil` if this is not known.
+  /// The label of the collection that the probe was about, or `nil` if there is none or the service does not run.
+  public internal(set) var collection: String?
+  /// Whether this collection is locked, or `nil` if this is not known.
   public internal(set) var isLocked: Bool?
   /// Whether the service writes a change only after its answer, as KWallet does: if it is killed within some seconds,
   /// the change is lost.
@@ -29,14 +29,17 @@ public struct KeyringStatus: Sendable {
 }
 
 extension KeyringBackend {
-  /// Returns the status of the session bus that `environment` names, and of its Secret Service.
+  /// Returns the status of the session bus that `environment` names, of its Secret Service, and of the collection with the
+  /// alias or label `collection`, or else of the default collection.
   ///
   /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.
-  public static func probe(environment: [String: String], timeout: Duration = .seconds(5)) -> KeyringStatus {
+  public static func probe(
+    environment: [String: String], collection: String? = nil, timeout: Duration = .seconds(5)
+  ) -> KeyringStatus {
     var status = KeyringStatus()
     status.mayPrompt = KeyringOptions(environment: environment).mayPrompt
     do throws(ServiceFailure) {
-      try probe(environment, Deadline(after: timeout), &status)
+      try probe(environment, collection, Deadline(after: timeout), &status)
     } catch {
       status.problem = error.secretError
     }
@@ -44,16 +47,22 @@ extension KeyringBackend {
   }
 
   private static func probe(
-    _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
+    _ environment: [String: String], _ name: String?, _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
     let (bus, owner) = try findService(environment, deadline, &status)
     guard let owner else { return }
     status.isWrittenLater = owner.kind == .kWallet
 
     var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
-    guard let collection = try service.collection(aliased: "default") else { return }
+    let found: String?
+    if let name {
+      found = try service.collection(named: name)
+    } else {
+      found = try service.collection(aliased: "default")
+    }
+    guard let collection = found else { return }
     let properties = try service.properties(of: collection, .collection)
-    status.defaultCollection = properties["Label"]?.string
+    status.collection = properties["Label"]?.string
     status.isLocked = properties["Locked"]?.boolean
   }
 

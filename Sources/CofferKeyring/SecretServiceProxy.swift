@@ -184,6 +184,18 @@ struct SecretServiceProxy: Sendable {
     try call(Self.path, .service, "ReadAlias", [.string(name)]).objectPath(0)
   }
 
+  /// Returns the collection with the alias or label `name`. Throws `.configuration` if there is none.
+  func collection(named name: String) throws(ServiceFailure) -> String {
+    if let collection = try collection(aliased: name) { return collection }
+    for collection in try collections() {
+      let label = try property("Label", of: collection, .collection).string
+      if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }
+    }
+    throw .error(
+      .configuration, "The keyring has no collection with the alias or label “\(name)”.",
+      advice: "Name an existing collection, or none to use the default collection.")
+  }
+
   /// Unlocks every item or collection in `paths` that needs no password. Returns the prompt for the others,
   /// or `nil`.
   func unlock(_ paths: [String]) throws(ServiceFailure) -> String? {

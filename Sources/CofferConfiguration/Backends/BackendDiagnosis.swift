@@ -26,7 +26,7 @@ package struct BackendDiagnosis: Sendable {
 
   package let configuration: CofferConfiguration
   /// The store to examine, or `nil` for the one that the configuration names.
-  package let place: String?
+  package private(set) var place: String?
   /// The service whose secrets are counted.
   package let service: String
   /// Whether the program can ask a person for a passphrase.
@@ -35,26 +35,28 @@ package struct BackendDiagnosis: Sendable {
   package var subject = "backend"
   package private(set) var findings: [Finding] = []
 
-  /// Examines the backend called `name`, or the one that `configuration` chooses.
+  /// Examines the backend that `selected` names, or the one that `configuration` chooses.
   package init(
     _ configuration: CofferConfiguration,
-    backend name: BackendName?,
-    at place: String?,
+    backend selected: BackendSelection?,
     service: String,
     canAsk: Bool
   ) {
     self.configuration = configuration
-    self.place = place
     self.service = service
     self.canAsk = canAsk
     var provider: (any BackendProvider)?
+    var selection = selected
     do throws(SecretError) {
-      if let name {
-        provider = try configuration.provider(of: name)
-        ok("\(name), selected by an option")
+      if let selected {
+        provider = try configuration.provider(of: selected.name)
+        place = selected.place
+        ok("\(selected.name), selected by an option")
       } else {
         let choice = try configuration.choice()
+        selection = BackendSelection(choice.backend, at: choice.place)
         provider = try configuration.provider(of: choice.backend)
+        place = choice.place
         ok("\(choice.backend). \(choice.reason)")
       }
       try provider?.examine(&self)
@@ -64,8 +66,9 @@ package struct BackendDiagnosis: Sendable {
     guard let provider else { return }
     provider.examineSurroundings(&self)
     subject = "environment"
-    for variable in configuration.unusedVariables(with: provider.name) {
-      note("\(variable) has no effect with the backend \(provider.name)", nil, "Unset it.")
+    let used = selection ?? BackendSelection(provider.name)
+    for variable in configuration.unusedVariables(with: used) {
+      note("\(variable) has no effect with the backend \(used)", nil, "Unset it.")
     }
   }
 

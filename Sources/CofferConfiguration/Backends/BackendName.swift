@@ -1,4 +1,5 @@
-/// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines spell it.
+/// The name of a backend, as `COFFER_BACKEND`, the configuration file and command lines spell it, alone or before a colon
+/// and a place.
 ///
 /// Later versions may add names. A name that this version does not know can be made, but
 /// ``CofferConfiguration/backend(_:at:additionalCredentials:options:)`` throws `.configuration` for it.

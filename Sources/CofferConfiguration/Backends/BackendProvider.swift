@@ -9,6 +9,12 @@ package protocol BackendProvider: Sendable {
   /// What names one of the backend's stores, such as `PATH`, or `nil` if there is only one store.
   var placeName: String? { get }
 
+  /// The variable that also names a store, and has no effect if a place is given, or `nil` if there is none.
+  var placeVariable: String? { get }
+
+  /// Whether the configuration file may name this place: it must not depend on the working directory.
+  func isRecordable(place: String) -> Bool
+
   /// The variables that have no effect if another backend is chosen.
   var variables: [String] { get }
 
@@ -40,6 +46,42 @@ package protocol BackendProvider: Sendable {
   func examineSurroundings(_ diagnosis: inout BackendDiagnosis)
 }
 
+/// A backend, or one of its stores, as `COFFER_BACKEND`, the configuration file and options name it: `NAME` or
+/// `NAME:PLACE`.
+package struct BackendSelection: Hashable, Sendable, CustomStringConvertible {
+  package let name: BackendName
+  /// What names the store, or `nil` if only the backend is selected.
+  package let place: String?
+
+  package init(_ name: BackendName, at place: String? = nil) {
+    self.name = name
+    self.place = place
+  }
+
+  /// The form that ``Swift/Array/selection(_:)`` reads.
+  package var description: String { place.map { "\(name):\($0)" } ?? name.rawValue }
+}
+
+extension [any BackendProvider] {
+  /// The texts that select a backend or one of its stores, for messages: `NAME` and `NAME:PLACE`.
+  package var forms: [String] {
+    flatMap { provider in
+      [provider.name.rawValue] + (provider.placeName.map { ["\(provider.name):\($0)"] } ?? [])
+    }
+  }
+
+  /// The backend and the store that a text in one of the ``forms`` names, or `nil` if it has another form.
+  package func selection(_ text: String) -> BackendSelection? {
+    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let provider = first(where: { $0.name.rawValue.utf8.elementsEqual(parts[0].utf8) }) else {
+      return nil
+    }
+    if parts.count == 1 { return BackendSelection(provider.name) }
+    if provider.placeName == nil || parts[1].isEmpty { return nil }
+    return BackendSelection(provider.name, at: String(parts[1]))
+  }
+}
+
 /// Why a backend is the automatic choice.
 package struct Availability {
   /// A sentence without its full stop.
@@ -56,19 +98,4 @@ package enum BackendRegistry {
   ]
 
   package static var names: [BackendName] { providers.map(\.name) }
-
-  /// The arguments that name a backend or one of its stores, for help texts: `NAME` and `NAME:PLACE`.
-  package static var forms: [String] {
-    providers.flatMap { provider in
-      [provider.name.rawValue] + (provider.placeName.map { ["\(provider.name):\($0)"] } ?? [])
-    }
-  }
-
-  /// The backend and the store that an argument of one of the ``forms`` names, or `nil` if it has another form.
-  package static func parse(_ argument: String) -> (name: BackendName, place: String?)? {
-    let parts = argument.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let provider = providers.first(where: { $0.name.rawValue == parts[0] }) else { return nil }
-    if parts.count == 1 { return (provider.name, nil) }
-    return provider.placeName == nil || parts[1].isEmpty ? nil : (provider.name, String(parts[1]))
-  }
 }

@@ -14,8 +14,11 @@ extension BackendName {
 struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
   let placeName: String? = "COLLECTION"
+  let placeVariable: String? = nil
   let variables: [String] = []
   let setup = "Start a Secret Service on the session bus."
+
+  func isRecordable(place: String) -> Bool { true }
 
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
@@ -51,9 +54,10 @@ struct KeyringProvider: BackendProvider {
 
   func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError) {
     let keyring = try backend(
-      at: nil, in: diagnosis.configuration, additionalCredentials: [], options: VaultOptions())
+      at: diagnosis.place, in: diagnosis.configuration, additionalCredentials: [], options: VaultOptions())
     #if Keyring
-    let status = KeyringBackend.probe(environment: diagnosis.configuration.environmentWithoutKeys)
+    let status = KeyringBackend.probe(
+      environment: diagnosis.configuration.environmentWithoutKeys, collection: diagnosis.place)
     diagnosis.subject = "bus"
     guard status.isBusReachable else {
       throw status.problem
@@ -77,7 +81,7 @@ struct KeyringProvider: BackendProvider {
         "KWallet answers before it writes, so a change is lost if it is killed within some seconds", nil,
         "Store a secret that must not be lost in a vault.")
     }
-    if let collection = status.defaultCollection {
+    if let collection = status.collection {
       if status.isLocked != true {
         diagnosis.ok("the collection “\(collection)” is unlocked")
       } else if status.mayPrompt {

@@ -11,12 +11,15 @@ extension BackendName {
 struct VaultProvider: BackendProvider {
   let name = BackendName.vault
   let placeName: String? = "PATH"
+  let placeVariable: String? = "COFFER_VAULT"
   let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
   let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to the path of one."
 
+  func isRecordable(place: String) -> Bool { place.hasPrefix("/") }
+
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     // A vault that is named and missing is an error of its own, and no reason to choose another backend.
-    if namesVault(configuration) { return Availability(reason: "COFFER_VAULT names a vault") }
+    if configuration.namedVaultPath != nil { return Availability(reason: "COFFER_VAULT names a vault") }
     try configuration.directories.requireHome(for: .data)
     let path = configuration.vaultPath
     return try Path.exists(path) ? Availability(reason: "There is a vault at \(path)") : nil
@@ -30,11 +33,9 @@ struct VaultProvider: BackendProvider {
     additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
-    if place == nil && !namesVault(configuration) { try configuration.directories.requireHome(for: .data) }
+    if place == nil && configuration.namedVaultPath == nil {
+      try configuration.directories.requireHome(for: .data)
+    }
     return configuration.vault(at: place, additionalCredentials: additionalCredentials, options: options)
-  }
-
-  private func namesVault(_ configuration: CofferConfiguration) -> Bool {
-    configuration.environment.nonEmpty("COFFER_VAULT") != nil
   }
 }

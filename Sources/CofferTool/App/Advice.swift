@@ -20,7 +20,10 @@ enum Advice {
   /// The advice that replaces the library's.
   private static func replacement(for code: SecretError.Code) -> String? {
     switch code {
-    case .noBackend: "To create a vault: secret init"
+    case .noBackend:
+      CofferConfiguration.current().isInFlatpak
+        ? "To create a vault that the Secret portal opens: secret init --portal"
+        : "To create a vault: secret init"
     case .kernelKeyringRefused: "Use a key file instead: secret key add --key-file PATH"
     case .singleKeySlot: "To add a recovery key: secret key add --recovery"
     default: nil

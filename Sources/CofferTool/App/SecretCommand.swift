@@ -51,7 +51,8 @@ struct SecretCommand: ParsableCommand {
     with a hyphen.
 
     Every command that uses a backend accepts these options, before or after its name:
-      --backend \(BackendName.allValueStrings.joined(separator: "|")), --vault PATH, --collection NAME, -s/--service SERVICE.
+      --backend \(BackendArgument.forms.joined(separator: "|"))
+      --vault PATH, --collection NAME, -s/--service SERVICE
     --json prints machine-readable output where there is any. `secret --version` prints the version.
 
     Exit status:

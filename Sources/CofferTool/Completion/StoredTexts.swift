@@ -4,7 +4,7 @@ internal import Coffer
 /// Names and services for completion, with the options that select them on the unfinished line. There are none
 /// unless the backend opens without a prompt and without stretching a passphrase.
 struct StoredTexts {
-  private var options = BackendOptions(backend: nil)
+  private var options = BackendOptions.none
   private var service: String?
   /// Whether an option's value is known only to the shell, so that another store could be meant.
   private var isUnknown = false
@@ -20,7 +20,7 @@ struct StoredTexts {
     case "--collection": options.collection = value
     case "--vault": options.vault = Self.expanded(value)
     default:
-      options.backend = BackendName(argument: value)
+      options.backend = BackendArgument(argument: value)
       if options.backend == nil { isUnknown = true }
     }
   }

@@ -9,8 +9,8 @@ struct Diagnosis {
   init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
     do throws(Failure) {
       let backend = BackendDiagnosis(
-        configuration, backend: try options.backend.selected(), at: options.backend.vault,
-        service: options.serviceName, canAsk: configuration.canPrompt)
+        configuration, backend: try options.backend.selected(), service: options.serviceName,
+        canAsk: configuration.canPrompt)
       findings = backend.findings.map { Finding($0) }
     } catch {
       findings = [Finding(subject: "backend", grade: .bad, status: error.status, text: error.message)]

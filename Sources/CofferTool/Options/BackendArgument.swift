@@ -2,16 +2,26 @@ internal import ArgumentParser
 internal import Coffer
 internal import CofferConfiguration
 
-/// A backend as `copy` names it, in one of the forms of the registry.
+/// A backend or one of its stores as an option names it, in one of the forms of the registry.
 struct BackendArgument: ExpressibleByArgument {
-  let name: BackendName
-  private let place: String?
+  let selection: BackendSelection
+
+  init(_ selection: BackendSelection) { self.selection = selection }
 
   init?(argument: String) {
-    guard let parts = BackendRegistry.parse(argument) else { return nil }
-    (name, place) = parts
+    guard let selection = BackendRegistry.providers.selection(argument) else { return nil }
+    self.selection = selection
   }
 
+  /// The names of all backends.
+  static var names: [String] { BackendRegistry.names.map(\.rawValue) }
+
+  /// The forms of all arguments.
+  static var forms: [String] { BackendRegistry.providers.forms }
+
+  // The parser's message for another argument lists these.
+  static var allValueStrings: [String] { forms }
+
   /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend { try BackendOptions.open(name, at: place) }
+  func open() throws -> any SecretBackend { try BackendOptions.open(selection) }
 }

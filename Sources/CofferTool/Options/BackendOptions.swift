@@ -1,67 +1,71 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferConfiguration
 internal import Synchronization
 
 /// The options that select a backend. Commands that implement another program's protocol take these alone,
 /// because the protocol determines the service.
 struct BackendOptions: ParsableArguments {
   @Option(
-    help: """
-      The backend to use: \(BackendName.allValueStrings.joined(separator: " or ")). Default: the one that `secret doctor` \
-      reports.
-      """,
-    completion: .list(BackendName.allValueStrings))
-  var backend: BackendName?
+    help: "The backend to use. Default: the one that `secret doctor` reports.",
+    completion: .list(BackendArgument.names))
+  var backend: BackendArgument?
 
   @Option(
-    help: ArgumentHelp("The vault file to use; implies --backend vault.", valueName: "path"),
+    help: ArgumentHelp("The vault file to use, like --backend vault:PATH.", valueName: "path"),
     completion: .file())
   var vault: String?
 
   @Option(
     help: ArgumentHelp(
-      "The keyring's collection to use, by its alias or label; implies --backend keyring.", valueName: "name")
+      "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.",
+      valueName: "name")
   )
   var collection: String?
 }
 
 extension BackendOptions {
   /// Options without a command line.
-  init(backend: BackendName?, vault: String? = nil) {
-    self.init()
-    self.backend = backend
-    self.vault = vault
-    collection = nil
+  static var none: BackendOptions {
+    var options = BackendOptions()
+    (options.backend, options.vault, options.collection) = (nil, nil, nil)
+    return options
   }
 
   /// The backend that the options select, or `nil` if the configuration decides.
-  func selected() throws(Failure) -> BackendName? {
+  func selected() throws(Failure) -> BackendSelection? {
     if vault != nil && collection != nil {
       throw .usage("--vault selects a vault, and --collection selects the keyring. Use one of them.")
     }
-    let implied: [(option: String, name: BackendName)] =
-      (vault == nil ? [] : [("--vault", .vault)]) + (collection == nil ? [] : [("--collection", .keyring)])
-    guard let (option, name) = implied.first else { return backend }
-    if let backend, backend != name {
-      throw .usage("\(option) selects the \(name), and --backend selects the \(backend). Use one of them.")
+    let implied: (option: String, selection: BackendSelection)
+    if let vault {
+      implied = ("--vault", BackendSelection(.vault, at: vault))
+    } else if let collection {
+      implied = ("--collection", BackendSelection(.keyring, at: collection))
+    } else {
+      return backend?.selection
     }
-    return name
+    if let given = backend?.selection, given.name != implied.selection.name || given.place != nil {
+      throw .usage(
+        "\(implied.option) selects \(implied.selection), and --backend selects \(given). Use one of them.")
+    }
+    return implied.selection
   }
 
   /// Returns the backend, without opening it.
   func open(_ configuration: CofferConfiguration = .current()) throws -> any SecretBackend {
-    try Self.open(selected(), at: vault ?? collection, configuration)
+    try Self.open(selected(), configuration)
   }
 
-  /// Returns a backend, without opening it, by the arguments of `CofferConfiguration.backend`.
+  /// Returns the backend that `selection` names, or the one that the configuration chooses, without opening it.
   static func open(
-    _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration = .current()
+    _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current()
   ) throws(SecretError) -> any SecretBackend {
     var early: (any SecretBackend)?
     #if Keyring
-    if name == nil { early = try EarlyBackend.take() }
+    if selection == nil { early = try EarlyBackend.take() }
     #endif
-    let backend = if let early { early } else { try make(name, at: place, configuration) }
+    let backend = if let early { early } else { try make(selection, configuration) }
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
@@ -79,10 +83,11 @@ extension BackendOptions {
 
   /// Returns the same backend, without the preparations of the tool.
   static func make(
-    _ name: BackendName?, at place: String?, _ configuration: CofferConfiguration
+    _ selection: BackendSelection?, _ configuration: CofferConfiguration
   ) throws(SecretError) -> any SecretBackend {
     let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    return try configuration.backend(name, at: place, additionalCredentials: prompts)
+    return try configuration.backend(
+      selection?.name, at: selection?.place, additionalCredentials: prompts)
   }
 
   #if Keyring

@@ -21,7 +21,7 @@ enum EarlyBackend {
     if arguments.contains(where: { argument in options.contains { argument.hasPrefix($0) } }) { return }
     let new = Search()
     let result = startThread {
-      let backend = Result { () throws(SecretError) in try BackendOptions.make(nil, at: nil, .current()) }
+      let backend = Result { () throws(SecretError) in try BackendOptions.make(nil, .current()) }
       new.result = backend
       new.ended.signal()
       if case .success(let keyring as KeyringBackend) = backend { keyring.connect() }

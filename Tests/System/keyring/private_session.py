@@ -78,9 +78,12 @@ class Session:
             return file.read().splitlines()
 
     def has_service(self):
+        return self.has_owner("org.freedesktop.secrets")
+
+    def has_owner(self, name):
         owned = [
             "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
-            "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets",
+            "org.freedesktop.DBus.NameHasOwner", f"string:{name}",
         ]  # fmt: skip
         return b"true" in subprocess.run(owned, env=self.environment, capture_output=True).stdout
 

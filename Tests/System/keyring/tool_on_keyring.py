@@ -186,7 +186,27 @@ def collections(tool, session):
     check("a missing collection is 78", session.run(*secret, "--collection", "none", "list").returncode == 78)
     result = session.run(*secret, "--collection", "session", "--backend", "vault", "list")
     check("--collection with another backend is wrong usage", result.returncode == 64, result)
-    session.run(*secret, "--collection", "session", "remove", "placed")
+
+    def stored(*options, **more):
+        return session.run(*secret, *options, "get", "placed", environment={**session.environment, **more}).stdout == b"in memory"
+
+    check("--backend names a collection", stored("--backend", "keyring:session") and not stored("--backend", "keyring:Login"))
+    check("COFFER_BACKEND names a collection",
+          stored(COFFER_BACKEND="keyring:session") and not stored(COFFER_BACKEND="keyring:Login"))  # fmt: skip
+    check("--backend keyring means all collections", stored("--backend", "keyring", COFFER_BACKEND="keyring:Login"))
+    statuses = [session.run(tool, "doctor", "--backend", f"keyring:{name}").returncode for name in ("Login", "none")]
+    check("doctor examines the named collection", statuses == [0, 78], statuses)
+    copy = [tool, "copy", "-s", "svc", "--from", "keyring:session", "--to", "keyring:Login"]
+    result = session.run(*copy)
+    check("copy copies between two collections", result.returncode == 0 and stored("--backend", "keyring:Login"), result)
+    result = session.run(tool, "copy", "--from", "keyring:Login", "--to", "keyring")
+    check("copy from a collection to all is wrong usage", result.returncode == 64, result)
+    session.run(*secret, "--collection", "Login", "remove", "placed")
+    session.run(tool, "init", "--backend", "keyring:session")
+    check("init records a collection", stored() and session.run(*secret, "set", "here", given=b"1").returncode == 0)
+    os.remove(f"{session.directory}/home/.config/coffer/config")
+    check("and set stores there", session.run(*secret, "--collection", "session", "list").stdout == b"here\nplaced\n")
+    session.run(*secret, "--collection", "session", "remove", "placed", "here")
 
 
 def prompting(tool, session):

@@ -4,6 +4,7 @@ import CofferVault
 @testable import CofferConfiguration
 import CofferCore
 import Foundation
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct CofferConfigurationTests {
@@ -36,6 +37,10 @@ import Testing
     }
     #expect(configuration(["COFFER_VAULT": "some/x.vault"]).vaultPath == "some/x.vault")
     #expect(configuration(["COFFER_VAULT": ""]).vaultPath == unset.vaultPath)
+    #expect(
+      configuration(["COFFER_BACKEND": "vault:some/y.vault", "COFFER_VAULT": "x"]).vaultPath == "some/y.vault"
+    )
+    #expect(configuration(["COFFER_BACKEND": "keyring:x", "COFFER_VAULT": "x"]).vaultPath == "x")
   }
 
   @Test func withoutHOMEThePasswordDatabaseDecides() throws {
@@ -69,7 +74,31 @@ import Testing
     #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().backend == .vault)
   }
 
-  @Test(arguments: ["Vault", "file", " vault", "vault\n"])
+  @Test func theVariableNamesAStoreToo() throws {
+    let vault = configuration(["COFFER_BACKEND": "vault:/a:b", "COFFER_VAULT": "/x"])
+    #expect(try vault.choice().backend == .vault && vault.choice().place == "/a:b")
+    #expect(try vault.choice().reason == "COFFER_BACKEND is vault:/a:b.")
+    #expect(try (vault.backend() as? VaultBackend)?.path == "/a:b")
+    #expect(try (vault.backend(at: "/c") as? VaultBackend)?.path == "/c")
+    #expect(try places(of: ["COFFER_BACKEND": "keyring:My work"]) { try $0.backend() } == ["My work"])
+    #expect(try places(of: ["COFFER_BACKEND": "keyring"]) { try $0.backend() } == [nil])
+    // A name in a call selects all collections.
+    #expect(try places(of: ["COFFER_BACKEND": "keyring:work"]) { try $0.backend(.keyring) } == [nil])
+  }
+
+  /// The places of the keyrings that are made during `body`.
+  private func places(
+    of environment: [String: String], _ body: (CofferConfiguration) throws -> any SecretBackend
+  ) throws -> [String?] {
+    let places = Mutex<[String?]>([])
+    let keyring = StubKeyring(isAvailable: true, make: { place in places.withLock { $0.append(place) } })
+    let configuration = CofferConfiguration(
+      environment: home.environment(environment), providers: [VaultProvider(), keyring])
+    _ = try body(configuration)
+    return places.withLock { $0 }
+  }
+
+  @Test(arguments: ["Vault", "file", " vault", "vault\n", "vault:", "keyring:", "memory:x", ":"])
   func anUnknownBackendInTheVariableIsAnError(name: String) throws {
     let error = try #require(
       thrown { () throws(SecretError) in
@@ -78,6 +107,7 @@ import Testing
     )
     #expect(error.code == .configuration)
     #expect(error.description.contains("COFFER_BACKEND"))
+    #expect(error.advice?.contains("vault, vault:PATH, keyring or keyring:COLLECTION") == true)
   }
 
   @Test func theRecordedChoiceIsSecond() throws {
@@ -89,6 +119,28 @@ import Testing
     #expect(try configuration(["COFFER_VAULT": "/x"]).choice().reason.contains("has no effect"))
     try configuration().record(backend: .vault)
     #expect(try configuration(keyring: true).choice().backend == .vault)
+  }
+
+  @Test func theRecordedChoiceNamesAStoreToo() throws {
+    try configuration().record(backend: .keyring, at: "My work")
+    #expect(try configuration().choice().place == "My work")
+    #expect(try places(of: [:]) { try $0.backend() } == ["My work"])
+    try configuration().record(backend: .vault, at: "/a:b")
+    let other = configuration(["COFFER_VAULT": "/x"])
+    #expect(try (other.backend() as? VaultBackend)?.path == "/a:b")
+    #expect(try other.choice().reason.hasSuffix(" names vault:/a:b. COFFER_VAULT has no effect."))
+    try configuration().record(backend: .vault)
+    #expect(try configuration().choice().place == nil)
+  }
+
+  @Test(arguments: [
+    (BackendName.vault, "relative"), (.vault, ""), (.vault, "/a\nb"), (.keyring, ""), (.keyring, "end "),
+    (.keyring, "a\nb"),
+  ])
+  func aStoreThatCannotBeReadBackIsNotRecorded(_ backend: BackendName, _ place: String) throws {
+    let error = thrown { () throws(SecretError) in try configuration().record(backend: backend, at: place) }
+    #expect(error?.code == .configuration)
+    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config"))
   }
 
   @Test func anExistingVaultIsThird() throws {
@@ -256,7 +308,8 @@ import Testing
     ("# fine\ncolour = red", 2), ("backend = vault\nbackend = vault", 2), ("key-file. = /x", 1),
     ("key-file.xyz = /x", 1), ("key-file.0123456789ABCDEF0123456789ABCDEF = /x", 1),
     ("key-file.0123456789abcdef0123456789abcdef = x", 1), ("backend = vault\r\n", 1),
-    ("\u{FEFF}backend = vault", 1),
+    ("\u{FEFF}backend = vault", 1), ("backend = vault:", 1), ("backend = vault:x", 1),
+    ("backend = keyring:", 1),
   ])
   func anErrorNamesTheWrongLine(text: String, line: Int) throws {
     try home.write(text, to: ".config/coffer/config")

@@ -17,11 +17,11 @@ import Testing
   }
 
   private func findings(
-    _ more: [String: String], keyring: Bool = true, backend: BackendName? = nil, canAsk: Bool = false
+    _ more: [String: String], keyring: Bool = true, backend: BackendSelection? = nil, canAsk: Bool = false
   ) -> [BackendDiagnosis.Finding] {
     let configuration = CofferConfiguration(
       environment: home.environment(more), providers: [VaultProvider(), StubKeyring(isAvailable: keyring)])
-    return BackendDiagnosis(configuration, backend: backend, at: nil, service: "tests", canAsk: canAsk)
+    return BackendDiagnosis(configuration, backend: backend, service: "tests", canAsk: canAsk)
       .findings
   }
 
@@ -84,19 +84,29 @@ import Testing
   }
 
   @Test func aSelectedBackendIsExaminedAndVariablesOfOthersHaveNoEffect() throws {
-    let findings = findings(try createVault(), backend: .keyring)
+    let findings = findings(try createVault(), backend: BackendSelection(.keyring))
     #expect(findings.map(\.subject) == ["backend", "keyring", "surroundings", "environment", "environment"])
     #expect(findings.first?.text == "keyring, selected by an option")
     #expect(findings.last?.text == "COFFER_KEY_FILE has no effect with the backend keyring")
   }
 
+  @Test func thePlaceOfTheChoiceIsExamined() throws {
+    var variables = try createVault()
+    variables["COFFER_VAULT"] = home.path + "/missing"
+    variables["COFFER_BACKEND"] = "vault:\(vault)"
+    let findings = findings(variables)
+    #expect(!findings.contains { $0.grade == .bad })
+    #expect(findings.last?.text == "COFFER_VAULT has no effect with the backend vault:\(vault)")
+  }
+
   @Test func aBackendIsParsedWithItsPlace() throws {
-    #expect(BackendRegistry.forms == ["vault", "vault:PATH", "keyring", "keyring:COLLECTION"])
-    #expect(try #require(BackendRegistry.parse("vault")) == (.vault, nil))
-    #expect(try #require(BackendRegistry.parse("vault:/a:b")) == (.vault, "/a:b"))
-    #expect(try #require(BackendRegistry.parse("keyring:login")) == (.keyring, "login"))
+    let providers = BackendRegistry.providers
+    #expect(providers.forms == ["vault", "vault:PATH", "keyring", "keyring:COLLECTION"])
+    #expect(providers.selection("vault") == BackendSelection(.vault))
+    #expect(providers.selection("vault:/a:b") == BackendSelection(.vault, at: "/a:b"))
+    #expect(providers.selection("keyring:login") == BackendSelection(.keyring, at: "login"))
     for text in ["vault:", "keyring:", "file", "", ":", "Vault"] {
-      #expect(BackendRegistry.parse(text) == nil, "\(text)")
+      #expect(providers.selection(text) == nil, "\(text)")
     }
     let configuration = CofferConfiguration(environment: home.environment())
     let error = thrown { () throws(SecretError) in

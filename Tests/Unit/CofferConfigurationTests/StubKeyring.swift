@@ -6,12 +6,17 @@ import CofferVault
 /// A keyring without a session bus.
 struct StubKeyring: BackendProvider {
   let name = BackendName.keyring
-  let placeName: String? = nil
+  let placeName: String? = "COLLECTION"
+  let placeVariable: String? = nil
   let variables: [String] = []
   let setup = "Start the keyring."
   var isAvailable: Bool
   /// Called with the environment that the keyring would see.
   var inspect: @Sendable ([String: String]) -> Void = { _ in }
+  /// Called with the place of a backend that is made.
+  var make: @Sendable (String?) -> Void = { _ in }
+
+  func isRecordable(place: String) -> Bool { true }
 
   func availability(in configuration: CofferConfiguration) -> Availability? {
     inspect(configuration.environmentWithoutKeys)
@@ -26,6 +31,7 @@ struct StubKeyring: BackendProvider {
     additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
+    make(place)
     if isAvailable { return MemoryBackend() }
     throw SecretError(.unavailable, "The test has no keyring.")
   }

@@ -6,10 +6,11 @@ struct KeyRecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
     _superCommandName: "secret key",
-    abstract: "Open the vault with a recovery key, and add a key file.",
+    abstract: "Open the vault with a recovery key, and add a key file or the Secret portal.",
     discussion: """
       The recovery key is entered on a terminal, or comes from a pipe; white space in it has no meaning. It remains \
-      valid. The new key file is the default one, or --key-file, and is recorded for the vault.
+      valid. The new key file is the default one, or --key-file, and is recorded for the vault. With --portal, in a \
+      Flatpak, the Secret portal opens the vault again, after the user's keyring was reset.
       """
   )
 
@@ -20,7 +21,13 @@ struct KeyRecoverCommand: ParsableCommand {
     completion: .file())
   var keyFile: String?
 
+  @Flag(help: "Let the Secret portal open the vault again, in a Flatpak.")
+  var portal = false
+
   func run() throws {
+    if portal && keyFile != nil {
+      throw Failure.usage("--key-file and --portal exclude each other. Use one of them.")
+    }
     let path = try global.backend.openVault(requirement: "Only a vault has a recovery key").path
     let configuration = CofferConfiguration.current()
     let text: SecretBytes
@@ -32,7 +39,12 @@ struct KeyRecoverCommand: ParsableCommand {
     } else {
       text = try ValueInput.readStandardInput()
     }
-    let source = GivenCredential(key: try RecoveryKey.parse(text), named: "the recovery key")
+    let recoveryKey = try RecoveryKey.parse(text)
+    if portal {
+      try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
+      return note("The Secret portal now opens the vault, and the recovery key still does.")
+    }
+    let source = GivenCredential(key: recoveryKey, named: "the recovery key")
     let editor = KeySlotEditor(
       vault: configuration.vault(at: path, credentials: [source]),
       description: try VaultBackend.describe(path: path),

@@ -9,7 +9,7 @@ struct CopyCommand: ParsableCommand {
     _superCommandName: "secret",
     abstract: "Copy secrets from one backend to another.",
     discussion: """
-      A backend is one of \(BackendRegistry.forms.joined(separator: ", ")). Each copied value is read back and compared. \
+      A backend is one of \(BackendArgument.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
       repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
       the exit status is then 73. Of a keyring, items without a service and a user name are not copied, and of several \
@@ -20,12 +20,12 @@ struct CopyCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp("The backend to read.", valueName: "backend"),
-    completion: .list(BackendName.allValueStrings))
+    completion: .list(BackendArgument.names))
   var from: BackendArgument
 
   @Option(
     help: ArgumentHelp("The backend to write.", valueName: "backend"),
-    completion: .list(BackendName.allValueStrings))
+    completion: .list(BackendArgument.names))
   var to: BackendArgument
 
   @Option(
@@ -167,7 +167,11 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {
-    var areSame = from.name == to.name
+    var areSame = from.selection.name == to.selection.name
+    // Of a keyring, two collections are different stores.
+    if let source = from.selection.place, let target = to.selection.place {
+      areSame = areSame && source == target
+    }
     if let source = source as? VaultBackend, let target = target as? VaultBackend {
       let (first, second) = (
         try VaultBackend.describe(path: source.path), try VaultBackend.describe(path: target.path)

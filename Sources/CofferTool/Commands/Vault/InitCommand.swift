@@ -11,7 +11,8 @@ struct InitCommand: ParsableCommand {
     abstract: "Create a vault, and record it as the backend to use.",
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
-      set, and an existing key file as it is. With --backend keyring, creates no vault and records the keyring as the \
+      set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
+      recovery key is printed once: write it down. With --backend keyring, creates no vault and records the keyring as the \
       backend to use. Older states of a vault are refused, except in a git work tree: see secret trust.
       """
   )
@@ -27,6 +28,9 @@ struct InitCommand: ParsableCommand {
   @Flag(help: "Protect the vault with a passphrase instead, from a prompt or COFFER_PASSPHRASE_….")
   var passphrase = false
 
+  @Flag(help: "Let the Secret portal open the vault instead, in a Flatpak. Prints a recovery key.")
+  var portal = false
+
   private struct Report: Encodable {
     var backend: String
     var vault: String?
@@ -38,15 +42,18 @@ struct InitCommand: ParsableCommand {
   }
 
   func run() throws {
-    if passphrase && keyFile != nil {
-      throw Failure.usage("--key-file and --passphrase exclude each other. Use one of them.")
+    if [passphrase, keyFile != nil, portal].count(where: \.self) > 1 {
+      throw Failure.usage("--key-file, --passphrase and --portal exclude each other. Use one of them.")
+    }
+    if portal && format.json {
+      throw Failure.usage(
+        "--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
     let configuration = CofferConfiguration.current()
-    if let selected = try global.backend.selected(), selected != .vault {
-      return try choose(selected, configuration)
-    }
+    let selected = try global.backend.selected()
+    if let selected, selected.name != .vault { return try choose(selected, configuration) }
 
-    let path = try Path.absolute(global.backend.vault ?? configuration.vaultPath)
+    let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     var status = stat()
     if lstat(path, &status) == 0 {
       throw SecretError(
@@ -56,6 +63,7 @@ struct InitCommand: ParsableCommand {
       )
     }
     var report = Report(backend: "vault", vault: path)
+    if portal { return try createPortalVault(at: path, &report, configuration) }
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     let created = try credential.createKeyFile()
     let isKnown: Bool
@@ -72,11 +80,7 @@ struct InitCommand: ParsableCommand {
     do throws(SecretError) {
       try record(&report, credential.keyFile?.path, configuration)
     } catch {
-      throw SecretError(
-        error.code,
-        "The vault \(path) was created, but could not be recorded: \(error.reason)",
-        advice: "Select it with --vault and COFFER_KEY_FILE."
-      )
+      throw Self.unrecorded(path, error, advice: "Select it with --vault and COFFER_KEY_FILE.")
     }
     if format.json { try Output.standard.json(report) }
     explain(report, credential)
@@ -93,6 +97,37 @@ struct InitCommand: ParsableCommand {
         It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
         """)
     }
+  }
+
+  private func createPortalVault(
+    at path: String, _ report: inout Report, _ configuration: CofferConfiguration
+  ) throws {
+    let recoveryKey = try configuration.createPortalVault(at: path)
+    note("Created the vault \(path).")
+    // Before everything else: nothing else has the key.
+    do throws(SecretError) {
+      try RecoveryKey.print(recoveryKey)
+    } catch {
+      throw SecretError(
+        error.code,
+        "The vault \(path) was created, but its recovery key could not be printed: \(error.reason)",
+        advice: "Add another one with secret key add --recovery.")
+    }
+    note("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
+    do throws(SecretError) {
+      try record(&report, nil, configuration)
+    } catch {
+      throw Self.unrecorded(path, error, advice: "Select it with --vault.")
+    }
+    note(
+      "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
+    )
+    if report.recorded { note("The vault is now the backend to use. Next: secret set NAME") }
+  }
+
+  private static func unrecorded(_ path: String, _ error: SecretError, advice: String) -> SecretError {
+    SecretError(
+      error.code, "The vault \(path) was created, but could not be recorded: \(error.reason)", advice: advice)
   }
 
   /// The error to report if the vault was not created, or was created although the last barrier failed.
@@ -124,15 +159,15 @@ struct InitCommand: ParsableCommand {
   }
 
   /// Records a backend other than the vault.
-  private func choose(_ backend: BackendName, _ configuration: CofferConfiguration) throws {
-    if passphrase || keyFile != nil {
-      throw Failure.usage("--key-file and --passphrase require a vault. Remove them, or use --backend vault.")
+  private func choose(_ selected: BackendSelection, _ configuration: CofferConfiguration) throws {
+    if passphrase || keyFile != nil || portal {
+      throw Failure.usage(
+        "--key-file, --passphrase and --portal require a vault. Remove them, or use --backend vault.")
     }
-    _ = try configuration.backend(backend)
-    try configuration.record(backend: backend)
-    if format.json { try Output.standard.json(Report(backend: backend.rawValue, recorded: true)) }
-    note(
-      "The \(backend.rawValue) is now the backend to use, as recorded in \(configuration.configurationFile).")
+    _ = try configuration.backend(selected.name, at: selected.place)
+    try configuration.record(backend: selected.name, at: selected.place)
+    if format.json { try Output.standard.json(Report(backend: selected.description, recorded: true)) }
+    note("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
   }
 
   private func explain(_ report: Report, _ credential: borrowing NewCredential) {

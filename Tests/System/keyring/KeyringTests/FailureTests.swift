@@ -43,6 +43,15 @@ import Testing
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
+  @Test func manySlowAnswersTimeOutTogether() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "slow", "300")
+    defer { service.kill() }
+    let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
+    let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
+    #expect(error?.code == .timedOut)
+  }
+
   @Test func aServiceThatStopsAnsweringTimesOut() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "silent-after-session")
@@ -130,7 +139,7 @@ import Testing
     let keyring = try await PrivateKeyring(.encrypted)
     let status = keyring.status
     #expect(status.isAvailable && status.isBusReachable && status.isServiceRunning)
-    #expect(status.defaultCollection == "Login" && status.isLocked == false && !status.mayPrompt)
+    #expect(status.collection == "Login" && status.isLocked == false && !status.mayPrompt)
     // A locked keyring has a collection only if it contains a secret.
     try keyring.backend().store("x", identifier)
     try await keyring.restartDaemon(unlocking: false)

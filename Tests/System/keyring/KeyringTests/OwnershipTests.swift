@@ -56,15 +56,26 @@ import Testing
 
   @Test func aStoreChangesNoneOfSeveralDifferentItems() throws {
     try create("Work", "w", ["target": "work"])
-    try create("Home", "h", ["target": "home"])
+    try create("Home", "ours", ["target": "home"])
     try backend.store("ours", identifier)
     #expect(try backend.text(identifier) == "ours")
     #expect(
-      try values() == ["Work": "w", "Home": "h", "Password for 'alice' on 'svc'": "ours"])
+      try values() == ["Work": "w", "Home": "ours", "Password for 'alice' on 'svc'": "ours"])
+    // One of the others has the value that is overwritten.
     try backend.store("ours again", identifier)
     #expect(try backend.text(identifier) == "ours again")
     #expect(
-      try values() == ["Work": "w", "Home": "h", "Password for 'alice' on 'svc'": "ours again"])
+      try values() == ["Work": "w", "Home": "ours", "Password for 'alice' on 'svc'": "ours again"])
+  }
+
+  @Test func aStoreDeletesNothingInAnotherCollection() async throws {
+    let elsewhere = clients.keyring.backend { $0.collection = "session" }
+    try elsewhere.store("old", identifier)
+    try await waitForNextSecond()
+    try create("read", "old")
+    try backend.store("new", identifier)
+    #expect(try values() == ["read": "new"])
+    #expect(try elsewhere.text(identifier) == "old")
   }
 
   @Test func anItemThatDiffersInItsProgramIsDeletedOnlyIfItHasTheOverwrittenValue() async throws {
@@ -135,6 +146,21 @@ import Testing
       try await waitForNextSecond()
       try clients.secretToolStore("w", attributes: ["target", "work", "purpose", "vpn"])
     }
+  }
+
+  @Test func whatWasReadOfAnotherItemIsNotWritten() async throws {
+    let own = SecretMetadata(label: "Ours", attributes: ["own": "1"])
+    try await backend.store(SecretBytes(copying: Array("old".utf8)), for: identifier, metadata: own)
+    try await waitForNextSecond()
+    try create("Work", "w", ["target": "work", "purpose": "vpn"])
+    var metadata = try #require(try await backend.item(identifier)).metadata
+    #expect(metadata.label == "Work", "the newest item is read")
+    metadata.attributes["more"] = "2"
+    try await backend.store(SecretBytes(copying: Array("new".utf8)), for: identifier, metadata: metadata)
+    let ours = try #require(try clients.items().first { $0.value == "new" })
+    #expect(ours.label == "Ours")
+    #expect(ours.attributes["own"] == "1" && ours.attributes["more"] == "2")
+    #expect(ours.attributes["target"] == nil && ours.attributes["purpose"] == nil)
   }
 
   @Test func concurrentStoresOfANewSecretWithDifferentMetadataLeaveOneItem() async throws {

@@ -58,6 +58,16 @@ import Testing
     #expect(try Set(tokens().dropFirst()) == ["a token"])
   }
 
+  /// A vault that was made once must open for ever, so the derivation never changes. Source of the key: Python's hashlib,
+  /// as libsodium's documentation describes crypto_kdf.
+  @Test func theKeyOfTheVaultIsDerivedFromTheSecret() {
+    let key = VaultKey.derived(fromPortal: SecretBytes(copying: [UInt8](repeating: 0x5A, count: 64)))
+    let digits = key.withBytes { key in
+      key.indices.map { (key[$0] < 16 ? "0" : "") + String(key[$0], radix: 16) }.joined()
+    }
+    #expect(digits == "e0bcec58e1b77ed8b1e22931edb5cd6df62ea6277cda1ac457603fedec38b9bf")
+  }
+
   @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {
     var portal = try await startPortal("answer", secret)
     let recovery = try configuration().createPortalVault()

@@ -28,6 +28,14 @@ import Testing
     #expect(try !service.calls().contains { $0 == "Prompt" || $0 == "Delete" })
   }
 
+  @Test func aPromptThatUnlocksNothingLeavesTheSecretLocked() async throws {
+    let service = try await ScriptedService(keyring, "useless")
+    defer { service.kill() }
+    try await expectEveryCall(of: keyring.backend { $0.mayPrompt = true }, toThrow: .locked)
+    #expect(try service.calls().contains("Prompt"))
+    #expect(try !service.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
+  }
+
   @Test func nothingFoundInALockedCollectionIsLocked() async throws {
     let service = try await ScriptedService(keyring, "unsearched")
     defer { service.kill() }
@@ -52,6 +60,7 @@ import Testing
       $0.mayPrompt = true
       $0.connectTimeout = .seconds(4)
       $0.callTimeout = .seconds(4)
+      $0.operationTimeout = .seconds(4)
     }
     #expect(try await backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)

@@ -7,6 +7,8 @@ It does what the protocol says, with unencrypted sessions, except for these:
 memory-only-updates   SetSecret changes the value until the service ends, and not in the file
 hidden-when-locked    finds and lists no item of the locked collection
 first-session-broken  every transfer of a secret in the first session of the process fails
+changes-new-values    a new item has the given value and “!”
+keeps-alice           an item with the user name alice cannot be deleted
 keepassxc             as KeePassXC 2.7: a search without attributes finds nothing, one in a locked collection is never
                       answered, items get attributes of the service, {TITLE} in a value is replaced, items are created and
                       deleted by a prompt that needs nobody, and the prompt to replace an item is never answered
@@ -117,6 +119,8 @@ class Item(Base):
     def Delete(self):
         if locked:
             raise error("IsLocked")
+        if "keeps-alice" in deviations and self.state["attributes"]["username"] == "alice":
+            raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.Failed")
         if keepassxc:
             return prompt(self.delete)
         self.delete()
@@ -169,8 +173,9 @@ class Collection(Base):
             raise error("IsLocked")
         attributes = {str(k): str(v) for k, v in properties[SECRET + "Item.Attributes"].items()}
         now = int(time.time())
+        value = secret[2] + (b"!" if "changes-new-values" in deviations else b"")
         state = {"attributes": attributes, "label": str(properties[SECRET + "Item.Label"]), "created": now,
-                 "modified": now, "value": base64.b64encode(secret[2]).decode()}
+                 "modified": now, "value": base64.b64encode(value).decode()}
         found = self.matching(attributes) if replace else []
         if keepassxc:
             return NONE, prompt(None if found else lambda: self.create(state))

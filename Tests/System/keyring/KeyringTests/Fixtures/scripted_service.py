@@ -1,16 +1,17 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
-Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | never | unsearched
-                              | counted NUMBER | bad-session | hostile NAME
+Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | useless | never
+                              | unsearched | counted NUMBER | slow NUMBER | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
 dismiss                dismisses each prompt at once
 answer SECONDS         completes each prompt after SECONDS
+useless                completes each prompt at once, and unlocks nothing
 never                  leaves each prompt open until the caller dismisses it
-
 unsearched             finds nothing in the locked collection, and leaves each prompt open
 counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
+slow NUMBER            has such a collection, and takes a tenth of a second for each call
 bad-session            has an unlocked collection, and its first session transfers no secret
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
@@ -20,6 +21,7 @@ Appends the name of each called method that matters to LOG.
 import os
 import signal
 import sys
+import time
 
 import dbus
 import dbus.lowlevel
@@ -33,7 +35,7 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode not in ("hostile", "counted", "bad-session")
+locked = mode not in ("hostile", "counted", "slow", "bad-session")
 items = {}
 sessions = 0
 
@@ -148,7 +150,7 @@ class Prompt(dbus.service.Object):
 
     def complete(self, dismissed):
         global locked
-        locked = dismissed
+        locked = dismissed or mode == "useless"
         paths = [] if dismissed else [dbus.ObjectPath(ITEM)]
         self.Completed(dismissed, dbus.Array(paths, signature="o", variant_level=1))
         return False
@@ -158,6 +160,8 @@ class Prompt(dbus.service.Object):
         note("Prompt")
         if mode == "dismiss":
             GLib.idle_add(self.complete, True)
+        elif mode == "useless":
+            GLib.idle_add(self.complete, False)
         elif mode == "answer":
             GLib.timeout_add(int(float(sys.argv[3]) * 1000), self.complete, False)
 
@@ -237,10 +241,19 @@ def counted(connection, message):
     return dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
 
 
+def slow(connection, message):
+    """Waits before a call is answered."""
+    if message.get_type() == dbus.lowlevel.MESSAGE_TYPE_METHOD_CALL and message.get_path().startswith(ROOT):
+        time.sleep(0.1)
+    return dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
+
+
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
 bus = dbus.SessionBus()
 if mode == "counted":
     bus.add_message_filter(counted)
+if mode == "slow":
+    bus.add_message_filter(slow)
 if mode == "hostile":
     bus.add_message_filter(hostile)
 if mode == "silent":
@@ -248,7 +261,7 @@ if mode == "silent":
     signal.pause()
 open(log, "a").close()
 objects = [Service(bus, ROOT), Collection(bus, COLLECTION), Prompt(bus, PROMPT)]
-if mode == "counted":
+if mode in ("counted", "slow"):
     objects += [Item(bus, f"{COLLECTION}/{number}", f"name {number}") for number in range(1, int(sys.argv[3]) + 1)]
 else:
     objects.append(Item(bus, ITEM, "alice"))

@@ -1,0 +1,47 @@
+#if Keyring
+import CofferCore
+import CofferKeyring
+import CofferTestSupport
+import Foundation
+import Testing
+
+/// A move that fails leaves the original, and no copy.
+@Suite(.needsKeyring) struct FailedMoveTests {
+  private let alice: SecretIdentifier
+  private let bob: SecretIdentifier
+  private let keyring: PrivateKeyring
+  private let backend: KeyringBackend
+
+  init() async throws {
+    alice = try SecretIdentifier(service: "svc", account: "alice")
+    bob = try SecretIdentifier(service: "svc", account: "bob")
+    keyring = try await PrivateKeyring(startsDaemon: false)
+    backend = keyring.backend()
+  }
+
+  private func moveFails() -> Bool {
+    do throws(SecretError) {
+      _ = try backend.move(alice, to: bob, replacing: false, all: false)
+      return false
+    } catch {
+      return error.code == .io
+    }
+  }
+
+  @Test func aCopyThatHasAnotherValueIsDeleted() async throws {
+    let service = try await ScriptedService(keyring, storingWith: "changes-new-values")
+    defer { service.kill() }
+    try backend.store("value", alice)
+    #expect(moveFails())
+    #expect(try backend.text(alice) == "value!" && backend.text(bob) == nil)
+  }
+
+  @Test func theCopyOfAnOriginalThatCannotBeDeletedIsDeleted() async throws {
+    let service = try await ScriptedService(keyring, storingWith: "keeps-alice")
+    defer { service.kill() }
+    try backend.store("value", alice)
+    #expect(moveFails())
+    #expect(try backend.text(alice) == "value" && backend.text(bob) == nil)
+  }
+}
+#endif
