@@ -161,7 +161,7 @@ enum ParserTargets {
       file.set("backend", "vault")
       let changed = try ConfigurationFile(
         parsing: file.text, path: "/config", providers: providers)
-      require(changed.backend == .vault, "the changed line is read back")
+      require(changed.backend == BackendSelection(.vault), "the changed line is read back")
       require(changed.keyFiles == file.keyFiles, "no other line changes")
     }
   }

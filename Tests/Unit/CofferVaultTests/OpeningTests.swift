@@ -228,7 +228,7 @@ import Testing
       let disk = SimulatedDisk()
       func create(_ credential: FixedCredential) throws {
         try VaultBackend.create(
-          at: "vault", credential: credential.credential, options: .cheap,
+          at: "vault", credential: credential.credential, label: "", options: .cheap,
           environment: VaultEnvironment(fileSystem: disk, user: 0))
       }
       var other: [UInt8]?

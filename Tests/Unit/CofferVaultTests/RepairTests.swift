@@ -45,7 +45,8 @@ import Testing
     let disk = SimulatedDisk()
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, options: .cheap, environment: environment)
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: environment)
     let backend = VaultBackend(
       path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
     try backend.set("a", [1])
