@@ -44,6 +44,12 @@ enum DelayedValue {
     if mode == "sigwait" { block() }
     try VaultStored(Later.self).set(Counter(count: 1))
     if mode == "handler after" { handle() }
+    if mode == "daemon" {
+      // The original process calls `_exit`, and the copy goes on.
+      guard daemon(1, 1) == 0 else { _exit(70) }
+      Probe.write("copy\n")
+      exit(3)
+    }
     if mode == "return" { return }
     if mode == "exit" { exit(3) }
     Probe.write("ready\n")

@@ -1,4 +1,4 @@
-import Coffer
+@testable import Coffer
 import CofferCore
 import CofferTestSupport
 import CofferTesting
@@ -50,6 +50,28 @@ import Testing
       try await DefaultBackend.with(backend) { try await Self.global.set("one") }
     }
     #expect(released == nil)
+  }
+
+  /// No other test uses the backend of the process.
+  @Test func theBackendOfTheProcessCanBeReplaced() async throws {
+    defer { DefaultBackend.replace(with: nil) }
+    let (one, two) = (MemoryBackend(), MemoryBackend())
+    DefaultBackend.replace(with: one)
+    try await Self.global.set("one")
+    let stream = Self.global.values
+    DefaultBackend.replace(with: two)
+    #expect(try await Self.global.get() == nil)
+    try await Self.global.set("two")
+    #expect(try one.text("global") == "one" && two.text("global") == "two")
+    #expect(try DefaultBackend.current() === two)
+    try DefaultBackend.with(one) { () throws in #expect(try Self.global.get() == "one") }
+    // A stream stays with the backend with which it began.
+    try one.write("one again", "global")
+    var values = stream.makeAsyncIterator()
+    #expect(await values.next() == .some("one"))
+    #expect(await values.next() == .some("one again"))
+    DefaultBackend.replace(with: nil)
+    #expect(DefaultBackend.source === DefaultBackend.configured)
   }
 
   @Test func aGivenBackendIsNotReplaced() async throws {

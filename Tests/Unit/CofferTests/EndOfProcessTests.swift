@@ -80,6 +80,16 @@ import Testing
     #expect(try count() == #"{"count":1}"#)
   }
 
+  /// The change belongs to the original process, which here ends by `_exit`.
+  @Test func aCopyOfTheProcessByForkStoresNothing() throws {
+    let (program, output, errors) = try start("daemon")
+    #expect(try program.end() == 0)
+    // The end of the copy.
+    #expect(try output.readToEnd() == Data("copy\n".utf8))
+    #expect(try errors.readToEnd() ?? Data() == Data())
+    #expect(try count() == nil)
+  }
+
   @Test func aChangeThatCannotBeStoredAtTheEndIsReported() throws {
     let (program, errors) = try startAndWait("wait")
     try FileManager.default.moveItem(atPath: directory.file("test.vault"), toPath: directory.file("moved"))

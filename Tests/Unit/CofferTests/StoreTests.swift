@@ -187,6 +187,23 @@ private struct Notebook {
     #expect(events.first?.operation == .loaded)
   }
 
+  @Test func aChangeByAnotherProcessDuringTheLoadAppears() async throws {
+    let (backend, once) = (ScriptedBackend(), Count())
+    try backend.write(#"{"id":"a","text":""}"#, "a", service: "notes")
+    backend.edit { script in
+      script.afterLookup = { [unowned backend] in
+        if once.value > 0 { return }
+        once.add()
+        #expect(throws: Never.self) {
+          try backend.store.write(#"{"id":"b","text":""}"#, "b", service: "notes")
+          backend.report(try identifier("b", service: "notes"))
+        }
+      }
+    }
+    let store = try await Store<Note>(storage: SecretScope(service: "notes", backend: backend))
+    try await eventually("the change did not appear") { store.items.map(\.id) == ["a", "b"] }
+  }
+
   @Test func concurrentChangesOfTwoStoresLoseNothing() async throws {
     let stores = [try await load(), try await load()]
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -198,6 +215,24 @@ private struct Notebook {
     #expect(try await load().items.count == 100)
     for store in stores { try await eventually("an item is missing") { store.items.count == 100 } }
     #expect(stores[0].items == stores[1].items)
+  }
+
+  @Test func anUnreadStreamOfEventsIsBounded() async throws {
+    let store = try await load()
+    let stream = store.events
+    try await store.remove(Array(repeating: Note(id: "absent"), count: 100_000))
+    try await store.insert(Note(id: "a"))
+    let events = await collect(stream) { $0.operation == .insert }
+    #expect(events.map(\.operation) == [.insert])
+  }
+
+  /// The clock of the program that stored the last item was ahead, or this one's went back.
+  @Test func aNewItemIsTheLastAlsoIfTheClockWentBack() async throws {
+    try await backend.store(
+      SecretBytes(copying: #"{"id":"z","text":""}"#), for: identifier("z", service: "notes"),
+      metadata: SecretMetadata(attributes: ["coffer.order": "0009000000000000000"]))
+    try await load().insert(notes("b", "a"))
+    #expect(try await load().items.map(\.id) == ["z", "b", "a"])
   }
 
   @Test func observationReportsChanges() async throws {

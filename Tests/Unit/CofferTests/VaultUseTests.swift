@@ -52,6 +52,38 @@ import Testing
     #expect(try Self.inotifyInstances() < 20)
   }
 
+  @Test func aStartedProgramGetsNoDescriptorAndNoLockOfTheVault() async throws {
+    let backend = open()
+    try backend.write("one", "token")
+    let stream = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend).values
+    let lease = try #require(try backend.tryLease(identifier("token")))
+    let output = Pipe()
+    // The program is started while the vault is locked for a change, and runs on.
+    let program = try backend.transaction { transaction in
+      try transaction.store(SecretBytes(copying: "two"), for: identifier("token"), metadata: nil)
+      return try ChildProcess(
+        ["sh", "-c", "ls -l /proc/self/fd; echo end; exec sleep 600"], environment: directory.environment(),
+        streams: [.null, .descriptor(output.fileHandleForWriting.fileDescriptor)])
+    }
+    var listing = ""
+    while !listing.hasSuffix("end\n") {
+      listing += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    }
+    for name in [directory.path, "inotify", "eventfd"] { #expect(!listing.contains(name), "\(listing)") }
+    lease.release()
+    var options = VaultOptions()
+    options.lockTimeout = .seconds(1)
+    let source = VaultCredentialClosure(name: "the test") { [key] _ in .key(SecretBytes(copying: key)) }
+    let other = VaultBackend(path: path, credentials: [source], options: options)
+    // A process that another test starts at this moment holds copies of the locks until it is executed.
+    try await eventually("the lease is held") { try other.tryLease(identifier("token")) != nil }
+    try await eventually("the vault is locked") {
+      thrown { () throws(SecretError) in _ = try other.remove(identifier("token")) } == nil
+    }
+    #expect(program.status() == nil)
+    withExtendedLifetime(stream) {}
+  }
+
   @Test func aChangeByAnotherObjectOfTheVaultIsObserved() async throws {
     let (one, two) = (open(), open())
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)
