@@ -66,22 +66,22 @@ final class WatchThread: Sendable {
     var isFirst = true
     var pause = Self.backoff.first
     defer { markReady() }
-    context.asCurrent {
-      while !isStopped.load(ordering: .acquiring) {
-        do throws(ServiceFailure) {
-          let bus = try BusConnection(
-            address: BusAddress.find(in: environment), timeout: options.connectTimeout)
-          pause = Self.backoff.first
+    while !isStopped.load(ordering: .acquiring) {
+      do throws(ServiceFailure) {
+        let bus = try BusConnection(
+          address: BusAddress.find(in: environment), timeout: options.connectTimeout, closingOn: context)
+        pause = Self.backoff.first
+        try context.asCurrent { () throws(ServiceFailure) in
           defer { bus.deliverLast(on: context) }
           try watch(bus, isFirst: isFirst)
-        } catch {
-          // The bus cannot be reached. Subscribers get a change of everything after the next connection.
         }
-        markReady()
-        isFirst = false
-        deliver(for: pause)
-        pause = min(pause * 2, Self.backoff.last)
+      } catch {
+        // The bus cannot be reached. Subscribers get a change of everything after the next connection.
       }
+      markReady()
+      isFirst = false
+      deliver(for: pause)
+      pause = min(pause * 2, Self.backoff.last)
     }
   }
 

@@ -9,15 +9,21 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   let raw: OpaquePointer
   private let filter: guint
 
-  /// Connects and sends `Hello`, all within `timeout`.
-  init(address: String, timeout: Duration) throws(ServiceFailure) {
+  /// Connects and sends `Hello`, all within `timeout`. A ``CloseSubscription`` needs the context that it wakes, which no
+  /// thread may have as its current one meanwhile.
+  init(address: String, timeout: Duration, closingOn context: EventContext? = nil) throws(ServiceFailure) {
     let flags = GDBusConnectionFlags(
       rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
         | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION.rawValue
     )
     let call = CancellableCall { cancellable throws(ServiceFailure) in
       var error: UnsafeMutablePointer<GError>?
-      guard let raw = g_dbus_connection_new_for_address_sync(address, flags, nil, cancellable, &error) else {
+      func connect() -> OpaquePointer? {
+        g_dbus_connection_new_for_address_sync(address, flags, nil, cancellable, &error)
+      }
+      // The end of the connection is reported to the context that is current when it is made.
+      let raw = if let context { context.asCurrent(connect) } else { connect() }
+      guard let raw else {
         throw ServiceFailure(consuming: error, timeout: timeout)
       }
       return raw
