@@ -13,7 +13,7 @@ import Testing
 
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       entered.add(1, ordering: .relaxed)
-      if gate.wait(timeout: .now() + 20) == .timedOut { late.add(1, ordering: .relaxed) }
+      if gate.wait(timeout: .now() + 240) == .timedOut { late.add(1, ordering: .relaxed) }
       gate.signal()
       return nil
     }

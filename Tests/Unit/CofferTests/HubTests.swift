@@ -177,7 +177,7 @@ import Testing
     backend.edit { script in
       script.beforeLookup = {
         waiting.add()
-        if gate.wait(timeout: .now() + 20) == .timedOut { late.add() }
+        if gate.wait(timeout: .now() + 240) == .timedOut { late.add() }
         gate.signal()
       }
     }

@@ -149,7 +149,7 @@ import Testing
       for _ in 0..<50 {
         group.addTask {
           let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: backend)
-          return try await token.refreshed(unless: { $0 > 0 }) { old in
+          return try await token.refreshed(timeout: .seconds(240), unless: { $0 > 0 }) { old in
             refreshes.add()
             await Task.yield()
             return (old ?? 0) + 1

@@ -119,7 +119,7 @@ import Testing
         let token = SecurelyStoredValue<Int>(key: "token", service: "tests", backend: open())
         group.addTask {
           for _ in 0..<25 {
-            try await token.withLease {
+            try await token.withLease(timeout: .seconds(240)) {
               let old = try await token.get() ?? 0
               await Task.yield()
               try await token.set(old + 1)
