@@ -73,7 +73,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   }
 
   /// Connects to the service, and starts it if the bus can, as the first call would. A call on another thread waits for
-  /// that, and throws what has failed.
+  /// that, and throws what has failed meanwhile. A later call tries again.
   ///
   /// Blocks for at most ``KeyringOptions/connectTimeout``. Thread-safe.
   public func connect() { connection.prepare() }

@@ -7,6 +7,7 @@ internal import Synchronization
 final class OperationDeadline: Sendable {
   /// The time in all, for messages.
   let total: Duration
+  let start = ContinuousClock.now
   private let instant: Mutex<ContinuousClock.Instant>
 
   init(after total: Duration) {

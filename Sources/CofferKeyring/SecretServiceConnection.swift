@@ -11,8 +11,8 @@ final class SecretServiceConnection: Sendable {
   private nonisolated(unsafe) var current: ServiceProcess?
   /// What ``isAvailable()`` has found, for the first call.
   private nonisolated(unsafe) var unused: ServiceProcess.Found?
-  /// What failed in ``prepare()``, for the first call.
-  private nonisolated(unsafe) var failure: ServiceFailure?
+  /// What failed in ``prepare()``, and when.
+  private nonisolated(unsafe) var failure: (error: ServiceFailure, end: ContinuousClock.Instant)?
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
@@ -35,14 +35,16 @@ final class SecretServiceConnection: Sendable {
     }
   }
 
-  /// Connects, if there is no connection, for the next call. That call gets the failure, if there is one: it must not wait
-  /// for the same once more.
+  /// Connects, if there is no connection, for the next call. A call that waits meanwhile gets the failure, if there is one:
+  /// it must not wait for the same once more. A later call tries again.
   func prepare() {
     let deadline = OperationDeadline(after: options.operationTimeout)
     do throws(SecretError) {
       try lock.withLock(timeout: options.connectTimeout) {
         if current != nil { return }
-        do throws(ServiceFailure) { current = try connected(deadline) } catch { failure = error }
+        do throws(ServiceFailure) { current = try connected(deadline) } catch {
+          failure = (error, .now)
+        }
       }
     } catch {}  // another thread connects
   }
@@ -82,9 +84,9 @@ final class SecretServiceConnection: Sendable {
     try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
       if let current, !current.bus.isClosed { return current }
       current = nil
-      if let failure {
-        self.failure = nil
-        throw failure
+      if let (error, end) = failure {
+        failure = nil
+        if deadline.start < end { throw error }
       }
       let process = try connected(deadline)
       current = process
