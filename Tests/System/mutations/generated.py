@@ -21,7 +21,7 @@ A change that no test notices must be in equivalent.txt, with the reason why it 
 --list              prints the changes and tries none
 --remember          writes rejected.txt: what the compiler rejects, which a first build then need not find out
 --record            records again which tests reach what; otherwise only for new tests
---minutes N         stops N minutes after the build; the next run goes on if the sources are the same
+--minutes N         tries changes for N minutes; the next run goes on if the sources are the same
 --longest SECONDS   leaves out tests that take longer alone: a quick look
 --at-least PERCENT  with --longest: exit status 0 if so many are caught, because the tests left out catch others
 --vault             builds and runs only the tests of CofferSystem and CofferVault
@@ -96,12 +96,10 @@ def in_parallel(work, inputs, workers):
 
 
 class Recorder:
-    def __init__(self, bundle, longest, end):
-        self.bundle, self.longest, self.end = bundle, longest, end
+    def __init__(self, bundle, longest):
+        self.bundle, self.longest = bundle, longest
 
     def __call__(self, name):
-        if time.monotonic() > self.end:
-            return name, None
         file = self.bundle.directory.parent / f"reached-{os.getpid()}"
         result = mutated_tests.record(self.bundle, name, str(file), self.longest)
         if result[0]:
@@ -124,7 +122,7 @@ class Attempt:
         return mutation, {"caught": caught, "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
 
 
-def recorded(package, bundle, arguments, end):
+def recorded(package, bundle, arguments):
     """Which mutations each test reaches, in how many seconds, and the tests that fail without a mutation."""
     known, sources = load(package, "reach.json", {}), package.sources_digest()
     # A test that was changed reaches about what it did; with --record every test is recorded again.
@@ -139,9 +137,7 @@ def recorded(package, bundle, arguments, end):
         return test is None or test.get("over", longest) < longest
 
     for name, result in in_parallel(
-            Recorder(bundle, longest, end), [name for name in names if must_run(name)], arguments.workers):
-        if not result:
-            continue
+            Recorder(bundle, longest), [name for name in names if must_run(name)], arguments.workers):
         failure, seconds, reached = result
         if failure:
             failed.append(f"{name}: {failure}")
@@ -246,13 +242,13 @@ def main():
         package.remember()
     print(f"{len(package.mutations)} changes, {len(package.compiled())} compile; "
           f"built after {time.monotonic() - start:.0f} s", flush=True)
-    end = time.monotonic() + 60 * arguments.minutes
     bundle = mutated_tests.TestBundle(package)
     state = bundle.state()
-    reach, failed = recorded(package, bundle, arguments, end)
+    reach, failed = recorded(package, bundle, arguments)
     if failed:
         print("left out, because they fail without a change:", *failed, sep="\n  ")
     print(f"{len(reach)} tests reach a change; recorded after {time.monotonic() - start:.0f} s", flush=True)
+    end = time.monotonic() + 60 * arguments.minutes
     # What one test catches is caught, whatever other tests there are. What survived is tried again with other tests.
     states = {True: package.sources_digest(), False: f"{state} {arguments.longest} {arguments.tests or ''}"}
 

@@ -67,6 +67,7 @@ private struct Notebook {
     let store = try await load()
     try await store.insert([Note(id: "a", text: "1"), Note(id: "b"), Note(id: "a", text: "2")])
     #expect(store.items == [Note(id: "a", text: "2"), Note(id: "b")])
+    #expect(backend.count(of: .store) == 2)
   }
 
   @Test func removedItemsStayRemoved() async throws {
@@ -99,10 +100,15 @@ private struct Notebook {
     try await store.insert(notes("old"))
     backend.fail(.commit, with: SecretError(.io, "The disk is full."))
     let chain = store.removeAll().insert(Note(id: "new"))
-    let error = await #expect(throws: SecretError.self) { try await chain.run() }
-    #expect(error?.code == .io)
-    #expect(store.items.map(\.id) == ["old"])
-    #expect(try await backend.base.items(inService: "notes").map(\.identifier.account) == ["old"])
+    // The second fails after the chain has removed the old item.
+    for call in [FailingBackend.Call.commit, .store] {
+      backend.recover()
+      backend.fail(call, with: SecretError(.io, "The disk is full."))
+      let error = await #expect(throws: SecretError.self) { try await chain.run() }
+      #expect(error?.code == .io)
+      #expect(store.items.map(\.id) == ["old"])
+      #expect(try await backend.base.items(inService: "notes").map(\.identifier.account) == ["old"])
+    }
     backend.recover()
     try await chain.run()
     #expect(store.items.map(\.id) == ["new"])
@@ -152,6 +158,16 @@ private struct Notebook {
     }
   }
 
+  @Test func aChangeToAStoreThatIsNotLoadedLoadsItFirst() async throws {
+    try await load().insert(notes("a"))
+    backend.fail(.items, with: SecretError(.locked, "The test says so."), times: 1)
+    let before = backend.count(of: .items)
+    let store = background()
+    try await eventually("the store was not loaded") { backend.count(of: .items) > before }
+    try await store.insert(Note(id: "b"))
+    #expect(store.items.map(\.id) == ["a", "b"])
+  }
+
   @Test func anItemThatDoesNotDecodeIsReportedAndKeptAndHidesNoOther() async throws {
     try await load().insert(notes("a", "b"))
     try backend.write("no note: canary", "broken", service: "notes")
@@ -185,6 +201,8 @@ private struct Notebook {
     try await eventually("the other store did not follow") { one.items.map(\.id) == ["b", "c"] }
     let events = await collect(stream) { $0.items.map(\.id) == ["c"] }
     #expect(events.first?.operation == .loaded)
+    try await one.remove(Note(id: "b"))
+    try await eventually("the other store did not follow") { two.items.map(\.id) == ["c"] }
   }
 
   @Test func aChangeByAnotherProcessDuringTheLoadAppears() async throws {

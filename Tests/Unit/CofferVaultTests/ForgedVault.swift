@@ -8,17 +8,22 @@ import FoundationEssentials
 /// A file as a hostile holder of the key can make it: every seal is authentic, and the sealed content is what the
 /// test wants.
 struct ForgedVault: Sendable {
-  /// A change to a secret of the service `tests`.
+  /// A change to a secret.
   struct Change: Sendable {
     var account: String
+    var service: String
     /// `nil` for a remove.
     var value: [UInt8]?
-    /// The account whose lookup id the record has. `nil`: its own.
+    /// The account of the service `tests` whose lookup id the record has. `nil`: it has its own.
     var claims: String?
     var metadata: SecretMetadata?
 
-    init(_ account: String, _ value: [UInt8]?, claims: String? = nil, metadata: SecretMetadata? = nil) {
-      (self.account, self.value, self.claims, self.metadata) = (account, value, claims, metadata)
+    init(
+      _ account: String, _ value: [UInt8]?, service: String = "tests", claims: String? = nil,
+      metadata: SecretMetadata? = nil
+    ) {
+      (self.account, self.value, self.service) = (account, value, service)
+      (self.claims, self.metadata) = (claims, metadata)
     }
   }
 
@@ -48,8 +53,9 @@ struct ForgedVault: Sendable {
   }
 
   private func seal(_ change: Change, _ sequence: Int) throws -> Sealed {
-    let id = try keys.lookupID(SecretIdentifier(service: "tests", account: change.claims ?? change.account))
-    let identifier = try SecretIdentifier(service: "tests", account: change.account)
+    let identifier = try SecretIdentifier(service: change.service, account: change.account)
+    let claimed = try change.claims.map { try SecretIdentifier(service: "tests", account: $0) }
+    let id = keys.lookupID(claimed ?? identifier)
     guard let value = change.value else {
       let record = try Record(removing: identifier, id: id, sequence: sequence, time: .now)
       return Sealed(record: record, value: [])

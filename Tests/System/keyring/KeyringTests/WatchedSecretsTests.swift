@@ -52,9 +52,11 @@ import Testing
     // Last, because gnome-keyring ends when this stand-in does not answer.
     try clients.lock()
     let read = Task { try await secrets[0].get() }
-    try await eventually("a read by a person shows no prompt") { try prompter.count() == 1 }
+    try await eventually("a read by a person shows no prompt") { try prompter.count() > 0 }
+    let prompts = try prompter.count()
     prompter.kill()
-    _ = await read.result
+    let result = await read.result
+    #expect(prompts == 1, "\(result)")
   }
 }
 #endif
