@@ -21,6 +21,10 @@ private struct Soon: CounterStorage {
   static let saveDelay = Duration.milliseconds(1)
 }
 
+private struct Shortly: CounterStorage {
+  static let saveDelay = Duration.milliseconds(300)
+}
+
 private struct Converted: VaultStorable {
   static let key = "value"
   static let defaultValue = [0]
@@ -60,6 +64,17 @@ private struct Converted: VaultStorable {
         try await counter.set(value)
         try await eventually("the change was not stored") { try backend.text("value") == "\(value)" }
       }
+    }
+  }
+
+  /// The delay begins with the first change, so that a value that changes all the time is stored too.
+  @Test func changesWithoutAPauseDoNotPostponeTheSave() async throws {
+    try await DefaultBackend.with(backend) {
+      let counter = VaultStored(Shortly.self)
+      let end = ContinuousClock.now + .seconds(30)
+      while stores == 0, ContinuousClock.now < end { try await counter.update { $0 += 1 } }
+      #expect(stores > 0)
+      try await counter.flush()
     }
   }
 

@@ -203,6 +203,23 @@ private struct Definition: VaultStorable {
     }
   }
 
+  /// A newer program has stored the same bytes meanwhile, and they mean something else in its version.
+  @Test func theSameBytesInAnotherVersionAreNotOverwritten() throws {
+    try backend.store.write(first, "settings")
+    let (once, store, first) = (Count(), backend.store, first)
+    backend.edit { script in
+      script.afterLookup = {
+        if once.value > 0 { return }
+        once.add()
+        #expect(throws: Never.self) { try store.write(first, "settings", version: "3") }
+      }
+    }
+    try with { settings throws in
+      #expect(try settings.get() == Settings(theme: "dark"))
+      #expect(stores == 0)
+    }
+  }
+
   @Test func aSetDuringTheFirstReadIsNotOverwritten() throws {
     try backend.store.write(first, "settings")
     let once = Count()

@@ -224,6 +224,41 @@ import Testing
     try whileInUse { #expect(readElsewhere() == .value([3])) }
   }
 
+  /// The read has begun before the decision, and ends after it.
+  @Test func trustForgetsWhatAReadInProgressHasSeen() throws {
+    let (disk, backend, other) = try simulated()
+    try backend.set("a", [1])
+    let old = try #require(disk.content(of: "vault"))
+    let (paused, goOn, end) = (
+      DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+    )
+    try backend.withMasterKey { _, _ in
+      #expect(throws: Never.self) { try other.set("a", [2]) }
+      let before = disk.calls
+      #expect(readElsewhere(in: backend) == .value([2]))
+      let calls = disk.calls - before
+      #expect(throws: Never.self) { try other.set("a", [3]) }
+      // Between the call that reads the commit slots and the one that reads the value, which comes last.
+      disk.interrupt(atCall: disk.calls + calls - 1) {
+        paused.signal()
+        goOn.wait()
+      }
+      Thread.detachNewThread {
+        _ = self.readElsewhere(in: backend)
+        end.signal()
+      }
+      paused.wait()
+    }
+    var bytes = try #require(disk.content(of: "vault"))
+    bytes.replaceSubrange(4096..<3 * 4096, with: old[4096..<3 * 4096])
+    disk.overwrite("vault", with: bytes)
+    try backend.trust()
+    goOn.signal()
+    end.wait()
+    #expect(readElsewhere(in: backend) == .value([1]))
+    try backend.withMasterKey { _, _ in #expect(readElsewhere(in: backend) == .value([1])) }
+  }
+
   @Test func aReaderReadsWithTheKeysOfARekeyedVault() throws {
     try backend.rekey()
     #expect(readElsewhere() == .value([1]))
