@@ -206,11 +206,12 @@ private struct Definition: VaultStorable {
   /// A newer program has stored the same bytes meanwhile, and they mean something else in its version.
   @Test func theSameBytesInAnotherVersionAreNotOverwritten() throws {
     try backend.store.write(first, "settings")
-    let (once, store, first) = (Count(), backend.store, first)
+    let (lookups, store, first) = (Count(), backend.store, first)
     backend.edit { script in
-      script.afterLookup = {
-        if once.value > 0 { return }
-        once.add()
+      script.beforeLookup = {
+        lookups.add()
+        // The second lookup is the comparison before the migrated value is stored.
+        if lookups.value != 2 { return }
         #expect(throws: Never.self) { try store.write(first, "settings", version: "3") }
       }
     }

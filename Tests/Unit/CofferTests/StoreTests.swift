@@ -159,7 +159,7 @@ private struct Notebook {
   }
 
   @Test func aChangeToAStoreThatIsNotLoadedLoadsItFirst() async throws {
-    try await load().insert(notes("a"))
+    try backend.write(#"{"id":"a","text":""}"#, "a", service: "notes")
     backend.fail(.items, with: SecretError(.locked, "The test says so."), times: 1)
     let before = backend.count(of: .items)
     let store = background()
