@@ -10,7 +10,8 @@ import Testing
   static func names() throws -> [String] {
     let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".txt") }
     var leftOut = Set(
-      ProcessInfo.processInfo.environment["COFFER_WITHOUT_SCENARIOS"]?.split(separator: " ") ?? [])
+      ProcessInfo.processInfo.environment["COFFER_WITHOUT_SCENARIOS"]?.split(whereSeparator: \.isWhitespace)
+        ?? [])
     #if !Keyring
     // These expect messages of the keyring backend.
     leftOut.formUnion(["backend-keyring.txt", "doctor.txt", "key-change.txt"])
