@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func theVaultIsOpenedByItsNameAloneAndWithoutWaiting() throws {
+  @Test(.readsNames) func theVaultIsOpenedByItsNameAloneAndWithoutWaiting() throws {
     let lines = try tool.trace("secret get a", of: "openat")
     let flags = "O_RDWR|O_NOCTTY|O_NONBLOCK|O_NOFOLLOW|O_CLOEXEC"
     let vault = lines.filter { $0.contains("\"default.vault\"") && !$0.contains("O_PATH") }
@@ -50,7 +50,7 @@ import Testing
       !key.isEmpty && key.allSatisfy { $0.contains("O_RDONLY|O_NOCTTY|O_NONBLOCK|O_CLOEXEC") }, "\(key)")
   }
 
-  @Test func directoriesAreCreatedInTheDirectoriesThatWereChecked() throws {
+  @Test(.readsNames) func directoriesAreCreatedInTheDirectoriesThatWereChecked() throws {
     let lines = try tool.trace("secret init --vault new/below/V --key-file other/K", of: "mkdir,mkdirat")
     #expect(lines.count >= 3, "\(lines)")
     #expect(
@@ -62,7 +62,7 @@ import Testing
 
   // MARK: Barriers
 
-  @Test func aNewFileHasNoNameBeforeItIsOnTheDisk() throws {
+  @Test(.readsNames) func aNewFileHasNoNameBeforeItIsOnTheDisk() throws {
     let calls = "openat,write,pwrite64,fchmod,fsync,linkat,rename,renameat,renameat2,unlink,unlinkat,flock"
     let lines = try tool.trace("secret inject -i t -o out", of: calls, from: "O_TMPFILE")
     let created = try tool.index(lines, #"^openat\(\d+, "\.", O_RDWR\|.*O_CLOEXEC\|O_TMPFILE, 0600\)"#)
@@ -78,7 +78,7 @@ import Testing
     #expect(!lines.contains { $0.contains("unfinished") && !$0.hasPrefix("---") })
   }
 
-  @Test func aNewVaultAndItsKeyAreOnTheDiskBeforeInitEnds() throws {
+  @Test(.readsNames) func aNewVaultAndItsKeyAreOnTheDiskBeforeInitEnds() throws {
     let lines = try tool.trace(
       "secret init --vault W --key-file K", of: "fsync,fdatasync,linkat,rename,renameat2,write")
     let key = try tool.index(lines, #"^linkat\(.*"K".* = 0"#)
@@ -182,7 +182,7 @@ import Testing
   }
 
   /// Without a lock, another process may have taken the file for one that a killed process left.
-  @Test func aNamedFileThatCannotBeLockedIsNotUsed() throws {
+  @Test(.readsNames) func aNamedFileThatCannotBeLockedIsNotUsed() throws {
     try tool.fail(
       "linkat:error=ENOENT -e inject=flock:error=EAGAIN:when=2", "secret inject -i t -o out", status: 0)
     #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
@@ -236,7 +236,7 @@ import Testing
     try tool.perform("COFFER_KEY_FILE=M secret --vault X verify > /dev/null")
   }
 
-  @Test func keyAddThatFailsNeverLeavesASlotWithoutItsKey() throws {
+  @Test(.readsNames) func keyAddThatFailsNeverLeavesASlotWithoutItsKey() throws {
     let lines = try tool.trace("secret key add --key-file K", of: "fsync,renameat,renameat2")
     let rename = try tool.index(lines, #"^renameat\(.*default\.vault"#)
     let barriers = lines.filter { $0.hasPrefix("fsync") }.count
@@ -258,7 +258,7 @@ import Testing
   }
 
   /// If the vault cannot be read after a failure, the slot may be there.
-  @Test func keyAddKeepsTheKeyFileIfNobodyKnowsWhetherItsSlotIsThere() throws {
+  @Test(.readsNames) func keyAddKeepsTheKeyFileIfNobodyKnowsWhetherItsSlotIsThere() throws {
     let lines = try tool.trace("secret key add --key-file K", of: "fsync,pread64,renameat")
     let rename = try tool.index(lines, #"^renameat\(.*default\.vault"#)
     let barrier = lines[..<rename].count { $0.hasPrefix("fsync") } + 1
@@ -270,7 +270,7 @@ import Testing
     #expect(try tool.files().contains("L"))
   }
 
-  @Test func initWithoutAKeyFileSaysWhetherTheVaultIsThere() throws {
+  @Test(.readsNames) func initWithoutAKeyFileSaysWhetherTheVaultIsThere() throws {
     sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
       .trimmingCharacters(in: .newlines)
     let lines = try tool.trace("secret init --vault W", of: "fsync,renameat2")

@@ -54,3 +54,12 @@ struct TracedTool {
       "\(pattern) is not in:\n\(lines.joined(separator: "\n"))")
   }
 }
+
+extension Trait where Self == ConditionTrait {
+  /// The test reads names in the calls that strace shows.
+  static var readsNames: Self {
+    .enabled(
+      if: geteuid() == 0,
+      "The tool closes its memory to other programs, so that only root's strace shows names.")
+  }
+}
