@@ -7,7 +7,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CofferConfigurationTests {
+@Suite(.timeLimit(.minutes(30))) struct CofferConfigurationTests {
   let home: TemporaryDirectory
   let id = String(repeating: "0123456789abcdef", count: 2)
 

@@ -6,7 +6,7 @@ import CofferVault
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CredentialSourceTests {
+@Suite(.timeLimit(.minutes(30))) struct CredentialSourceTests {
   let home: TemporaryDirectory
   let vault: VaultDescription
 

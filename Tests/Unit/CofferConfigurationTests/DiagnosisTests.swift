@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferConfiguration
 
-@Suite(.timeLimit(.minutes(5))) struct DiagnosisTests {
+@Suite(.timeLimit(.minutes(30))) struct DiagnosisTests {
   let home: TemporaryDirectory
   let vault: String
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CofferConfiguration
 
 /// The sources of keys, whose text is parsed.
-@Suite(.timeLimit(.minutes(5))) struct KeySourceTests {
+@Suite(.timeLimit(.minutes(30))) struct KeySourceTests {
   let home: TemporaryDirectory
   let vault: VaultDescription
   let text: String

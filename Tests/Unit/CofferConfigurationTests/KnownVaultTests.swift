@@ -7,7 +7,7 @@ import Testing
 @testable import CofferConfiguration
 
 /// Where known vaults are recorded, and which policy the place of a vault chooses.
-@Suite(.timeLimit(.minutes(5))) struct KnownVaultTests {
+@Suite(.timeLimit(.minutes(30))) struct KnownVaultTests {
   let home: TemporaryDirectory
   /// A directory outside of the home directory.
   let elsewhere: TemporaryDirectory

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct CallThreadsTests {
+@Suite(.timeLimit(.minutes(30))) struct CallThreadsTests {
   /// A backend whose reads wait until a gate is opened, at most 20 seconds.
   private final class GatedBackend: SecretBackend {
     let gate = DispatchSemaphore(value: 0)

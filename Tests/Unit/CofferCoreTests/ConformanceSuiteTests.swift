@@ -3,7 +3,7 @@ import CofferTesting
 import Testing
 
 /// The conformance suite detects each fault, with the check for the broken rule.
-@Suite(.timeLimit(.minutes(10))) struct ConformanceSuiteTests {
+@Suite(.timeLimit(.minutes(30))) struct ConformanceSuiteTests {
   static let secretFindings: [(BrokenBackend.Fault, String)] = [
     (.trimsANewline, "bytes-are-exact"), (.losesEmptyValues, "empty-is-a-value"),
     (.stopsAtNUL, "bytes-are-exact"),

@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DeadlineLockTests {
+@Suite(.timeLimit(.minutes(30))) struct DeadlineLockTests {
   private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? {
     do throws(SecretError) {
       try body()

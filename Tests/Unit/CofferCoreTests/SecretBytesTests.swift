@@ -3,7 +3,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SecretBytesTests {
+@Suite(.timeLimit(.minutes(30))) struct SecretBytesTests {
   @Test(arguments: [0, 1, 63, 64, 65, 255, 256, 257, 1024, 1025, 4095, 4096, 4097, 65_536, 1 << 20, 16 << 20])
   func bytesAreReadBack(count: Int) {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

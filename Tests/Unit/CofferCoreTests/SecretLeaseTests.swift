@@ -2,7 +2,7 @@ import CofferCore
 import CofferTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SecretLeaseTests {
+@Suite(.timeLimit(.minutes(30))) struct SecretLeaseTests {
   let backend = MemoryBackend()
   let identifier: SecretIdentifier
 

@@ -2,7 +2,7 @@ import CofferCore
 import CofferTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct StreamBufferTests {
+@Suite(.timeLimit(.minutes(30))) struct StreamBufferTests {
   private func collect<Element>(_ stream: AsyncStream<Element>) async -> [Element] {
     var elements: [Element] = []
     for await element in stream { elements.append(element) }

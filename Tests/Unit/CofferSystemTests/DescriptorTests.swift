@@ -4,7 +4,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(30))) struct DescriptorTests {
   private func read(_ descriptor: Descriptor, limit: Int, deadline: ContinuousClock.Instant? = nil)
     throws(SecretError) -> [UInt8]?
   {

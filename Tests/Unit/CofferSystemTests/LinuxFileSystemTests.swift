@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The calls of the real file system have the effects that the vault relies on.
-@Suite(.timeLimit(.minutes(5))) struct LinuxFileSystemTests {
+@Suite(.timeLimit(.minutes(30))) struct LinuxFileSystemTests {
   let directory: TemporaryDirectory
   let place: any Directory
 

@@ -4,7 +4,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SpawnTests {
+@Suite(.timeLimit(.minutes(30))) struct SpawnTests {
   private func run(
     _ script: String,
     environment: [String: String] = ["PATH": "/usr/bin:/bin"],

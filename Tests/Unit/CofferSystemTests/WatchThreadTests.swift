@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct WatchThreadTests {
+@Suite(.timeLimit(.minutes(30))) struct WatchThreadTests {
   let thread = WatchThread()
   let directory: TemporaryDirectory
 

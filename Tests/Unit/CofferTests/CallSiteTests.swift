@@ -83,7 +83,7 @@ private final class AService: Sendable {
   let token = SecurelyStoredValue<String>(key: "service", service: "tests", backend: MemoryBackend())
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CallSiteTests {
+@Suite(.timeLimit(.minutes(30))) struct CallSiteTests {
   @Test func aPropertyOfAnObservableClassWorks() throws { try SecurityManager().run() }
 
   @Test func theProjectedValueHasAStream() async throws {

@@ -4,7 +4,7 @@ import CofferTestSupport
 import CofferTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct DefaultBackendTests {
+@Suite(.timeLimit(.minutes(30))) struct DefaultBackendTests {
   private static let global = SecurelyStoredValue<String>(key: "global", service: "tests")
 
   @Test func aTaskUsesItsOwnBackend() async throws {

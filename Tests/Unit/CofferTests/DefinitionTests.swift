@@ -96,7 +96,7 @@ private struct CounterInScope: VaultStorable {
 }
 
 /// Values with a definition, without migrations.
-@Suite(.timeLimit(.minutes(5))) struct DefinitionTests {
+@Suite(.timeLimit(.minutes(30))) struct DefinitionTests {
   let backend = ScriptedBackend()
   private var stores: Int { backend.edit { $0.metadata.count } }
 

@@ -37,7 +37,7 @@ private struct Converted: VaultStorable {
 }
 
 /// Changes that are stored later. The suite is serialized, because `DelayedSaves` is about all values of the process.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct DelayedSaveTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct DelayedSaveTests {
   let backend = ScriptedBackend()
   private var stores: Int { backend.edit { $0.metadata.count } }
 

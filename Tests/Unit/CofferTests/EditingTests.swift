@@ -4,7 +4,7 @@ import Coffer
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct EditingTests {
+@Suite(.timeLimit(.minutes(30))) struct EditingTests {
   struct Profile: Codable, Sendable, Equatable {
     var name: String
     var age: Int

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A value with a definition in programs of their own. Each has one change that would wait for an hour.
-@Suite(.timeLimit(.minutes(5))) struct EndOfProcessTests {
+@Suite(.timeLimit(.minutes(30))) struct EndOfProcessTests {
   let directory: TemporaryDirectory
   let vault: VaultBackend
 

@@ -127,7 +127,7 @@ private struct AppSettings: Codable, Sendable {
     key: "appSettings", default: AppSettings(), service: "tests", backend: scope.backend)
 }
 
-@Suite(.timeLimit(.minutes(5))) struct FamilyCallSiteTests {
+@Suite(.timeLimit(.minutes(30))) struct FamilyCallSiteTests {
   /// In an `async` function the initializer that waits for the items would be chosen.
   private func diary() -> Diary {
     Diary(store: Store<Entry>(storage: SecretScope(service: "diary", backend: MemoryBackend())))

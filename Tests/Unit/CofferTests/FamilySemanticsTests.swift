@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Defects of earlier libraries of this kind that the other suites do not name, each with the behaviour here.
-@Suite(.timeLimit(.minutes(5))) struct FamilySemanticsTests {
+@Suite(.timeLimit(.minutes(30))) struct FamilySemanticsTests {
   private struct Note: Codable, Sendable, Equatable, Identifiable {
     var id: String
     var text = ""

@@ -6,7 +6,7 @@ import Testing
 
 /// Every wrapper, used by eight tasks at once. The thread sanitizer runs this suite:
 /// `swift test --sanitize=thread --filter HammerTests`.
-@Suite(.timeLimit(.minutes(10))) struct HammerTests {
+@Suite(.timeLimit(.minutes(30))) struct HammerTests {
   private struct Note: Codable, Sendable, Equatable, Identifiable {
     var id: Int
     var text = ""

@@ -6,7 +6,7 @@ import Observation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct HubTests {
+@Suite(.timeLimit(.minutes(30))) struct HubTests {
   @Test func theHubAndTheWatchEndWithTheLastValue() async throws {
     let backend = ScriptedBackend()
     weak var hub: SecretHub?

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Several processes use one vault through the library.
-@Suite(.timeLimit(.minutes(10))) struct LibraryProcessTests {
+@Suite(.timeLimit(.minutes(30))) struct LibraryProcessTests {
   private let directory: TemporaryDirectory
   private let path: String
   private let key = [UInt8](repeating: 7, count: 32)

@@ -98,7 +98,7 @@ private struct VersionZero: SettingsStorage {
 }
 
 /// The steps that a definition registers.
-@Suite(.timeLimit(.minutes(5))) struct MigrationChainTests {
+@Suite(.timeLimit(.minutes(30))) struct MigrationChainTests {
   let backend = ScriptedBackend()
   private let first = #"{"theme":"dark"}"#
 

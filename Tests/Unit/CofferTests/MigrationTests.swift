@@ -38,7 +38,7 @@ private struct Definition: VaultStorable {
 }
 
 /// Values of earlier versions.
-@Suite(.timeLimit(.minutes(5))) struct MigrationTests {
+@Suite(.timeLimit(.minutes(30))) struct MigrationTests {
   let backend = ScriptedBackend()
   private var stores: Int { backend.edit { $0.metadata.count } }
   private let first = #"{"theme":"dark"}"#

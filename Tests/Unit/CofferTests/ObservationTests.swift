@@ -16,7 +16,7 @@ private final class Account {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ObservationTests {
+@Suite(.timeLimit(.minutes(30))) struct ObservationTests {
   let backend = ScriptedBackend()
   let identifier: SecretIdentifier
 

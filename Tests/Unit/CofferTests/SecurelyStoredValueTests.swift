@@ -5,7 +5,7 @@ import Foundation
 import Observation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SecurelyStoredValueTests {
+@Suite(.timeLimit(.minutes(30))) struct SecurelyStoredValueTests {
   let backend = ScriptedBackend()
   let token: SecurelyStoredValue<String>
 

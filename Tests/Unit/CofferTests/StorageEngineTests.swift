@@ -5,7 +5,7 @@ import CofferTesting
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct StorageEngineTests {
+@Suite(.timeLimit(.minutes(30))) struct StorageEngineTests {
   let backend = FailingBackend()
   let engine: any StorageEngine
 

@@ -6,7 +6,7 @@ import CofferVault
 import Testing
 
 /// What a `Store` costs in calls, bytes and barriers of a simulated disk.
-@Suite(.long, .timeLimit(.minutes(10))) struct StoreCostTests {
+@Suite(.long, .timeLimit(.minutes(30))) struct StoreCostTests {
   private struct Item: Codable, Sendable, Equatable, Identifiable { var id: Int }
 
   private let disk = SimulatedDisk()

@@ -23,7 +23,7 @@ private struct Notebook {
   func add(_ note: Note) async throws { try await $notes.insert(note) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct StoreTests {
+@Suite(.timeLimit(.minutes(30))) struct StoreTests {
   let backend = FailingBackend()
   var scope: SecretScope { SecretScope(service: "notes", backend: backend) }
 

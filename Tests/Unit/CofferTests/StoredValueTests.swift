@@ -33,7 +33,7 @@ private final class Preferences {
   static let scope = SecretScope(service: "tests", backend: MemoryBackend())
 }
 
-@Suite(.timeLimit(.minutes(5))) struct StoredValueTests {
+@Suite(.timeLimit(.minutes(30))) struct StoredValueTests {
   let backend = ScriptedBackend()
 
   private func value<Value: Codable & Sendable>(_ initial: Value) -> StoredValue<Value> {

@@ -3,7 +3,7 @@ import CofferCore
 import CofferTestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct UpdateTests {
+@Suite(.timeLimit(.minutes(30))) struct UpdateTests {
   private struct Own: Error {}
 
   let backend = ScriptedBackend()

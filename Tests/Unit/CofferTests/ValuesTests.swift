@@ -6,7 +6,7 @@ import Observation
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct ValuesTests {
+@Suite(.timeLimit(.minutes(30))) struct ValuesTests {
   let backend = ScriptedBackend()
   let identifier: SecretIdentifier
   let token: SecurelyStoredValue<String>

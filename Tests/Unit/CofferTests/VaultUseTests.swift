@@ -6,7 +6,7 @@ import Observation
 import Testing
 
 /// Values in a real vault.
-@Suite(.timeLimit(.minutes(5))) struct VaultUseTests {
+@Suite(.timeLimit(.minutes(30))) struct VaultUseTests {
   let directory: TemporaryDirectory
   let path: String
   let key = [UInt8](repeating: 7, count: 32)

@@ -5,7 +5,7 @@ import Testing
 /// The system calls of the built tool, as strace shows them, and what is left when one of them fails or is the last.
 ///
 /// The flags and barriers that have no effect within a test are seen here.
-@Suite(.needs("strace"), .timeLimit(.minutes(5))) struct SystemCallTests {
+@Suite(.needs("strace"), .timeLimit(.minutes(30))) struct SystemCallTests {
   private let tool: TracedTool
   private var sandbox: Sandbox { tool.sandbox }
 

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// How `run --redact` on a terminal ends, and what the command has of the tool.
-@Suite(.timeLimit(.minutes(10))) struct TerminalRelayEndTests {
+@Suite(.timeLimit(.minutes(30))) struct TerminalRelayEndTests {
   private let sandbox: Sandbox
   private let tool = "secret run --redact --set A=a -- "
 

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// `run --redact` on a terminal, with programs that use the whole of it: keys, screen, size, job control and settings.
-@Suite(.timeLimit(.minutes(10))) struct TerminalRelayTests {
+@Suite(.timeLimit(.minutes(30))) struct TerminalRelayTests {
   private let sandbox: Sandbox
 
   init() throws {

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Testing
 
 /// The system calls of changes to a vault, as strace shows them: their order, and what else they may not do.
-@Suite(.needs("strace"), .timeLimit(.minutes(5))) struct VaultSystemCallTests {
+@Suite(.needs("strace"), .timeLimit(.minutes(30))) struct VaultSystemCallTests {
   private let tool: TracedTool
 
   init() throws { tool = try TracedTool() }

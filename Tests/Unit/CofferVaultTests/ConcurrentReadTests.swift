@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Reads of a vault while another thread uses the same object.
-@Suite(.timeLimit(.minutes(5))) struct ConcurrentReadTests {
+@Suite(.timeLimit(.minutes(30))) struct ConcurrentReadTests {
   let vault: TestVault
   let backend: VaultBackend
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The code for servers in the documents compiles. The tests of Coffer itself cannot see the packages that it imports.
-@Suite(.timeLimit(.minutes(5))) struct DocumentTests {
+@Suite(.timeLimit(.minutes(30))) struct DocumentTests {
   private static let root = (0..<6).reduce(URL(filePath: #filePath)) { path, _ in
     path.deletingLastPathComponent()
   }

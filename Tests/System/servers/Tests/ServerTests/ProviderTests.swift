@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Secrets as values of swift-configuration.
-@Suite(.timeLimit(.minutes(2))) struct ProviderTests {
+@Suite(.timeLimit(.minutes(30))) struct ProviderTests {
   let directory: TestDirectory
   init() throws { directory = try TestDirectory() }
 

@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 
 /// The end of a server.
-@Suite(.timeLimit(.minutes(2))) struct ServiceTests {
+@Suite(.timeLimit(.minutes(30))) struct ServiceTests {
   private let events = Events()
 
   @Test func aGracefulShutdownFlushesAndThenCloses() async throws {

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Changes of secrets as updates of swift-configuration.
-@Suite(.timeLimit(.minutes(2))) struct WatchTests {
+@Suite(.timeLimit(.minutes(30))) struct WatchTests {
   let directory: TestDirectory
   init() throws { directory = try TestDirectory() }
 
