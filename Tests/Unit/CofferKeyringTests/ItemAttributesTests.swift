@@ -115,6 +115,12 @@ import Testing
     #expect(!ItemAttributes.mayBeNamed(["xdg:schema": "org.gnome.keyring.Note"]))
   }
 
+  @Test func anItemWithAHiddenUserNameIsNotOneWithout() {
+    #expect(ItemAttributes.isWithoutUserName(["service": "svc", "account": "ann"]))
+    #expect(!ItemAttributes.isWithoutUserName(["account": "ann", "username": "ben"]))
+    #expect(!ItemAttributes.isWithoutUserName(["account": "ann", "gkr:compat:hashed:username": "0123"]))
+  }
+
   @Test func attributesAreComparedByBytes() {
     #expect(ItemAttributes.areEqual(["a": "caf\u{E9}"], ["a": "caf\u{E9}"]))
     #expect(!ItemAttributes.areEqual(["a": "caf\u{E9}"], ["a": "cafe\u{301}"]))
