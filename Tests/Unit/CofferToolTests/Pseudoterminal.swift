@@ -9,6 +9,8 @@ final class Pseudoterminal {
   var process: pid_t { child.id }
   /// The output so far.
   private(set) var seen = ""
+  /// The settings before the command started.
+  let firstSettings: [UInt8]
 
   /// Runs a shell command with the terminal as its controlling terminal and standard streams.
   init(_ command: String, in sandbox: Sandbox, rows: UInt16 = 0, columns: UInt16 = 0) throws {
@@ -16,6 +18,7 @@ final class Pseudoterminal {
     var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
     try #require(openpty(&controller, &terminal, nil, nil, &size) == 0)
     self.controller = controller
+    firstSettings = Self.settings(of: controller)
     defer { close(terminal) }
     for end in [controller, terminal] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     var name = [CChar](repeating: 0, count: 64)
@@ -37,7 +40,9 @@ final class Pseudoterminal {
   }
 
   /// The settings, for a comparison.
-  var settings: [UInt8] {
+  var settings: [UInt8] { Self.settings(of: controller) }
+
+  private static func settings(of controller: Int32) -> [UInt8] {
     var settings = termios()
     tcgetattr(controller, &settings)
     return withUnsafeBytes(of: settings) { Array($0) }

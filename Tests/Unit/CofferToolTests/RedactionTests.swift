@@ -62,7 +62,7 @@ import Testing
       exec dash -c 'set -m; secret run --redact --set A=a -- sh -c "echo ready; read line; echo \\"\\$line \\$A\\""; \
       echo stopped; read line; fg; true'
       """, in: sandbox)
-    let before = terminal.settings
+    let before = terminal.firstSettings
     try terminal.wait(for: "ready")
     try terminal.eventually { terminal.settings != before }
     terminal.type("\u{1A}")

@@ -19,7 +19,7 @@ import Testing
     let terminal = try Pseudoterminal(
       "sh -c 'TOOL=$$; export TOOL; exec \(tool) sh -c \"stty raw -echo; echo begun; read line; \(command.replacingOccurrences(of: "$", with: "\\$")); exec sleep 100\"'; "
         + "echo status $?; read line", in: sandbox)
-    let before = terminal.settings
+    let before = terminal.firstSettings
     try terminal.wait(for: "begun")
     try terminal.eventually { terminal.settings != before }
     terminal.type("\n")

@@ -45,12 +45,11 @@ import Testing
   /// Runs a command with a pager on a small terminal, calls `use`, leaves the pager, and checks what remains.
   private func page(_ command: String, _ use: (Pseudoterminal) throws -> Void) throws {
     let terminal = try Pseudoterminal("\(command); echo after", in: sandbox, rows: 10, columns: 80)
-    let before = terminal.settings
     try use(terminal)
     terminal.type("q")
     try terminal.wait(for: "after")
     #expect(try terminal.end() == 0)
-    #expect(terminal.settings == before)
+    #expect(terminal.settings == terminal.firstSettings)
     #expect(!terminal.seen.contains("hunter2-and-more"))
   }
 
