@@ -72,10 +72,11 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
-  /// Connects to the service, and starts it if the bus can, as the first call would. A call on another thread waits for
-  /// that, and throws what has failed meanwhile. A later call tries again.
+  /// Connects to the service, and starts it if the bus can, as the first call would. A call on another thread waits until
+  /// this ends, and throws the error if this fails. A later call tries again.
   ///
-  /// Blocks for at most ``KeyringOptions/connectTimeout``. Thread-safe.
+  /// Blocks for at most twice ``KeyringOptions/connectTimeout``: until another thread's attempt ends, and for its own.
+  /// Thread-safe.
   public func connect() { connection.prepare() }
 
   private init(withoutPromptsOf backend: KeyringBackend) {

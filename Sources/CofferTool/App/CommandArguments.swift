@@ -60,7 +60,7 @@ enum CommandArguments {
     subcommands(of: command).map { $0._commandName }
   }
 
-  /// Without the texts of the root command's help.
+  /// The commands below `command`. Does not build the help text of the root command, which no other command needs.
   private static func subcommands(of command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
     if command == SecretCommand.self { return SecretCommand.groups.flatMap(\.subcommands) }
     return command.configuration.subcommands
