@@ -23,6 +23,8 @@ package struct VaultEnvironment: Sendable {
   /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the
   /// other's. Then the two change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64
+  /// How often a watched vault is looked at without an event.
+  package var watchPeriod = Duration.seconds(2)
 
   package init(
     fileSystem: any FileSystem = LinuxFileSystem(),

@@ -24,7 +24,6 @@ final class VaultWatcher: Sendable {
   private let path: String
   private let environment: VaultEnvironment
   private let state = Mutex(State())
-  private static let period = Duration.seconds(2)
 
   init(path: String, environment: VaultEnvironment) {
     self.path = path
@@ -65,7 +64,7 @@ final class VaultWatcher: Sendable {
 
   private func watchPeriod(_ look: @escaping @Sendable (Bool) -> Void) -> (any AnyObject & Sendable)? {
     do throws(SystemCallError) {
-      return try WatchThread.shared.every(Self.period) { [weak self] in self?.request(sawEvent: false, look) }
+      return try WatchThread.shared.every(environment.watchPeriod) { [weak self] in self?.request(sawEvent: false, look) }
     } catch {
       // The system has no thread or no inotify instance left. The next call of `adjust` for a new stream tries again.
       return nil

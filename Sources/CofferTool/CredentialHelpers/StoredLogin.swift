@@ -20,9 +20,7 @@ enum StoredLogin {
     with value: borrowing SecretBytes,
     in backend: any SecretBackend
   ) throws(SecretError) {
-    let others = try backend.items(inService: identifier.service).map(\.identifier).filter {
-      $0 != identifier
-    }
+    let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
     try backend.withTransaction { transaction throws(SecretError) in
       try transaction.store(value, for: identifier, metadata: nil)
       for other in others { try transaction.remove(other) }

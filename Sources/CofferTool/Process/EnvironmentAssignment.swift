@@ -28,12 +28,12 @@ struct EnvironmentAssignment {
 
   /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an
   /// underscore in place of each byte that a variable's name cannot contain.
-  init(item: SecretItem, prefix: String = "") throws(Failure) {
-    identifier = item.identifier
+  init(for identifier: SecretIdentifier, prefix: String = "") throws(Failure) {
+    self.identifier = identifier
     variable =
       prefix
       + String(
-        decoding: item.identifier.account.utf8.map { byte in
+        decoding: identifier.account.utf8.map { byte in
           switch byte {
           case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 32
           case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
@@ -45,7 +45,7 @@ struct EnvironmentAssignment {
     guard Self.isVariableName(variable) else {
       throw .usage(
         """
-        The secret “\(item.identifier.account)” has a name that cannot be converted to an environment variable name. \
+        The secret “\(identifier.account)” has a name that cannot be converted to an environment variable name. \
         Use --set VAR=NAME.
         """
       )

@@ -146,15 +146,15 @@ struct RunCommand: ParsableCommand {
     }
 
     if all || (assignments.isEmpty && files.isEmpty && envFile.isEmpty) {
-      let items = try backend.items(inService: global.serviceName)
-      if items.isEmpty {
+      let identifiers = try backend.identifiers(inService: global.serviceName)
+      if identifiers.isEmpty {
         throw Failure(
           .noSuchSecret,
           "There are no secrets in the service “\(global.serviceName)”, and the command was not run."
         )
       }
       let others = ControllingVariables.leaveOut(
-        try items.map { try EnvironmentAssignment(item: $0, prefix: prefix) }
+        try identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }
           .filter { !named.contains($0.variable) },
         advice: "To pass one, use --set VAR=NAME.")
       try EnvironmentAssignment.checkDistinct(others)

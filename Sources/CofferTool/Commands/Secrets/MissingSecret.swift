@@ -27,20 +27,20 @@ enum MissingSecret {
     for identifier: SecretIdentifier,
     in backend: any SecretBackend
   ) -> String? {
-    let items: [SecretItem]
+    let others: [SecretIdentifier]
     do throws(SecretError) {
-      items = try backend.items(inService: nil)
+      others = try backend.identifiers(inService: nil)
     } catch {
       return nil  // the command reports the missing secret in any case
     }
-    let names = items.filter { $0.identifier.service == identifier.service }.map(\.identifier.account)
+    let names = others.filter { $0.service == identifier.service }.map(\.account)
     // Swift compares texts by what is seen, and a store by bytes.
     if names.contains(identifier.account) {
       return "A name that looks the same has other bytes. Copy it from secret list."
     }
     if let near = nearest(to: identifier.account, among: names) { return "Did you mean “\(near)”?" }
-    if let other = items.first(where: { $0.identifier.account == identifier.account }) {
-      return "The service “\(other.identifier.service)” has one: select it with --service."
+    if let other = others.first(where: { $0.account == identifier.account }) {
+      return "The service “\(other.service)” has one: select it with --service."
     }
     return nil
   }

@@ -93,7 +93,7 @@ struct RestoreCommand: ParsableCommand {
   /// The named secrets, or every secret that the service has or had.
   private func identifiers(in backend: any VersionedSecretBackend) throws -> [SecretIdentifier] {
     if names.isEmpty {
-      return try backend.items(inService: global.serviceName).map(\.identifier)
+      return try backend.identifiers(inService: global.serviceName)
         + backend.removedItems(inService: global.serviceName).map(\.identifier)
     }
     let identifiers = try global.identifiers(names)

@@ -50,7 +50,7 @@ struct ExportCommand: ParsableCommand {
     }
     if format == .dotenv && names.isEmpty {
       let kept = ControllingVariables.leaveOut(
-        try items.map { try EnvironmentAssignment(item: $0) }, advice: "To export one, give its name.")
+        try items.map { try EnvironmentAssignment(for: $0.identifier) }, advice: "To export one, give its name.")
       let identifiers = Set(kept.map(\.identifier))
       items.removeAll { !identifiers.contains($0.identifier) }
     }
@@ -94,7 +94,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   private static func dotenv(_ secrets: [ExchangedSecret], _ items: [SecretItem]) throws -> SecretBytes {
-    let assignments = try items.map { try EnvironmentAssignment(item: $0) }
+    let assignments = try items.map { try EnvironmentAssignment(for: $0.identifier) }
     try EnvironmentAssignment.checkDistinct(assignments)
     let lines = try zip(assignments, secrets).map { assignment, secret in
       guard let value = Dotenv.quoted(secret.value.bytes) else {

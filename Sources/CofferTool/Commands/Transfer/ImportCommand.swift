@@ -62,7 +62,7 @@ struct ImportCommand: ParsableCommand {
     case nil: secrets = try secretsOfFile()
     case .pass:
       // Reports a backend that cannot be opened before gpg prompts for a passphrase.
-      _ = try backend.items(inService: global.serviceName)
+      _ = try backend.identifiers(inService: global.serviceName)
       secrets = try secretsOfPass()
     }
     var plan = Plan()

@@ -35,18 +35,18 @@ struct BazelCredentialCommand: ParsableCommand {
     }
     let backend = try backendOptions.open()
     var answer = Answer(headers: [:])
-    for item in try backend.items(inService: "bazel:" + host) {
-      guard let value = try backend.lookUp(item.identifier) else { continue }
-      guard Self.isHeader(item.identifier.account, value) else {
+    for identifier in try backend.identifiers(inService: "bazel:" + host) {
+      guard let value = try backend.lookUp(identifier) else { continue }
+      guard Self.isHeader(identifier.account, value) else {
         throw Failure(
           .damaged,
           """
-          The secret “\(item.identifier.account)” in the service “bazel:\(host)” is not a valid header: its name or its \
+          The secret “\(identifier.account)” in the service “bazel:\(host)” is not a valid header: its name or its \
           value contains a character that a header cannot contain. Rename it or store it again.
           """
         )
       }
-      answer.headers[item.identifier.account] = [try value.string()]
+      answer.headers[identifier.account] = [try value.string()]
     }
     try ProgramJSON.line(answer)
   }

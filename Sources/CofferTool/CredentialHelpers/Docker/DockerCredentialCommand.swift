@@ -95,7 +95,7 @@ struct DockerCredentialCommand: ParsableCommand {
   private func erase() throws {
     let service = Self.prefix + (try Self.url(in: ValueInput.readStandardInput()))
     let backend = try backendOptions.open()
-    for item in try backend.items(inService: service) { try backend.remove(item.identifier) }
+    for identifier in try backend.identifiers(inService: service) { try backend.remove(identifier) }
   }
 
   private func list() throws {

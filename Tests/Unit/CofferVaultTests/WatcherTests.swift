@@ -1,0 +1,237 @@
+import CofferCore
+import CofferSystem
+import CofferTestSupport
+import CofferVault
+import Dispatch
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+
+/// When a vault is looked at while its changes are observed, and what is reported.
+@Suite(.timeLimit(.minutes(30))) struct WatcherTests {
+  private let vault: TestVault
+  private let fileSystem = WatchedFileSystem()
+
+  init() throws { vault = try TestVault() }
+
+  private func backend(
+    _ credentials: [any VaultCredentialSource] = [FixedCredential.key], period: Duration = .seconds(3600)
+  ) -> VaultBackend {
+    var environment = VaultEnvironment(fileSystem: fileSystem)
+    environment.watchPeriod = period
+    return VaultBackend(
+      path: vault.path, credentials: credentials, options: .cheap, environment: environment)
+  }
+
+  /// The changes that a stream has reported so far.
+  private final class Reported: Sendable {
+    private let changes = Mutex<[SecretChange]>([])
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ stream: AsyncStream<SecretChange>) {
+      let task = Task { for await change in stream { changes.withLock { $0.append(change) } } }
+      self.task.withLock { $0 = task }
+    }
+
+    deinit { task.withLock { $0?.cancel() } }
+
+    var all: [SecretChange] { changes.withLock { $0 } }
+  }
+
+  @Test func theDirectoryIsWatchedOnceForAllStreams() async throws {
+    let backend = backend()
+    var streams = [backend.changes(), backend.changes()]
+    #expect(fileSystem.watches == 1)
+    #expect(streams.count == 2)
+    streams = []
+    try await eventually("the watch was not released") { fileSystem.releases == 1 }
+    streams = [backend.changes()]
+    #expect(fileSystem.watches == 2)
+    #expect(fileSystem.releases == 1)
+  }
+
+  @Test func aWatchIsReplacedOnlyIfItsDirectoryIsGone() async throws {
+    let backend = backend()
+    try backend.unlock()
+    let stream = backend.changes()
+    fileSystem.send()
+    try await eventually("there was no look") { fileSystem.looks == 1 }
+    #expect(fileSystem.watches == 1)
+    fileSystem.endWatches()
+    fileSystem.send()
+    try await eventually("there were not 2 looks") { fileSystem.looks == 2 }
+    #expect(fileSystem.watches == 2)
+    #expect(fileSystem.releases == 1)
+    withExtendedLifetime(stream) {}
+  }
+
+  @Test func eventsDuringALookCauseOneMore() async throws {
+    let backend = backend()
+    try backend.unlock()
+    let stream = backend.changes()
+    let end = fileSystem.holdNextLook()
+    fileSystem.send()
+    try await eventually("there was no look") { fileSystem.looks == 1 }
+    for _ in 0..<10 { fileSystem.send() }
+    end.signal()
+    try await eventually("there were not 2 looks") { fileSystem.looks == 2 }
+    // None follows.
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(fileSystem.looks == 2)
+    fileSystem.send()
+    try await eventually("there were not 3 looks") { fileSystem.looks == 3 }
+    withExtendedLifetime(stream) {}
+  }
+
+  @Test func aLookReportsWhatAnotherProgramHasChanged() async throws {
+    let backend = backend()
+    try backend.unlock()
+    let reported = Reported(backend.changes())
+    try vault.open().set("a", [1])
+    fileSystem.send()
+    try await eventually("the change was not reported") {
+      reported.all == [SecretChange(try identifier("a"))]
+    }
+  }
+
+  @Test func withoutWatchesTheFileIsLookedAtPeriodically() async throws {
+    fileSystem.refuseWatches()
+    let backend = backend(period: .milliseconds(10))
+    try backend.unlock()
+    let reported = Reported(backend.changes())
+    try vault.open().set("a", [1])
+    try await eventually("the change was not reported") {
+      reported.all == [SecretChange(try identifier("a"))]
+    }
+  }
+
+  /// Everything may have changed: nobody looks into a vault that is not open.
+  @Test func aLookAsksForNoCredential() async throws {
+    let asked = Count()
+    let source = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
+      asked.add()
+      return FixedCredential.key.credential
+    }
+    let backend = backend([source])
+    let reported = Reported(backend.changes())
+    fileSystem.send()
+    try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
+    #expect(asked.value == 0)
+  }
+
+  @Test func aVaultThatCanNoLongerBeReadMayHaveChanged() async throws {
+    let backend = backend()
+    try backend.unlock()
+    let reported = Reported(backend.changes())
+    #expect(unlink(vault.path) == 0)
+    fileSystem.send()
+    try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
+  }
+
+  @Test func anEventDuringAPeriodicLookIsNotLost() async throws {
+    let (asked, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let source = VaultCredentialClosure(name: "a slow key") { _ throws(SecretError) in
+      asked.signal()
+      end.wait()
+      return nil
+    }
+    let backend = backend([source], period: .milliseconds(10))
+    let reported = Reported(backend.changes())
+    let isLocked = Count()
+    detachThread {
+      if thrown({ () throws(SecretError) in try backend.unlock() })?.code == .locked { isLocked.add() }
+    }
+    asked.wait()
+    // Looks wait for the thread above, and further periods for them.
+    try await Task.sleep(for: .milliseconds(200))
+    fileSystem.send()
+    end.signal()
+    try await eventually("the change was not reported") { reported.all.contains(SecretChange(nil)) }
+    try await eventually("the vault was not found locked") { isLocked.value == 1 }
+  }
+}
+
+/// The real disk, with watches that report what a test sends, and a count of the looks at the vault's name.
+private final class WatchedFileSystem: FileSystem {
+  private struct State {
+    var onChange: (@Sendable () -> Void)?
+    var generation = 0
+    var refusesWatches = false
+    var watches = 0
+    var releases = 0
+    var looks = 0
+    var hold: DispatchSemaphore?
+  }
+  private let state = Mutex(State())
+
+  var watches: Int { state.withLock { $0.watches } }
+  var releases: Int { state.withLock { $0.releases } }
+  var looks: Int { state.withLock { $0.looks } }
+
+  /// Reports a change of the file.
+  func send() { state.withLock { $0.onChange }?() }
+
+  /// Acts as if the watched directory were removed.
+  func endWatches() { state.withLock { $0.generation += 1 } }
+
+  func refuseWatches() { state.withLock { $0.refusesWatches = true } }
+
+  /// The next look waits for the result.
+  func holdNextLook() -> DispatchSemaphore {
+    let end = DispatchSemaphore(value: 0)
+    state.withLock { $0.hold = end }
+    return end
+  }
+
+  func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+    let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+    return Location(
+      directory: WatchedDirectory(directory: location.directory, fileSystem: self, name: location.name),
+      name: location.name, path: location.path)
+  }
+
+  private struct WatchedDirectory: PassingDirectory {
+    let directory: any Directory
+    let fileSystem: WatchedFileSystem
+    let name: String
+
+    func status(of name: String) throws(FileSystemError) -> FileStatus {
+      if name == self.name {
+        let hold = fileSystem.state.withLock { state in
+          defer { state.hold = nil }
+          state.looks += 1
+          return state.hold
+        }
+        hold?.wait()
+      }
+      return try directory.status(of: name)
+    }
+
+    func watch(
+      _ name: String, _ onChange: @escaping @Sendable () -> Void
+    ) throws(FileSystemError) -> any DirectoryWatch {
+      let generation = fileSystem.state.withLock { state -> Int? in
+        if state.refusesWatches { return nil }
+        state.watches += 1
+        state.onChange = onChange
+        return state.generation
+      }
+      guard let generation else { throw FileSystemError(ENOSPC) }
+      return Watch(fileSystem, generation)
+    }
+  }
+
+  private final class Watch: DirectoryWatch {
+    private let fileSystem: WatchedFileSystem
+    private let generation: Int
+
+    init(_ fileSystem: WatchedFileSystem, _ generation: Int) {
+      (self.fileSystem, self.generation) = (fileSystem, generation)
+    }
+
+    deinit { fileSystem.state.withLock { $0.releases += 1 } }
+
+    var isAlive: Bool { fileSystem.state.withLock { $0.generation == generation } }
+  }
+}
