@@ -30,6 +30,8 @@ struct ForgedVault: Sendable {
   /// The records of the base, in the order of their sequences, which begin with 1.
   var base: [Change] = []
   var tail: [Change] = []
+  /// The blocks of the base as indices of its records, which are counted in ascending order of their ids. `nil`: one block.
+  var blocks: [[Int]]?
   /// The root's sequence, if it is not the one that follows the base.
   var sequence: Int?
   /// Key slots after the one of `FixedCredential.key`.
@@ -84,7 +86,7 @@ struct ForgedVault: Sendable {
     var body: [UInt8] = []
     var index = BaseIndex(
       sequence: sequence ?? base.count + 1, settings: BaseIndex.Settings(history: history, lineage: lineage))
-    try appendBlock(to: &body, &index, baseStart)
+    try appendBlocks(to: &body, &index, baseStart)
     let rootOffset = baseStart + body.count
     var rootBytes = index.bytes
     root(&rootBytes)
@@ -103,8 +105,16 @@ struct ForgedVault: Sendable {
     return start + commitSlots + body
   }
 
-  private func appendBlock(to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int) throws {
+  private func appendBlocks(to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int) throws {
     let items = try base.enumerated().map { try seal($1, $0 + 1) }.sorted { $0.position < $1.position }
+    for indices in blocks ?? [Array(items.indices)] {
+      appendBlock(of: indices.map { items[$0] }, to: &body, &index, start)
+    }
+  }
+
+  private func appendBlock(
+    of items: [Sealed], to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int
+  ) {
     guard let first = items.first else { return }
     var block: [UInt8] = []
     for item in items {
@@ -113,13 +123,12 @@ struct ForgedVault: Sendable {
       body += item.value
     }
     let offset = start + body.count
-    let sealed = keys.seal(block, .block(0, file: file, offset: offset))
-    index.blocks = [
+    let sealed = keys.seal(block, .block(index.blocks.count, file: file, offset: offset))
+    index.blocks.append(
       BaseIndex.Block(
         first: first.position, offset: offset, length: sealed.count, itemCount: items.count,
-        tag: Bytes16(tagOf: sealed))
-    ]
-    index.itemCount = items.count
+        tag: Bytes16(tagOf: sealed)))
+    index.itemCount += items.count
     body += sealed
   }
 

@@ -76,6 +76,14 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     }
     let critical = thrown { () throws(SecretError) in _ = try fields([0x8000]) }
     #expect(critical?.code == .unsupportedVersion)
+    // Where no field is known, as in a remove.
+    for (type, isRead) in [(1, true), (0x7FFF, true), (0x8000, false)] as [(UInt16, Bool)] {
+      var bytes = reader(encode(TaggedFields([TaggedField(type, [7])])))
+      var found: [UInt16]?
+      let error = thrown { () throws(SecretError) in found = try bytes.taggedFields(nil).map(\.type) }
+      #expect(found == (isRead ? [type] : nil))
+      #expect(error?.code == (isRead ? nil : .unsupportedVersion))
+    }
     // A known field is read to its end.
     var rest = reader(encode(TaggedFields([TaggedField(2, [7, 7])])))
     #expect(

@@ -206,6 +206,26 @@ import Testing
   }
 
   /// A rewrite keeps 1,000 versions and their removals, and no more.
+  @Test(arguments: [[[0, 2], [1]], [[0, 1], [1, 2]]]) func blocksThatOverlapAreRefused(
+    _ blocks: [[Int]]
+  ) throws {
+    var vault = ForgedVault(base: [.init("a", [1]), .init("b", [2]), .init("c", [3])])
+    vault.blocks = [[0, 1], [2]]
+    #expect(try open(vault.disk()).verify().secretCount == 3)
+    vault.blocks = blocks
+    try expect(.tampered, from: vault, in: [{ _ = try $0.verify() }] + Self.fullReads)
+  }
+
+  /// Whatever the last frame loses: its prefix, its metadata or its value.
+  @Test func aTailThatEndsInsideAFrameIsRefused() throws {
+    var vault = ForgedVault(tail: [.init("a", [1]), .init("b", [2])])
+    let frame = try #require(VaultAnatomy(vault.bytes()).frames.last)
+    for end in frame.dropFirst() {
+      vault.state = { $0.end = end }
+      try expect(.tampered, from: vault, in: [{ try $0.unlock() }], "\(end - frame.lowerBound) bytes")
+    }
+  }
+
   @Test func moreRecordsOfOneSecretThanAWriterKeepsAreRefused() throws {
     let versions =
       (0..<1000).flatMap { [.init("a", [UInt8($0 & 255)]), .init("a", nil)] } as [ForgedVault.Change]

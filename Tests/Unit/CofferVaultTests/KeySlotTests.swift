@@ -166,8 +166,10 @@ import Testing
     let error = #expect(throws: SecretError.self) { try open().unlock() }
     #expect(error?.code == .locked)
     // The next source is asked.
-    #expect(
-      try VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key]).get("name") == [1, 2, 3])
+    let both = VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key])
+    #expect(try both.get("name") == [1, 2, 3])
+    try both.rekey()
+    #expect(try both.get("name") == [1, 2, 3])
   }
 
   private struct MasterKey: VaultCredentialSource {

@@ -76,6 +76,20 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
+  /// A reader that looks at the record under its lock must find the same twice.
+  @Test func aRecordThatAnotherProcessLooksAtIsNotChanged() throws {
+    try fresh().set("a", [1])
+    let before = try Data(contentsOf: URL(filePath: record))
+    let file = Glibc.open(try record, O_RDONLY | O_CLOEXEC)
+    defer { close(file) }
+    #expect(flock(file, LOCK_SH) == 0)
+    try fresh().set("a", [2])
+    #expect(try Data(contentsOf: URL(filePath: record)) == before)
+    #expect(flock(file, LOCK_UN) == 0)
+    #expect(try fresh().get("a") == [2])
+    #expect(try Data(contentsOf: URL(filePath: record)) != before)
+  }
+
   @Test func aRecordThatOthersCouldChangeIsRefused() throws {
     try fresh().set("a", [1])
     let record = try record

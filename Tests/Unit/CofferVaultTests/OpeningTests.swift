@@ -1,9 +1,9 @@
-import CofferSystem
 import CofferCore
 import CofferSimulation
+import CofferSystem
 import CofferTestSupport
 import CofferVault
-import FoundationEssentials
+import Foundation
 import Glibc
 import Testing
 
@@ -41,6 +41,68 @@ import Testing
     #expect(code(ofOpening: directory.file("no.vault")) == .vaultNotFound)
     #expect(code(ofOpening: directory.file("no/directory/no.vault")) == .vaultNotFound)
     #expect(code(ofOpening: "") == .vaultNotFound)
+  }
+
+  /// The message says what was tried.
+  @Test func aDirectoryThatMayNotBeEnteredIsNamed() throws {
+    let vault = try TestVault()
+    let environment = VaultEnvironment(fileSystem: RefusingFileSystem(directory: vault.directory.path))
+    let opening = #expect(throws: SecretError.self) { try vault.open(environment: environment).unlock() }
+    #expect(opening?.code == .denied)
+    #expect(opening?.reason.hasPrefix("The system does not let this user open the vault") == true)
+    let making = #expect(throws: SecretError.self) {
+      try VaultBackend.create(
+        at: vault.directory.file("new.vault"), credential: FixedCredential.key.credential, label: "",
+        options: .cheap, environment: environment)
+    }
+    #expect(making?.code == .denied)
+    #expect(making?.reason.hasPrefix("The system does not let this user make the vault") == true)
+  }
+
+  @Test func aVaultNeedsADirectory() throws {
+    let directory = try TemporaryDirectory()
+    let error = #expect(throws: SecretError.self) {
+      try VaultBackend.create(
+        at: directory.file("none/new.vault"), credential: FixedCredential.key.credential, options: .cheap)
+    }
+    #expect(error?.code == .io)
+    #expect(error?.reason.hasPrefix("There is no directory for a vault") == true)
+  }
+
+  /// Nobody knows whether there is a vault.
+  @Test func nothingIsMadeIfThePathCannotBeLookedAt() throws {
+    struct Blind: FileSystem {
+      func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+        let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+        return Location(
+          directory: BlindDirectory(directory: location.directory), name: location.name, path: location.path)
+      }
+    }
+    struct BlindDirectory: PassingDirectory {
+      let directory: any Directory
+      func status(of name: String) throws(FileSystemError) -> FileStatus { throw FileSystemError(EACCES) }
+    }
+    let directory = try TemporaryDirectory()
+    let making = code {
+      try VaultBackend.create(
+        at: directory.file("new.vault"), credential: FixedCredential.key.credential, label: "",
+        options: .cheap, environment: VaultEnvironment(fileSystem: Blind()))
+    }
+    #expect(making == .denied)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+  }
+
+  @Test(arguments: [0, 31, 33]) func aKeyOfAnotherLengthOpensNothing(_ length: Int) throws {
+    let vault = try TestVault()
+    let key = FixedCredential(kind: .key([UInt8](repeating: 7, count: length)))
+    #expect(code { try vault.open(key).unlock() } == .invalidKey)
+  }
+
+  @Test func creationSaysThatNothingWasRecordedWithoutADirectoryForRecords() throws {
+    let directory = try TemporaryDirectory()
+    let isRecorded = try VaultBackend.create(
+      at: directory.file("new.vault"), credential: FixedCredential.key.credential, options: .cheap)
+    #expect(!isRecorded)
   }
 
   @Test func aDirectoryAFIFOAndADeviceAreNotVaults() throws {

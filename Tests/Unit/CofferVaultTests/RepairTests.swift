@@ -29,6 +29,26 @@ import Testing
     #expect(try later.lastCondition()?.isRecovered == false, "the change has repaired the slot")
   }
 
+  /// It may be one that another process is writing.
+  @Test func aSlotThatBecomesInvalidIsLookedAtAgainUnderALock() throws {
+    let vault = try TestVault()
+    try vault.open().set("a", [1])
+    var options = VaultOptions.cheap
+    options.lockTimeout = .seconds(0.2)
+    let backend = vault.open(options: options)
+    #expect(try backend.get("a") == [1])
+    let file = open(vault.path, O_RDWR | O_CLOEXEC)
+    defer { close(file) }
+    #expect(flock(file, LOCK_EX) == 0)
+    let zeros = [UInt8](repeating: 0, count: Layout.pageSize)
+    #expect(pwrite(file, zeros, zeros.count, try header(vault).headerLength) == zeros.count)
+    let error = #expect(throws: SecretError.self) { _ = try backend.get("a") }
+    #expect(error?.code == .timedOut)
+    #expect(flock(file, LOCK_UN) == 0)
+    #expect(try backend.get("a") == [1])
+    #expect(try backend.condition().isRecovered)
+  }
+
   @Test func aVaultLargerThanTheBufferOfARewriteIsWhole() throws {
     let vault = try TestVault()
     let backend = vault.open()

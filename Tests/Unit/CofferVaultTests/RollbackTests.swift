@@ -22,7 +22,9 @@ import Testing
     let old = try vault.bytes
     try fresh().set("a", [2])
     try restore(old)
-    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+    let error = #expect(throws: SecretError.self) { _ = try fresh().get("a") }
+    #expect(error?.code == .rolledBack)
+    #expect(error?.reason.contains(" is at change ") == true)
     #expect(code { try fresh().set("b", [1]) } == .rolledBack)
     #expect(code { _ = try fresh().verify() } == .rolledBack)
     // A process without a record cannot detect it.
@@ -60,7 +62,20 @@ import Testing
     try fresh().set("a", [2])
     try restore(common)
     try fresh(withRecords: false).set("a", [3])
-    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+    let error = #expect(throws: SecretError.self) { _ = try fresh().get("a") }
+    #expect(error?.code == .rolledBack)
+    #expect(error?.reason.contains(" has another history ") == true)
+  }
+
+  @Test func aProgramThatHasSeenANewerStateAcceptsAnOlderOneIfThePolicyAllows() throws {
+    var options = VaultOptions.cheap
+    (options.knownVaultsDirectory, options.firstUsePolicy) = (states.path, .versioned)
+    let backend = vault.open(options: options)
+    try backend.set("a", [1])
+    let old = try vault.bytes
+    try backend.set("a", [2])
+    try restore(old)
+    #expect(try backend.get("a") == [1])
   }
 
   @Test func aLaterRunDetectsACopyFromBeforeARekey() throws {
