@@ -72,6 +72,13 @@ class Session:
         self.daemon = subprocess.Popen(["/usr/bin/python3", script, log, *mode], env=self.environment)
         self.wait(self.has_service, "the scripted service")
 
+    def start_scripted_keyring(self, *deviations):
+        """Starts the scripted service of the Swift tests that keeps items."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_keyring.py")
+        self.daemon = subprocess.Popen(["/usr/bin/python3", script, f"{self.directory}/items.json", *deviations],
+                                       env=self.environment)  # fmt: skip
+        self.wait(self.has_service, "the scripted keyring")
+
     def scripted_calls(self):
         """What the scripted service has logged."""
         with open(f"{self.directory}/scripted.log") as file:

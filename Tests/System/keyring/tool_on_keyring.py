@@ -96,6 +96,11 @@ def ownership(tool, session):
         lists_labels = "“work”".encode() in result.stderr and "“home”".encode() in result.stderr
         check(f"{command[0]} refuses two different items with 64", result.returncode == 64 and lists_labels, result)
         check(f"{command[0]} that is refused changes nothing", values() == both, values())
+    session.run(*secret, "set", "bob", given=b"bob")
+    result = session.run(*secret, "remove", "bob", "ann")
+    kept = session.run(*secret, "get", "bob").stdout == b"bob"
+    check("remove of two names removes neither if one is that of two items", result.returncode == 64 and kept, result)
+    session.run(*secret, "remove", "bob")
     result = session.run(*secret, "move", "--all", "ann", "ann2")
     check("move --all moves both items", result.returncode == 0 and values() == both, result)
     result = session.run(*secret, "remove", "--all", "ann2")
@@ -274,6 +279,35 @@ def watching(tool, session):
     check("watch prints a line for a store by secret-tool", seen and b"seen" in seen[0], seen)
 
 
+def locking(tool, session):
+    """`watch` says that the keyring was locked, and shows no prompt."""
+    session.stop()
+    session.start_scripted_keyring()
+    secret = [tool, "--backend", "keyring", "-s", "svc"]
+    session.run(*secret, "set", "seen", given=b"1")
+    environment = dict(session.environment, DISPLAY=":0")
+    del environment["COFFER_NO_PROMPT"]
+    process = subprocess.Popen([*secret, "watch", "seen"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(iter(process.stderr.readline, b"")))
+    reader.start()
+    session.wait(lambda: lines, "watch")
+    service = "/org/freedesktop/secrets"
+    session.run("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", service,
+                "org.freedesktop.Secret.Service.Lock", f"array:objpath:{service}/collection/scripted")
+    deadline = time.monotonic() + 10
+    # The service tells a change of the collection, and one of the item.
+    while sum(b"is locked" in line for line in lines) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    said = sum(b"is locked" in line for line in lines)
+    process.kill()
+    process.wait()
+    reader.join(timeout=20)
+    check("watch shows no prompt after a lock", said == 2, lines)
+    session.stop()
+    session.start("password")
+
+
 def main():
     tool = os.path.abspath(sys.argv[1])
     for program in ("dbus-daemon", "dbus-send", "gnome-keyring-daemon", "secret-tool"):
@@ -290,6 +324,7 @@ def main():
             collections(tool, session)
             prompting(tool, session)
             watching(tool, session)
+            locking(tool, session)
             calls(tool, session)
         finally:
             session.end()

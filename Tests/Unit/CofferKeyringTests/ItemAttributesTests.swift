@@ -70,7 +70,7 @@ import Testing
     #expect(stored(read, over: foreign)["coffer:attributes"] == "a b%20c%25")
   }
 
-  @Test func attributesOfTheServiceAreNotMetadata() {
+  @Test func attributesOfTheServiceAreNotMetadata() throws {
     let keePassXC = [
       "service": "svc", "username": "alice", "Title": "t", "UserName": "u", "URL": "", "Notes": "n",
       "Uuid": "0", "Path": "/t", "TOTP": "1", "own": "x",
@@ -78,6 +78,9 @@ import Testing
     #expect(read(keePassXC).attributes == ["own": "x"])
     #expect(ItemAttributes.distinction(keePassXC) == ["own": "x"])
     #expect(stored(nil, over: keePassXC) == ["service": "svc", "username": "alice", "own": "x"])
+    let renamed = ItemAttributes.attributes(
+      keePassXC, renamedTo: try SecretIdentifier(service: "svc", account: "bob"), created: nil)
+    #expect(renamed == ["service": "svc", "username": "bob", "own": "x"])
     #expect(read(["Title": "t"]).attributes == ["Title": "t"], "of another service it is metadata")
   }
 

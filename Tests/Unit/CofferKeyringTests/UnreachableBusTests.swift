@@ -44,6 +44,16 @@ import Testing
       "a bus that hangs is not a missing keyring")
   }
 
+  @Test func aPortalOnABusThatDoesNotAnswerIsNotMissing() throws {
+    let directory = try TemporaryDirectory()
+    let socket = try ListeningSocket(directory.file("bus"))
+    defer { socket.close() }
+    let portal = SecretPortal(environment: ["DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.file("bus"))"])
+    #expect(
+      thrown { () throws(SecretError) in _ = try portal.isAvailable(timeout: .milliseconds(200)) }?.code
+        == .timedOut)
+  }
+
   /// A bus that does not answer, and the code of the error of a call.
   private func silentBus(
     _ body: (_ socket: ListeningSocket, _ backend: KeyringBackend, _ code: () -> SecretError.Code?) throws ->

@@ -35,7 +35,7 @@ import Testing
     #expect(encode(Array(text.utf8)) == Array(text.utf8))
   }
 
-  @Test(arguments: ["a\n", " a ", "a\\b", "{TITLE}", "a\u{7F}", "\r\n"])
+  @Test(arguments: ["a\n", " a", "a ", "\ta", "a\t", "a\\b", "{TITLE}", "a\u{7F}", "\r\n"])
   func textIsEncodedOnlyWhereItWouldBeChanged(_ text: String) {
     let bytes = Array(text.utf8)
     #expect(encode(bytes, by: .text) == bytes)

@@ -35,6 +35,16 @@ import Testing
     #expect(changes.drain().isEmpty, "nothing else was reported")
   }
 
+  /// Such an item is updated without a new one, for which gnome-keyring sends no signal.
+  @Test func anUpdateBesideAnotherItemIsReported() async throws {
+    try clients.secretToolStore("theirs", attributes: ["target", "work"])
+    try clients.createItem("ours", "old", ["service": "svc", "username": "alice"])
+    let changes = ChangeCollector(backend.changes())
+    try backend.store("new", identifier)
+    try await changes.wait(for: SecretChange(identifier))
+    #expect(try clients.items().first { $0.label == "ours" }?.value == "new")
+  }
+
   @Test func aRestartedDaemonIsAChangeOfEverything() async throws {
     let changes = ChangeCollector(backend.changes())
     try await keyring.restartDaemon()
@@ -70,7 +80,7 @@ import Testing
 }
 
 /// The changes of one stream, until it is released.
-private final class ChangeCollector: Sendable {
+final class ChangeCollector: Sendable {
   private final class Log: Sendable { let changes = Mutex<[SecretChange]>([]) }
   private let log = Log()
   private let task: Task<Void, Never>

@@ -5,7 +5,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A move that fails leaves the original, and no copy.
+/// A move that fails leaves the original, and no copy. A move deletes no item that it has not copied.
 @Suite(.needsKeyring) struct FailedMoveTests {
   private let alice: SecretIdentifier
   private let bob: SecretIdentifier
@@ -34,6 +34,14 @@ import Testing
     try backend.store("value", alice)
     #expect(moveFails())
     #expect(try backend.text(alice) == "value!" && backend.text(bob) == nil)
+  }
+
+  @Test func anItemThatAnotherProgramStoresDuringAMoveIsKept() async throws {
+    let service = try await ScriptedService(keyring, storingWith: "stores-during-a-move")
+    defer { service.kill() }
+    try backend.store("value", alice)
+    #expect(try backend.move(alice, to: bob, replacing: false, all: false) == .moved)
+    #expect(try backend.text(alice) == "another program's" && backend.text(bob) == "value")
   }
 
   @Test func theCopyOfAnOriginalThatCannotBeDeletedIsDeleted() async throws {

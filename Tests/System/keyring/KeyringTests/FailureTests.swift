@@ -1,4 +1,5 @@
 #if Keyring
+import CofferConfiguration
 import CofferCore
 import CofferKeyring
 import CofferTestSupport
@@ -43,6 +44,34 @@ import Testing
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
+  @Test func aBusThatStopsAnsweringTimesOut() async throws {
+    let directory = try TemporaryDirectory()
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/stalling_bus", ofType: "py"))
+    let bus = try ChildProcess(
+      [try InstalledPrograms.pythonWithDBus.get(), script, directory.file("bus")], package: "python3",
+      environment: ["PATH": InstalledPrograms.searchPath], endsWithTests: true)
+    defer { bus.kill() }
+    try await eventually("the bus did not start") {
+      FileManager.default.fileExists(atPath: directory.file("bus"))
+    }
+    let environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.file("bus"))"]
+    var options = KeyringOptions(environment: environment)
+    options.connectTimeout = .milliseconds(500)
+    let backend = KeyringBackend(options: options, environment: environment)
+    let start = ContinuousClock.now
+    let error = thrown { () throws(SecretError) in _ = try backend.isAvailable() }
+    #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(4))
+    try await expectEveryCall(of: backend, toThrow: .timedOut)
+  }
+
+  @Test func anItemThatVanishesWhileItIsReadIsAbsent() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, storingWith: "vanishes-when-read")
+    defer { service.kill() }
+    try keyring.backend().store("value", identifier)
+    #expect(try keyring.backend().text(identifier) == nil)
+  }
+
   @Test func manySlowAnswersTimeOutTogether() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "slow", "300")
@@ -50,6 +79,44 @@ import Testing
     let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
     let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
     #expect(error?.code == .timedOut)
+  }
+
+  @Test func theSecondAttemptHasTheRestOfTheTime() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "broken-sessions")
+    defer { service.kill() }
+    // Each attempt takes a second.
+    let error = thrown { () throws(SecretError) in
+      _ = try keyring.backend { $0.operationTimeout = .milliseconds(1500) }.lookUp(identifier)
+    }
+    #expect(error?.code == .timedOut)
+    let patient = thrown { () throws(SecretError) in _ = try keyring.backend().lookUp(identifier) }
+    #expect(patient?.code == .io)
+  }
+
+  @Test func aSessionThatIsNeverOpenedTimesOutWithTheOperation() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "no-session")
+    defer { service.kill() }
+    let backend = keyring.backend {
+      $0.connectTimeout = .seconds(300)
+      $0.operationTimeout = .milliseconds(500)
+    }
+    let start = ContinuousClock.now
+    let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
+    #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(15))
+  }
+
+  /// Whether there is a keyring is asked once, over the connection that is used then.
+  @Test func theConnectionThatFoundTheServiceIsUsed() async throws {
+    let keyring = try await PrivateKeyring(.encrypted)
+    try keyring.backend().store("x", identifier)
+    let backend = keyring.backend()
+    #expect(try backend.isAvailable())
+    let chosen = try CofferConfiguration(environment: keyring.environment).backend()
+    try FileManager.default.removeItem(atPath: keyring.path("run/bus"))
+    #expect(try backend.text(identifier) == "x")
+    #expect(try chosen.text(identifier) == "x")
   }
 
   @Test func aServiceThatStopsAnsweringTimesOut() async throws {

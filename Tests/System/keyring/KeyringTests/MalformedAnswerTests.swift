@@ -83,6 +83,15 @@ import Testing
     }
   }
 
+  @Test(arguments: [("search-huge", SecretError.Code.io), ("secret-huge", .tooLarge)])
+  func anAnswerThatIsTooLargeIsRefused(_ answer: String, _ code: SecretError.Code) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "hostile", answer)
+    defer { service.kill() }
+    let error = thrown { () throws(SecretError) in try Self.make(.lookUp, of: keyring.backend()) }
+    #expect(error?.code == code)
+  }
+
   /// Without a wrong answer every call succeeds: the service is otherwise one that the tests above may trust.
   @Test(arguments: [nil, "locked", "empty"]) func everyRightAnswerIsAccepted(_ state: String?) async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)

@@ -116,18 +116,39 @@ import Testing
     #expect(try clients.items().count == 1)
   }
 
-  @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() throws {
+  @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() async throws {
     try create("theirs", "t", ["target": "work", "application": "vpn"])
     try backend.store("there", other)
     #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .taken)
     #expect(try backend.text(other) == "there")
-    let created = try #require(try backend.item(identifier)?.metadata.created)
+    let created = try #require(try await backend.item(identifier)?.metadata.created)
+    try await waitForNextSecond()
     #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .moved)
     let items = try clients.items()
     #expect(items.count == 1 && items.first?.value == "t" && items.first?.label == "theirs")
     #expect(items.first?.attributes["target"] == "work" && items.first?.attributes["username"] == "bob")
-    #expect(try backend.item(other)?.metadata.created == created)
+    #expect(try await backend.item(other)?.metadata.created == created)
     #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .missing)
+  }
+
+  @Test func aMoveReplacesNoneOfSeveralDifferentItemsUnlessAllAreMeant() throws {
+    try create("moved", "m")
+    try clients.createItem("Work", "w", ["service": "svc", "username": "bob", "target": "work"])
+    try clients.createItem("Home", "h", ["service": "svc", "username": "bob", "target": "home"])
+    let before = try values()
+    #expect(
+      code { () throws(SecretError) in
+        _ = try backend.move(identifier, to: other, replacing: true, all: false)
+      } == .ambiguous)
+    #expect(try values() == before)
+    #expect(try backend.move(identifier, to: other, replacing: true, all: true) == .moved)
+    #expect(try values() == ["moved": "m"])
+  }
+
+  @Test func aMoveToTheSameNameChangesNothing() throws {
+    try create("theirs", "t", ["target": "work"])
+    #expect(try backend.move(identifier, to: identifier, replacing: false, all: false) == .moved)
+    #expect(try values() == ["theirs": "t"])
   }
 
   @Test func theAttributesOfAnotherItemAreNotWritten() async throws {
@@ -163,13 +184,25 @@ import Testing
     #expect(ours.attributes["target"] == nil && ours.attributes["purpose"] == nil)
   }
 
-  @Test func concurrentStoresOfANewSecretWithDifferentMetadataLeaveOneItem() async throws {
+  /// The lock between processes is a name on the bus.
+  @Test func theLockOfAStoreIsReleased() throws {
+    try backend.store("x", identifier)
+    let answer = try clients.keyring.run(
+      [
+        "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
+        "org.freedesktop.DBus.NameHasOwner", "string:coffer.KeyringStore",
+      ], package: "dbus-bin")
+    #expect(answer.output.contains("boolean false"))
+  }
+
+  @Test(arguments: [false, true])
+  func concurrentStoresOfANewSecretWithDifferentMetadataLeaveOneItem(inOneProcess: Bool) async throws {
     for round in 0..<10 {
       let name = try SecretIdentifier(service: "svc", account: "round \(round)")
       try await withThrowingTaskGroup { group in
         for number in 0..<4 {
           // Each backend has a connection of its own, as another process has.
-          let backend = clients.keyring.backend()
+          let backend = inOneProcess ? backend : clients.keyring.backend()
           group.addTask {
             let metadata = SecretMetadata(label: "label \(number)", attributes: ["number": "\(number)"])
             try await backend.store(

@@ -68,6 +68,21 @@ import Testing
     #expect(digits == "e0bcec58e1b77ed8b1e22931edb5cd6df62ea6277cda1ac457603fedec38b9bf")
   }
 
+  @Test func theDerivedKeyAloneOpensTheVault() async throws {
+    let portal = try await startPortal("answer", secret)
+    defer { portal.kill() }
+    try createVault()
+    func isOpened(by key: @escaping @Sendable () -> SecretBytes) -> Bool {
+      let source = VaultCredentialClosure(name: "a key") { _ throws(SecretError) in .key(key()) }
+      return thrown { () throws(SecretError) in
+        _ = try configuration().vault(at: nil, credentials: [source]).lookUp(identifier)
+      } == nil
+    }
+    #expect(
+      isOpened { VaultKey.derived(fromPortal: SecretBytes(copying: [UInt8](repeating: 0x5A, count: 64))) })
+    #expect(!isOpened { SecretBytes(copying: [UInt8](repeating: 0x5A, count: 32)) })
+  }
+
   @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {
     var portal = try await startPortal("answer", secret)
     let recovery = try configuration().createPortalVault()

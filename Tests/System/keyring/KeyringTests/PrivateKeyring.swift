@@ -78,6 +78,8 @@ final class PrivateKeyring {
       """
       <busconfig><type>session</type><listen>unix:path=\(path("run/bus"))</listen><auth>EXTERNAL</auth>
       <servicedir>\(path("services"))</servicedir>
+      <limit name="max_message_size">1000000000</limit><limit name="max_incoming_bytes">1000000000</limit>
+      <limit name="max_outgoing_bytes">1000000000</limit>
       <policy context="default"><allow send_destination="*" eavesdrop="true"/>
       <allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
       """, to: "bus.conf")

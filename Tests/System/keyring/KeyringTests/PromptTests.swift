@@ -31,9 +31,24 @@ import Testing
   @Test func aPromptThatUnlocksNothingLeavesTheSecretLocked() async throws {
     let service = try await ScriptedService(keyring, "useless")
     defer { service.kill() }
-    try await expectEveryCall(of: keyring.backend { $0.mayPrompt = true }, toThrow: .locked)
+    let backend = keyring.backend { $0.mayPrompt = true }
+    try await expectEveryCall(of: backend, toThrow: .locked)
+    let absent = try SecretIdentifier(service: "svc", account: "absent")
+    #expect(thrown { () throws(SecretError) in try backend.store("new", absent) }?.code == .locked)
     #expect(try service.calls().contains("Prompt"))
     #expect(try !service.calls().contains { ["Delete", "SetSecret", "CreateItem"].contains($0) })
+  }
+
+  @Test func withoutPromptsAConfirmationThatNobodyGivesIsAwaitedForAShortTime() async throws {
+    let service = try await ScriptedService(keyring, storingWith: "asks-before-deletion")
+    defer { service.kill() }
+    let backend = keyring.backend()
+    try backend.store("kept", identifier)
+    let start = ContinuousClock.now
+    let error = thrown { () throws(SecretError) in try backend.remove(identifier) }
+    #expect(error?.code == .locked && error?.reason.contains("confirm") == true)
+    #expect(ContinuousClock.now - start < .seconds(30))
+    #expect(try backend.text(identifier) == "kept")
   }
 
   @Test func nothingFoundInALockedCollectionIsLocked() async throws {

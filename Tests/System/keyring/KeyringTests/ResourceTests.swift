@@ -35,12 +35,56 @@ import Testing
         try backend.write("x", "alice")
         _ = backend.changes()
       }
-      for _ in 0..<5 { try use() }
-      let before = try openFiles()
-      for _ in 0..<50 { try use() }
-      try await eventually("\(try openFiles()) files are open, and \(before) were before") {
-        try openFiles() <= before + 5
+      try await expectNoFilesLeftOpen(by: use)
+    }
+  }
+
+  @Test func aWatchThatEndsDuringChangesLeavesNoFilesOpen() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(startsDaemon: false)
+      let service = try await ScriptedService(keyring, storingWith: "repeats-signals")
+      let writer = keyring.backend()
+      var count = 0
+      try await expectNoFilesLeftOpen {
+        let changes = keyring.backend().changes()
+        count += 1
+        try writer.write("x", "name \(count)")
+        usleep(10_000)
+        withExtendedLifetime(changes) {}
       }
+      service.kill()
+    }
+  }
+
+  /// The main loop of the program may never run.
+  @Test func aReleasedConnectionLeavesNothingToTheMainLoop() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(.encrypted)
+      try keyring.backend().write("x", "alice")
+      typealias IsPending = @convention(c) (OpaquePointer?) -> CInt
+      let isPending = unsafeBitCast(
+        try #require(dlsym(nil, "g_main_context_pending")), to: IsPending.self)
+      // The thread of GDBus releases its reference later.
+      try await Task.sleep(for: .milliseconds(200))
+      #expect(isPending(nil) == 0)
+    }
+  }
+
+  @Test func secretsOfThePortalLeaveNoFilesOpen() async {
+    await #expect(processExitsWith: .success) {
+      let keyring = try await PrivateKeyring(startsDaemon: false)
+      let script = try #require(Bundle.module.path(forResource: "Fixtures/scripted_portal", ofType: "py"))
+      let process = try ChildProcess(
+        [
+          try InstalledPrograms.pythonWithDBus.get(), script, keyring.path("portal.log"),
+          String(repeating: "5a", count: 64), "twice",
+        ], environment: keyring.environment, endsWithTests: true)
+      let portal = SecretPortal(environment: keyring.environment)
+      try await eventually("the scripted portal did not start") {
+        try portal.isAvailable(timeout: .seconds(5))
+      }
+      try await expectNoFilesLeftOpen { _ = try portal.retrieve(token: nil, timeout: .seconds(30)) }
+      process.kill()
     }
   }
 
@@ -70,6 +114,15 @@ private func residentKilobytes() throws -> Int {
   let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
   let pages = try #require(text.split(separator: " ").dropFirst().first.flatMap { Int($0) })
   return pages * Int(getpagesize()) / 1024
+}
+
+private func expectNoFilesLeftOpen(by use: () throws -> Void) async throws {
+  for _ in 0..<5 { try use() }
+  let before = try openFiles()
+  for _ in 0..<50 { try use() }
+  try await eventually("\(try openFiles()) files are open, and \(before) were before") {
+    try openFiles() <= before + 5
+  }
 }
 
 private func openFiles() throws -> Int {

@@ -8,6 +8,11 @@ memory-only-updates   SetSecret changes the value until the service ends, and no
 hidden-when-locked    finds and lists no item of the locked collection
 first-session-broken  every transfer of a secret in the first session of the process fails
 changes-new-values    a new item has the given value and “!”
+refuses-refused       the value “refused” cannot be stored, and the error quotes it
+stores-during-a-move  another program stores an item of alice when one of bob is created
+repeats-signals       sends the signal for a new item 50 times, then that of an item with the user name last
+vanishes-when-read    another program deletes an item when its value is asked for
+asks-before-deletion  a prompt that is never answered asks whether an item may be deleted
 keeps-alice           an item with the user name alice cannot be deleted
 keepassxc             as KeePassXC 2.7: a search without attributes finds nothing, one in a locked collection is never
                       answered, items get attributes of the service, {TITLE} in a value is replaced, items are created and
@@ -99,6 +104,9 @@ class Item(Base):
         require_working(session)
         if locked:
             raise error("IsLocked")
+        if "vanishes-when-read" in deviations:
+            self.delete()
+            raise error("NoSuchObject")
         value = base64.b64decode(self.state.get("unwritten", self.state["value"]))
         if keepassxc:
             value = value.replace(b"{TITLE}", self.state["label"].encode())
@@ -110,6 +118,7 @@ class Item(Base):
         require_working(secret[0])
         if locked:
             raise error("IsLocked")
+        refuse_if_told(secret[2])
         kept = "unwritten" if "memory-only-updates" in deviations else "value"
         self.state[kept] = base64.b64encode(secret[2]).decode()
         self.changed()
@@ -121,6 +130,8 @@ class Item(Base):
             raise error("IsLocked")
         if "keeps-alice" in deviations and self.state["attributes"]["username"] == "alice":
             raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.Failed")
+        if "asks-before-deletion" in deviations:
+            return prompt(None)
         if keepassxc:
             return prompt(self.delete)
         self.delete()
@@ -173,6 +184,7 @@ class Collection(Base):
             raise error("IsLocked")
         attributes = {str(k): str(v) for k, v in properties[SECRET + "Item.Attributes"].items()}
         now = int(time.time())
+        refuse_if_told(secret[2])
         value = secret[2] + (b"!" if "changes-new-values" in deviations else b"")
         state = {"attributes": attributes, "label": str(properties[SECRET + "Item.Label"]), "created": now,
                  "modified": now, "value": base64.b64encode(value).decode()}
@@ -192,7 +204,21 @@ class Collection(Base):
         self.items[item.name] = item
         self.write()
         self.ItemCreated(item.name)
+        user = state["attributes"].get("username")
+        if "stores-during-a-move" in deviations and user == "bob":
+            value = base64.b64encode(b"another program's").decode()
+            self.create(state | {"attributes": {"service": "svc", "username": "alice"}, "value": value})
+        if "repeats-signals" in deviations and user != "last":
+            self.repeat_signal(item, 50, state | {"attributes": {"service": "svc", "username": "last"}})
         return dbus.ObjectPath(item.name)
+
+    def repeat_signal(self, item, times, last):
+        self.ItemChanged(item.name)
+        if times == 1:
+            self.create(last)
+        else:
+            GLib.timeout_add(1, self.repeat_signal, item, times - 1, last)
+        return False
 
     @dbus.service.signal(SECRET + "Collection", signature="o")
     def ItemCreated(self, item):
@@ -244,7 +270,14 @@ class Service(Base):
     def Lock(self, objects):
         global locked, is_open
         locked, is_open = True, False
+        self.CollectionChanged(COLLECTION)
+        for name in collection.items:
+            collection.ItemChanged(name)
         return objects, NONE
+
+    @dbus.service.signal(SECRET + "Service", signature="o")
+    def CollectionChanged(self, path):
+        pass
 
     @dbus.service.method(SECRET + "Service", in_signature="s", out_signature="o")
     def ReadAlias(self, name):
@@ -274,6 +307,11 @@ class Prompt(dbus.service.FallbackObject):
     @dbus.service.method(SECRET + "Prompt", path_keyword="path")
     def Dismiss(self, path):
         self.complete(path, True, "")
+
+
+def refuse_if_told(value):
+    if "refuses-refused" in deviations and value == b"refused":
+        raise dbus.DBusException("the value “refused” is not good", name="org.freedesktop.DBus.Error.Failed")
 
 
 def require_working(session):

@@ -6,6 +6,7 @@ SECRET  the secret, as hexadecimal digits
 MODE    answer: sends the secret and a token
         early: the same, and the response comes before the answer to the call
         other-path: the same, for a request whose path is not the one that the caller expects
+        twice: the same, and the response comes twice
         refuse: the user dismisses the prompt
         empty: responds without a secret
         silent: never responds
@@ -48,8 +49,11 @@ def retrieve(connection, message, reply):
     sender = message.get_sender()[1:].replace(".", "_")
     path = f"{ROOT}/request/{sender}/{options['handle_token']}" + ("x" if mode == "other-path" else "")
     reply.append(dbus.ObjectPath(path), signature="o")
-    response = dbus.lowlevel.SignalMessage(path, "org.freedesktop.portal.Request", "Response")
-    response.append(dbus.UInt32(1 if mode == "refuse" else 0), {"token": "a token"}, signature="ua{sv}")
+    responses = []
+    for _ in range(2 if mode == "twice" else 1):
+        response = dbus.lowlevel.SignalMessage(path, "org.freedesktop.portal.Request", "Response")
+        response.append(dbus.UInt32(1 if mode == "refuse" else 0), {"token": "a token"}, signature="ua{sv}")
+        responses.append(response)
     pipe = descriptor.take()
     if mode in ("silent", "open"):
         kept.append(pipe)
@@ -58,10 +62,16 @@ def retrieve(connection, message, reply):
     if not kept:
         os.close(pipe)
     if mode == "early":
-        connection.send_message(response)
+        send(connection, responses)
     connection.send_message(reply)
     if mode not in ("early", "silent"):
-        GLib.timeout_add(50, lambda: connection.send_message(response) and False)
+        GLib.timeout_add(50, send, connection, responses)
+
+
+def send(connection, messages):
+    for message in messages:
+        connection.send_message(message)
+    return False
 
 
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)

@@ -1,7 +1,8 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
 Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | useless | never
-                              | unsearched | counted NUMBER | slow NUMBER | bad-session | hostile NAME
+                              | unsearched | counted NUMBER | slow NUMBER | broken-sessions | no-session
+                              | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -12,6 +13,8 @@ never                  leaves each prompt open until the caller dismisses it
 unsearched             finds nothing in the locked collection, and leaves each prompt open
 counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
 slow NUMBER            has such a collection, and takes a tenth of a second for each call
+broken-sessions        has an unlocked collection, and refuses each transfer of a secret after a second
+no-session             has an unlocked collection, and never answers a call for a session
 bad-session            has an unlocked collection, and its first session transfers no secret
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
@@ -35,7 +38,7 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode not in ("hostile", "counted", "slow", "bad-session")
+locked = mode not in ("hostile", "counted", "slow", "bad-session", "broken-sessions", "no-session")
 items = {}
 sessions = 0
 
@@ -64,8 +67,16 @@ class Service(Base):
     def properties(self, interface):
         return {"Collections": dbus.Array([dbus.ObjectPath(COLLECTION)], signature="o")}
 
-    @dbus.service.method(SECRET + "Service", in_signature="sv", out_signature="vo")
-    def OpenSession(self, algorithm, argument):
+    @dbus.service.method(SECRET + "Service", in_signature="sv", out_signature="vo", async_callbacks=("reply", "fail"))
+    def OpenSession(self, algorithm, argument, reply, fail):
+        if mode == "no-session":
+            return
+        try:
+            reply(*self.open_session(algorithm))
+        except dbus.DBusException as error:
+            fail(error)
+
+    def open_session(self, algorithm):
         if algorithm != "plain":
             raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.NotSupported")
         global sessions
@@ -128,7 +139,9 @@ class Item(Base):
     def GetSecret(self, session):
         if locked:
             raise dbus.DBusException("locked", name="org.freedesktop.Secret.Error.IsLocked")
-        if mode == "bad-session" and sessions == 1:
+        if mode == "broken-sessions":
+            time.sleep(1)
+        if mode == "broken-sessions" or mode == "bad-session" and sessions == 1:
             raise dbus.DBusException("the key does not fit", name="org.freedesktop.DBus.Error.Failed")
         return dbus.Struct((session, dbus.ByteArray(b""), Item.value, "text/plain"), signature="oayays")
 
