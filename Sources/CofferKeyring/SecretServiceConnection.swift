@@ -30,6 +30,9 @@ final class SecretServiceConnection: Sendable {
         let names = try found.bus.callBus("ListActivatableNames", timeout: deadline.remaining)
         return names[0]?.strings?.contains(SecretServiceProxy.wellKnownName) ?? false
       }
+    } catch .timedOut {
+      // Not what was left of it for the last step.
+      throw ServiceFailure.timedOut(options.connectTimeout).secretError
     } catch {
       throw error.secretError
     }

@@ -64,7 +64,9 @@ final class VaultWatcher: Sendable {
 
   private func watchPeriod(_ look: @escaping @Sendable (Bool) -> Void) -> (any AnyObject & Sendable)? {
     do throws(SystemCallError) {
-      return try WatchThread.shared.every(environment.watchPeriod) { [weak self] in self?.request(sawEvent: false, look) }
+      return try WatchThread.shared.every(environment.watchPeriod) { [weak self] in
+        self?.request(sawEvent: false, look)
+      }
     } catch {
       // The system has no thread or no inotify instance left. The next call of `adjust` for a new stream tries again.
       return nil

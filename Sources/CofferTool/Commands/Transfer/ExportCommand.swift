@@ -50,7 +50,8 @@ struct ExportCommand: ParsableCommand {
     }
     if format == .dotenv && names.isEmpty {
       let kept = ControllingVariables.leaveOut(
-        try items.map { try EnvironmentAssignment(for: $0.identifier) }, advice: "To export one, give its name.")
+        try items.map { try EnvironmentAssignment(for: $0.identifier) },
+        advice: "To export one, give its name.")
       let identifiers = Set(kept.map(\.identifier))
       items.removeAll { !identifiers.contains($0.identifier) }
     }

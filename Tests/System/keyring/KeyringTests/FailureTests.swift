@@ -61,6 +61,7 @@ import Testing
     let start = ContinuousClock.now
     let error = thrown { () throws(SecretError) in _ = try backend.isAvailable() }
     #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(4))
+    #expect(error?.reason == "The keyring did not answer within 0.5 seconds.")
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
