@@ -182,7 +182,7 @@ package final class DerivedKeys: Sendable {
     }
     guard isAuthentic, let count = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
       count <= Layout.maximumValueLength
-    else { throw .tampered("a value is not authentic") }
+    else { throw .tampered("\(context.part) is not authentic") }
     return padded.withBytes { SecretBytes(copying: $0.extracting(first: count)) }
   }
 }

@@ -104,11 +104,13 @@ struct AlteredFileSystem: FileSystem {
     let file: any File
     let change: @Sendable (inout FileStatus) -> Void
     let didRead: @Sendable (Int) -> Void
+    let willWrite: @Sendable () throws(FileSystemError) -> Void
     init(
       _ file: any File, _ change: @escaping @Sendable (inout FileStatus) -> Void,
-      _ didRead: @escaping @Sendable (Int) -> Void
+      _ didRead: @escaping @Sendable (Int) -> Void,
+      willWrite: @escaping @Sendable () throws(FileSystemError) -> Void = {}
     ) {
-      (self.file, self.change, self.didRead) = (file, change, didRead)
+      (self.file, self.change, self.didRead, self.willWrite) = (file, change, didRead, willWrite)
     }
     func status() throws(FileSystemError) -> FileStatus {
       var status = try file.status()
@@ -120,7 +122,8 @@ struct AlteredFileSystem: FileSystem {
       return try file.read(into: buffer, at: offset)
     }
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
-      try file.write(bytes, at: offset)
+      try willWrite()
+      return try file.write(bytes, at: offset)
     }
     func truncate(to size: Int) throws(FileSystemError) { try file.truncate(to: size) }
     func synchronizeData() throws(FileSystemError) { try file.synchronizeData() }
@@ -146,7 +149,8 @@ final class LockObservingFileSystem: FileSystem {
     let fileSystem: LockObservingFileSystem
 
     func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
-      let isFree = try directory.open(name, writable: true).tryLock(exclusive: true)
+      // Not even a reader that looks under a lock gets in.
+      let isFree = try directory.open(name, writable: true).tryLock(exclusive: false)
       fileSystem.wasLocked.withLock { $0.append(!isFree) }
       try directory.rename(name, to: newName, replacing: replacing)
     }

@@ -141,6 +141,14 @@ import Testing
     try expect(.tampered, from: vault, in: Self.fullReads)
   }
 
+  @Test func aStateThatNamesAnotherEndOfTheTailIsRefusedOnOpening() throws {
+    var vault = Self.ordinary
+    vault.state = { $0.tailTag = .zero }
+    try expect(.tampered, from: vault, in: [{ try $0.unlock() }])
+    vault.state = { $0.sequence += 1 }
+    try expect(.tampered, from: vault, in: [{ try $0.unlock() }])
+  }
+
   @Test func moreSecretsThanBytesAreRefusedOnOpening() throws {
     var vault = Self.ordinary
     for change in [{ $0.secretCount = $0.end + 1 }, { $0.secretCount = Layout.numberLimit - 1 }]

@@ -90,6 +90,9 @@ import Testing
     let error = #expect(throws: SecretError.self) { try vault.open().rekey() }
     #expect(error?.code == .locked)
     for name in [first.id, second.id, "laptop", "ci"] { #expect(error?.reason.contains(name) ?? false) }
+    let unnamed = try vault.open().addKeySlot(FixedCredential.otherKey.credential)
+    let other = #expect(throws: SecretError.self) { try vault.open().rekey() }
+    #expect(other?.reason.hasSuffix(", \(unnamed.id).") == true)
     #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id, "0"]) }
     #expect(try opens(vault, Self.first))
   }
@@ -226,6 +229,8 @@ import Testing
       }
       #expect(error?.code == .invalidMetadata)
     }
+    let longest = String(repeating: "x", count: 64)
+    #expect(try vault.open().addKeySlot(FixedCredential.otherKey.credential, label: longest).label == longest)
   }
 
   @Test func theTextOfAKeyInPlaceOfItsBytesIsNamed() throws {

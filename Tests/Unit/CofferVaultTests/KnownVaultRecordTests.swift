@@ -1,5 +1,6 @@
 import CofferCore
 import CofferSimulation
+import CofferSystem
 import CofferTestSupport
 import CofferVault
 import FoundationEssentials
@@ -93,6 +94,10 @@ import Testing
   @Test func aRecordThatOthersCouldChangeIsRefused() throws {
     try fresh().set("a", [1])
     let record = try record
+    for mode in [0o601, 0o610] as [mode_t] {
+      #expect(chmod(record, mode) == 0)
+      #expect(code { try fresh().unlock() } == .unverifiable)
+    }
     #expect(chmod(record, 0o644) == 0)
     #expect(code { _ = try fresh().get("a") } == .unverifiable)
     #expect(chmod(record, 0o600) == 0)
@@ -118,6 +123,37 @@ import Testing
     try Self.open(disk, user: 0).unlock()
   }
 
+  @Test func aRecordThatCannotBeWrittenIsReported() throws {
+    /// The real disk, where the directory of the records has no room.
+    struct FullFileSystem: FileSystem {
+      let directory: String
+
+      func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+        let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+        guard path.hasPrefix(directory) else { return location }
+        return Location(
+          directory: FullDirectory(directory: location.directory), name: location.name, path: location.path)
+      }
+    }
+    struct FullDirectory: PassingDirectory {
+      let directory: any Directory
+      func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
+        AlteredFileSystem.AlteredFile(
+          try directory.open(name, writable: writable), { _ in }, { _ in },
+          willWrite: { () throws(FileSystemError) in throw FileSystemError(ENOSPC) })
+      }
+    }
+    try fresh().set("a", [1])
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.path
+    let backend = vault.open(
+      options: options, environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
+    try backend.unlock()
+    #expect(try !backend.condition().isUnrecorded)
+    try backend.set("a", [2])
+    #expect(try backend.condition().isUnrecorded)
+  }
+
   @Test func aVaultWorksWithoutADirectoryForRecordsAndSaysSo() throws {
     var options = VaultOptions.cheap
     options.knownVaultsDirectory = states.file("missing")
@@ -138,9 +174,12 @@ import Testing
     #expect(symlink("missing", states.file("nowhere")) == 0)
     var options = VaultOptions.cheap
     options.knownVaultsDirectory = states.file(name)
-    let backend = VaultBackend(
-      path: vault.path, credentials: [FixedCredential.key], options: options,
-      environment: VaultEnvironment(fileSystem: RefusingFileSystem(directory: states.file("refused"))))
+    let environment = VaultEnvironment(fileSystem: RefusingFileSystem(directory: states.file("refused")))
+    let backend = vault.open(options: options, environment: environment)
+    let isRecorded = try VaultBackend.create(
+      at: vault.directory.file("new.vault"), credential: FixedCredential.key.credential, label: "",
+      options: options, environment: environment)
+    #expect(!isRecorded)
     for error in [
       #expect(throws: SecretError.self) { try backend.unlock() },
       #expect(throws: SecretError.self) { try backend.trust() },

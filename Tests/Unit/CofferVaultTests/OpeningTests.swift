@@ -105,6 +105,27 @@ import Testing
     #expect(!isRecorded)
   }
 
+  @Test func theErrorNamesThePartThatIsNotAuthentic() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    try backend.compact()
+    try backend.set("b", [2])
+    let bytes = try vault.bytes
+    let anatomy = try VaultAnatomy(bytes)
+    for (part, name) in [
+      (anatomy.root, "the root"), (anatomy.blocks[0], "a block"), (anatomy.sealedMetadata[0], "a frame"),
+      (anatomy.values[0], "a value"), (anatomy.values[1], "a value"),
+    ] {
+      var damaged = bytes
+      damaged[part.lowerBound + 30] ^= 1
+      try Data(damaged).write(to: URL(filePath: vault.path))
+      let error = #expect(throws: SecretError.self) { _ = try vault.open().verify() }
+      #expect(error?.code == .tampered)
+      #expect(error?.reason.contains("\(name) is not authentic") == true, "\(error?.reason ?? "")")
+    }
+  }
+
   @Test func aDirectoryAFIFOAndADeviceAreNotVaults() throws {
     let directory = try TemporaryDirectory()
     #expect(code(ofOpening: directory.path) == .notAVault)

@@ -49,6 +49,38 @@ import Testing
     #expect(try backend.condition().isRecovered)
   }
 
+  @Test func aTransactionWithoutChangesWritesNothing() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    let before = try vault.bytes
+    try backend.transaction { transaction throws(SecretError) in
+      _ = try transaction.lookUp(SecretIdentifier(service: "tests", account: "a"))
+    }
+    #expect(try vault.bytes == before)
+  }
+
+  /// Blocks are read one by one, so none is much larger than the others.
+  @Test func aRewriteFillsBlocksUpToTheirLimit() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.transaction { transaction throws(SecretError) in
+      for number in 0..<400 {
+        try transaction.store(
+          SecretBytes(copying: [1] as [UInt8]),
+          for: SecretIdentifier(service: "tests", account: "\(number)"), metadata: nil)
+      }
+    }
+    try backend.compact()
+    let blocks = try VaultAnatomy(vault.bytes).blocks
+    #expect(blocks.count > 2)
+    for block in blocks {
+      #expect(block.count <= Layout.blockTarget + Layout.sealOverhead)
+      // A block ends where the next record would exceed the limit.
+      if block != blocks.last { #expect(block.count > Layout.blockTarget - 200) }
+    }
+  }
+
   @Test func aVaultLargerThanTheBufferOfARewriteIsWhole() throws {
     let vault = try TestVault()
     let backend = vault.open()

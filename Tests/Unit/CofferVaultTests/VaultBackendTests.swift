@@ -12,6 +12,46 @@ import Testing
     #expect(try vault.open().verify().secretCount == 1)
   }
 
+  @Test func aTransactionListsWhatItWillLeave() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    for name in ["b", "c", "d"] { try backend.set(name, [1]) }
+    try backend.set("other", [1], service: "elsewhere")
+    func names(_ transaction: any SecretTransaction, _ service: String?) throws(SecretError) -> [String] {
+      try transaction.items(inService: service).map(\.identifier.account)
+    }
+    try backend.transaction { transaction throws(SecretError) in
+      #expect(try names(transaction, "tests") == ["b", "c", "d"])
+      for name in ["e", "a", "d"] {
+        try transaction.store(SecretBytes(copying: [2] as [UInt8]), for: identifier(name), metadata: nil)
+      }
+      _ = try transaction.remove(identifier("c"))
+      #expect(try names(transaction, "tests") == ["a", "b", "d", "e"])
+      #expect(try names(transaction, "elsewhere") == ["other"])
+      #expect(try names(transaction, nil) == ["other", "a", "b", "d", "e"])
+    }
+  }
+
+  @Test func aTransactionIsOfNoUseAfterItsEnd() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    var kept: (any SecretTransaction)?
+    try backend.transaction { kept = $0 }
+    let transaction = try #require(kept)
+    func isRefused(_ body: () throws(SecretError) -> Void) -> Bool { thrown(body)?.code == .conflict }
+    let identifier = try identifier("a")
+    #expect(isRefused { () throws(SecretError) in _ = try transaction.lookUp(identifier) })
+    #expect(isRefused { () throws(SecretError) in _ = try transaction.item(identifier) })
+    #expect(isRefused { () throws(SecretError) in _ = try transaction.items(inService: nil) })
+    #expect(isRefused { () throws(SecretError) in _ = try transaction.remove(identifier) })
+    #expect(
+      isRefused { () throws(SecretError) in
+        try transaction.store(SecretBytes(copying: [2] as [UInt8]), for: identifier, metadata: nil)
+      })
+    #expect(try backend.get("a") == [1])
+  }
+
   @Test func manyValuesSurviveCompactionAndReopening() throws {
     let vault = try TestVault()
     let backend = vault.open()

@@ -93,6 +93,30 @@ import Testing
     try await eventually("the change was not reported") {
       reported.all == [SecretChange(try identifier("a"))]
     }
+    try await Task.sleep(for: .milliseconds(100))
+    #expect(reported.all.count == 1)
+  }
+
+  @Test func aChangeOfThisProgramIsReportedOnce() async throws {
+    let backend = backend()
+    let reported = Reported(backend.changes())
+    try backend.set("a", [1])
+    let expected = [SecretChange(try identifier("a"))]
+    try await eventually("the change was not reported") { reported.all == expected }
+    fileSystem.send()
+    try await eventually("there was no look") { fileSystem.looks > 0 }
+    _ = try backend.get("a")
+    try await Task.sleep(for: .milliseconds(100))
+    #expect(reported.all == expected)
+  }
+
+  @Test func periodsReportNothingOfAVaultThatIsNotOpen() async throws {
+    let backend = backend(period: .milliseconds(10))
+    let reported = Reported(backend.changes())
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(reported.all == [])
+    fileSystem.send()
+    try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
   }
 
   @Test func withoutWatchesTheFileIsLookedAtPeriodically() async throws {
