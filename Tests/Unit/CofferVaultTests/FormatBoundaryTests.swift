@@ -92,6 +92,15 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       })
   }
 
+  /// The fields of a put mean nothing in a remove.
+  @Test func aRemoveHasNoKnownField() throws {
+    let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast)
+    #expect(remove.bytes.suffix(2) == [0, 0])
+    let bytes = remove.bytes.dropLast(2) + encode(TaggedFields([TaggedField(1, [0])]))
+    var parsed = reader(Array(bytes))
+    #expect(try Record(parsing: &parsed).bytes == Array(bytes))
+  }
+
   // MARK: Texts of ids
 
   @Test func anIdIsThirtyTwoLowerCaseDigits() throws {

@@ -169,6 +169,14 @@ import Testing
     let error = #expect(throws: SecretError.self) { try open().unlock() }
     #expect(error?.code == .locked)
     // The next source is asked.
+    let asked = Count()
+    let second = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
+      asked.add()
+      return FixedCredential.key.credential
+    }
+    let now = try vault.open().withMasterKey { _, master throws(SecretError) in MasterKey(master.copy()) }
+    try VaultBackend(path: vault.path, credentials: [now, second]).unlock()
+    #expect(asked.value == 0)
     let both = VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key])
     #expect(try both.get("name") == [1, 2, 3])
     try both.rekey()
@@ -231,6 +239,14 @@ import Testing
     }
     let longest = String(repeating: "x", count: 64)
     #expect(try vault.open().addKeySlot(FixedCredential.otherKey.credential, label: longest).label == longest)
+  }
+
+  @Test func aPassphraseCostsWhatTheOptionsSay() throws {
+    let vault = try vault(.key)
+    var options = VaultOptions.cheap
+    (options.passphraseMemory, options.passphrasePasses) = (1 << 20, 2)
+    let slot = try vault.open(options: options).addKeySlot(FixedCredential(kind: .passphrase("p")).credential)
+    #expect(slot.cost?.memory == 1 << 20 && slot.cost?.passes == 2)
   }
 
   @Test func theTextOfAKeyInPlaceOfItsBytesIsNamed() throws {

@@ -290,6 +290,57 @@ import Testing
     #expect(changes > 5)
   }
 
+  /// Another process makes the records while this one is about to.
+  @Test func aSlowFirstReaderDoesNotReplaceARecord() throws {
+    let start = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: start, user: 0))
+    let old = try #require(start.content(of: "vault"))
+    var changes = 0
+    for call in 1...60 {
+      let disk = start.duplicate()
+      let other = Self.open(disk)
+      var isRecorded = false
+      disk.interrupt(atCall: disk.calls + call) {
+        isRecorded = code { try other.set("a", [2]) } == nil
+      }
+      _ = code { try Self.open(disk).unlock() }
+      disk.interrupt(atCall: nil)
+      if !isRecorded { continue }
+      changes += 1
+      #expect(code { try Self.open(disk).unlock() } == nil, "call \(call)")
+      disk.overwrite("vault", with: old)
+      #expect(code { try Self.open(disk).unlock() } == .rolledBack, "call \(call)")
+    }
+    #expect(changes > 5)
+  }
+
+  @Test func anAcceptedVaultIsKnownAfterAPowerLoss() throws {
+    let disk = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    let old = try #require(disk.content(of: "vault"))
+    try Self.open(disk, nil).set("a", [1])
+    try Self.open(disk).trust()
+    for seed in 0..<20 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      let restarted = disk.afterPowerLoss(&random)
+      restarted.overwrite("vault", with: old)
+      #expect(code { try Self.open(restarted).unlock() } == .rolledBack)
+    }
+  }
+
+  @Test func whatAnInterruptedFirstUseLeftIsRemoved() throws {
+    try fresh().unlock()
+    let name = URL(filePath: try record).lastPathComponent
+    #expect(unlink(try record) == 0)
+    try write([1], to: states.file(".\(name).\(String(repeating: "0", count: 32))"))
+    try fresh().unlock()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: states.path) == [name])
+  }
+
   /// A reader without a lock may see a record of which another process has written a half.
   @Test func aRecordThatIsBeingWrittenIsNotReportedAsDamaged() throws {
     try fresh().set("a", [1])

@@ -67,6 +67,17 @@ import Testing
     #expect(error?.reason.contains(" has another history ") == true)
   }
 
+  @Test func aProgramRefusesWhatIsOlderThanItHasRead() throws {
+    let backend = fresh(withRecords: false)
+    try backend.unlock()
+    try fresh(withRecords: false).set("a", [1])
+    let old = try vault.bytes
+    try fresh(withRecords: false).set("a", [2])
+    #expect(try backend.get("a") == [2])
+    try restore(old)
+    #expect(code { _ = try backend.get("a") } == .rolledBack)
+  }
+
   @Test func aProgramThatHasSeenANewerStateAcceptsAnOlderOneIfThePolicyAllows() throws {
     var options = VaultOptions.cheap
     (options.knownVaultsDirectory, options.firstUsePolicy) = (states.path, .versioned)
