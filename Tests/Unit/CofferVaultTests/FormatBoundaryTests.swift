@@ -1,5 +1,6 @@
 import CofferCore
 import CofferTestSupport
+import CofferVault
 import CofferVaultFormat
 import FoundationEssentials
 import Testing
@@ -99,6 +100,15 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     let bytes = remove.bytes.dropLast(2) + encode(TaggedFields([TaggedField(1, [0])]))
     var parsed = reader(Array(bytes))
     #expect(try Record(parsing: &parsed).bytes == Array(bytes))
+  }
+
+  // MARK: Hashes
+
+  /// An empty buffer may have no address.
+  @Test func noBytesHaveAHash() {
+    // BLAKE2b-256 of no bytes, as Python's hashlib computes it.
+    let hash = Sodium.hash([UInt8]().span, count: 32)
+    #expect(hash.prefix(8) == [0x0E, 0x57, 0x51, 0xC0, 0x26, 0xE5, 0x43, 0xB2])
   }
 
   // MARK: Texts of ids

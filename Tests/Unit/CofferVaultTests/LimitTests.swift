@@ -14,6 +14,7 @@ import Testing
     let environment = VaultEnvironment()
     #expect(environment.compactionThreshold == 256 * 1024)
     #expect(environment.recordRoleChangeDistance == 64)
+    #expect(environment.watchPeriod == .seconds(2))
     #expect(VaultBackend.maximumSecretSize == 16 * 1024 * 1024)
     #expect(VaultKey.length == 32)
   }
