@@ -91,6 +91,7 @@ import Testing
     #expect(error?.code == .locked)
     for name in [first.id, second.id, "laptop", "ci"] { #expect(error?.reason.contains(name) ?? false) }
     let unnamed = try vault.open().addKeySlot(FixedCredential.otherKey.credential)
+    #expect(unnamed.label == "")
     let other = #expect(throws: SecretError.self) { try vault.open().rekey() }
     #expect(other?.reason.hasSuffix(", \(unnamed.id).") == true)
     #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id, "0"]) }

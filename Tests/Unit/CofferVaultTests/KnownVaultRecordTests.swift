@@ -309,7 +309,6 @@ import Testing
       disk.interrupt(atCall: nil)
       if !isRecorded { continue }
       changes += 1
-      #expect(code { try Self.open(disk).unlock() } == nil, "call \(call)")
       disk.overwrite("vault", with: old)
       #expect(code { try Self.open(disk).unlock() } == .rolledBack, "call \(call)")
     }

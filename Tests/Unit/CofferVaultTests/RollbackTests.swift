@@ -24,7 +24,9 @@ import Testing
     try restore(old)
     let error = #expect(throws: SecretError.self) { _ = try fresh().get("a") }
     #expect(error?.code == .rolledBack)
-    #expect(error?.reason.contains(" is at change ") == true)
+    #expect(
+      error?.reason
+        == "The vault at \(vault.path) is at change 2, and change 3 was seen before.")
     #expect(code { try fresh().set("b", [1]) } == .rolledBack)
     #expect(code { _ = try fresh().verify() } == .rolledBack)
     // A process without a record cannot detect it.

@@ -40,6 +40,18 @@ import Testing
     #expect(try backend.get("a") == [1])
   }
 
+  @Test func readersUnderALockShareIt() throws {
+    let vault = try TestVault()
+    let file = open(vault.path, O_RDONLY)
+    defer { close(file) }
+    #expect(flock(file, LOCK_SH) == 0)
+    var options = VaultOptions.cheap
+    options.lockTimeout = .seconds(0.2)
+    let backend = vault.open(options: options)
+    #expect(try backend.verify().secretCount == 0)
+    try backend.trust()
+  }
+
   @Test func aWriteGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
     let vault = try TestVault()
     var options = VaultOptions.cheap

@@ -32,6 +32,15 @@ import Testing
     }
   }
 
+  @Test func aSnapshotHasTheValuesOfOneService() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    for name in ["a", "b"] { try backend.set(name, Array(name.utf8)) }
+    try backend.set("c", [1], service: "elsewhere")
+    let values = try backend.snapshot(ofService: "tests").mapValues { $0.bytes.array() }
+    #expect(values == [try identifier("a"): Array("a".utf8), try identifier("b"): Array("b".utf8)])
+  }
+
   @Test func aTransactionIsOfNoUseAfterItsEnd() throws {
     let vault = try TestVault()
     let backend = vault.open()
