@@ -1,5 +1,6 @@
 import CofferCore
 import CofferSimulation
+import CofferSystem
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
@@ -47,6 +48,56 @@ import Testing
     #expect(flock(file, LOCK_UN) == 0)
     #expect(try backend.get("a") == [1])
     #expect(try backend.condition().isRecovered)
+  }
+
+  /// The real disk, where some calls fail.
+  private struct FailingFileSystem: FileSystem {
+    var creations: Count?
+    var failsToSynchronize = false
+
+    func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
+      let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
+      return Location(
+        directory: FailingDirectory(directory: location.directory, fileSystem: self), name: location.name,
+        path: location.path)
+    }
+
+    private struct FailingDirectory: PassingDirectory {
+      let directory: any Directory
+      let fileSystem: FailingFileSystem
+
+      func create(_ name: String) throws(FileSystemError) -> any File {
+        guard let creations = fileSystem.creations else { return try directory.create(name) }
+        creations.add()
+        throw FileSystemError(ENOSPC)
+      }
+
+      func synchronize() throws(FileSystemError) {
+        if fileSystem.failsToSynchronize { throw FileSystemError(EIO) }
+        try directory.synchronize()
+      }
+    }
+  }
+
+  @Test func aRewriteThatFailedIsTriedAgainWhenTheTailIsTwiceAsLong() throws {
+    let vault = try TestVault()
+    let attempts = Count()
+    var environment = VaultEnvironment(fileSystem: FailingFileSystem(creations: attempts))
+    environment.compactionThreshold = 1000
+    let backend = vault.open(environment: environment)
+    for number in 0..<40 { try backend.set("\(number)", [1]) }
+    // At about 1,000, 2,000, 4,000 and 8,000 bytes.
+    #expect((3...5).contains(attempts.value))
+    #expect(try vault.open().verify().secretCount == 40)
+  }
+
+  @Test func aReplacementWhoseLastBarrierFailedIsReportedAsSuch() throws {
+    let vault = try TestVault()
+    let backend = vault.open(
+      environment: VaultEnvironment(fileSystem: FailingFileSystem(failsToSynchronize: true)))
+    let error = #expect(throws: SecretError.self) { try backend.compact() }
+    #expect(error?.code == .io)
+    #expect(error?.reason.hasPrefix("The change is in the vault at \(vault.path), but may be lost") == true)
   }
 
   @Test func aTransactionWithoutChangesWritesNothing() throws {
