@@ -131,6 +131,24 @@ import Testing
     }
   }
 
+  @Test func theMemoryIsBetweenPagesWithoutAccess() throws {
+    for count in [32, 5000] {
+      let secret = SecretBytes(copying: [UInt8](repeating: 1, count: count))
+      let address = secret.withBytes { $0.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
+      let mappings = try Self.lines(of: "/proc/self/maps").map {
+        line -> (range: Range<UInt>, access: Substring) in
+        let words = line.split(separator: " ")
+        let ends = try words[0].split(separator: "-").map { try #require(UInt($0, radix: 16)) }
+        return (ends[0]..<ends[1], words[1])
+      }
+      let memory = try #require(mappings.first { $0.range.contains(address) }).range
+      for page in [memory.lowerBound - 1, memory.upperBound] {
+        #expect(mappings.first { $0.range.contains(page) }?.access == "---p")
+      }
+      _ = secret.count
+    }
+  }
+
   /// The lines of a file in /proc. Foundation reads only the first part of such a file.
   private static func lines(of path: String) throws -> [Substring] {
     let handle = try #require(FileHandle(forReadingAtPath: path))

@@ -2,7 +2,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// `export` on a terminal.
+/// `export`, and other commands that print names and values, on a terminal.
 @Suite struct ExportTests {
   @Test func exportToATerminalRequiresForce() throws {
     let sandbox = try Sandbox()
@@ -57,5 +57,14 @@ import Testing
       "printf 'protocol=https\\nhost=h\\n' | secret git-credential get", in: sandbox)
     #expect(try answer.end() == 64)
     #expect(answer.seen.contains("Use a pipe"))
+  }
+
+  @Test func aPathDoesNotControlTheTerminal() throws {
+    let sandbox = try Sandbox()
+    sandbox.environment["COFFER_VAULT"] = sandbox.directory + "/home/a\u{1B}]0;x\u{7}b"
+    #expect(try sandbox.shell("secret init").status == 0)
+    let terminal = try Pseudoterminal("secret trust", in: sandbox)
+    #expect(try terminal.end() == 0)
+    #expect(terminal.seen.contains(#"a\u{1B}]0;x\u{7}b"#), "\(terminal.seen.debugDescription)")
   }
 }
