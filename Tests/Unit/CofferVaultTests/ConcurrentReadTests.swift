@@ -307,6 +307,37 @@ import Testing
   }
 
   /// A change that a reader was the first to see is reported when the object looks.
+  /// Another file takes the vault's place while a call of the object looks at the path, after a reader has seen a newer
+  /// state.
+  @Test func whatAReaderSeesDuringACallCountsForTheCall() throws {
+    let vault = try TestVault()
+    let fileSystem = WatchedFileSystem()
+    let backend = vault.open(environment: VaultEnvironment(fileSystem: fileSystem))
+    try backend.unlock()
+    let other = vault.open()
+    try other.set("a", [1])
+    let older = try vault.bytes
+    let before = fileSystem.looks
+    let end = fileSystem.holdNextLook()
+    let (result, ended) = (SharedCode(), DispatchSemaphore(value: 0))
+    detachThread {
+      do throws(SecretError) {
+        _ = try backend.lookUp(SecretIdentifier(service: "tests", account: "a"))
+      } catch { result.set(error.code) }
+      ended.signal()
+    }
+    try waitUntil("the call did not look at the path") { fileSystem.looks > before }
+    try other.set("a", [2])
+    #expect(try backend.get("a") == [2])
+    let copy = vault.directory.file("copy")
+    try Data(older).write(to: URL(filePath: copy))
+    #expect(chmod(copy, 0o600) == 0)
+    #expect(rename(copy, vault.path) == 0)
+    end.signal()
+    ended.wait()
+    #expect(result.value == .rolledBack)
+  }
+
   @Test func readersHideNoChange() async throws {
     var changes = backend.changes().makeAsyncIterator()
     let other = vault.open()

@@ -91,6 +91,16 @@ import Testing
     #expect(try vault.open().verify().secretCount == 40)
   }
 
+  /// Only a new file is without the earlier versions.
+  @Test func aPurgeThatCannotWriteANewFileFails() throws {
+    let vault = try TestVault()
+    try vault.open().set("a", [1])
+    let backend = vault.open(environment: VaultEnvironment(fileSystem: FailingFileSystem(creations: Count())))
+    let error = #expect(throws: SecretError.self) { try backend.removeWithHistory(identifier("a")) }
+    #expect(error?.code == .io)
+    #expect(try backend.get("a") == [1])
+  }
+
   @Test func aReplacementWhoseLastBarrierFailedIsReportedAsSuch() throws {
     let vault = try TestVault()
     let backend = vault.open(

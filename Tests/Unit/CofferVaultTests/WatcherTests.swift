@@ -177,7 +177,7 @@ import Testing
 }
 
 /// The real disk, with watches that report what a test sends, and a count of the looks at the vault's name.
-private final class WatchedFileSystem: FileSystem {
+final class WatchedFileSystem: FileSystem {
   private struct State {
     var onChange: (@Sendable () -> Void)?
     var generation = 0
