@@ -82,7 +82,16 @@ struct ExportCommand: ParsableCommand {
   }
 
   private func selected(from backend: any SecretBackend) throws -> [SecretItem] {
-    if names.isEmpty { return try backend.items(inService: allServices ? nil : global.serviceName) }
+    if names.isEmpty {
+      let service = allServices ? nil : global.serviceName
+      // A keyring needs much longer for metadata than for names, and dotenv has none.
+      if format == .dotenv {
+        return try backend.identifiers(inService: service).map {
+          SecretItem(identifier: $0, metadata: SecretMetadata())
+        }
+      }
+      return try backend.items(inService: service)
+    }
     var items: [SecretItem] = []
     for name in names {
       let identifier = try global.identifier(name)
