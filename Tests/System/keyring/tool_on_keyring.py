@@ -243,9 +243,11 @@ def calls(tool, session):
     """The calls of each command on a service with 100 secrets. It has no encryption, so a session takes two calls."""
     names, metadata = {"SearchItems": 1, "Get Attributes": 100}, {"SearchItems": 1, "GetAll": 100}
     values = {"SearchItems": 2, "GetAll": 100, "Get Attributes": 100, "OpenSession": 2, "GetSecrets": 2}
+    without_metadata = {"SearchItems": 2, "Get Attributes": 200, "OpenSession": 2, "GetSecrets": 2}
     for command, expected in (
         (["list"], names), (["list", "--long"], metadata), (["find", "name"], metadata),
-        (["info", "name 1"], {"SearchItems": 2, "GetAll": 1}), (["export"], values), (["run", "--all", "--", "true"], values),
+        (["info", "name 1"], {"SearchItems": 2, "GetAll": 1}), (["export"], values),
+        (["export", "--format", "dotenv"], without_metadata), (["run", "--all", "--", "true"], without_metadata),
         (["get", "name 1"], {"SearchItems": 2, "OpenSession": 2, "GetSecret": 1}),
     ):  # fmt: skip
         session.stop()
