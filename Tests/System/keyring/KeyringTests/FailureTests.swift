@@ -91,7 +91,9 @@ import Testing
       _ = try keyring.backend { $0.operationTimeout = .milliseconds(1500) }.lookUp(identifier)
     }
     #expect(error?.code == .timedOut)
-    let patient = thrown { () throws(SecretError) in _ = try keyring.backend().lookUp(identifier) }
+    let patient = thrown { () throws(SecretError) in
+      _ = try keyring.backend { $0.operationTimeout = .seconds(300) }.lookUp(identifier)
+    }
     #expect(patient?.code == .io)
   }
 
