@@ -62,18 +62,13 @@ struct LinuxDirectory: Directory {
   }
 
   func status(of name: String) throws(FileSystemError) -> FileStatus {
-    var status = stat()
-    _ = try check(fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW))
-    return FileStatus(status)
+    try status(of: name, followingLink: false)
   }
 
-  /// Whether `name` is a link that leads to nothing. The text in a link in /proc may lead to nothing although the
-  /// kernel follows it.
-  func isDanglingLink(_ name: String) throws(FileSystemError) -> Bool {
+  func status(of name: String, followingLink: Bool) throws(FileSystemError) -> FileStatus {
     var status = stat()
-    if fstatat(descriptor.number, name, &status, 0) == 0 { return false }
-    if errno == ENOENT { return true }
-    throw FileSystemError(errno)
+    _ = try check(fstatat(descriptor.number, name, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW))
+    return FileStatus(status)
   }
 
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {

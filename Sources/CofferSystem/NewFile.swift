@@ -26,8 +26,8 @@ struct NewFile {
   }
 
   private static func newTemporaryName(of name: String) -> String {
-    let number = String(UInt64.random(in: .min ... .max), radix: 16)
-    return prefix(of: name) + String(repeating: "0", count: digits - number.utf8.count) + number + suffix
+    let number = (1...digits).compactMap { _ in "0123456789abcdef".randomElement() }
+    return prefix(of: name) + String(number) + suffix
   }
 
   /// Puts a file of mode 0600 with `contents` at `name`. Its contents are on the disk then, and its name may not be.
@@ -124,10 +124,9 @@ struct NewFile {
   private static func removeIfAbandoned(
     _ name: String, in directory: LinuxDirectory
   ) throws(SystemCallError) {
-    let status = try directory.status(of: name)
-    guard status.isRegular, status.owner == geteuid() else { return }
     let file = try directory.open(name, writable: true)
-    guard try file.tryLock(exclusive: true), try file.status().isSameFile(as: status) else { return }
+    let status = try file.status()
+    guard status.isRegular, status.owner == geteuid(), try file.tryLock(exclusive: true) else { return }
     try directory.remove(name)
   }
 }

@@ -87,7 +87,7 @@ package enum PrivateFile {
       unconfirmed = try put(contents, at: place.name, in: directory, replacing: replacing)
     } catch {
       switch error.number {
-      case EEXIST where !replacing:
+      case EEXIST:
         throw SecretError(.alreadyExists, "The file \(path) already exists.", advice: "Choose another path.")
       case EISDIR:
         throw SecretError(
@@ -112,7 +112,9 @@ package enum PrivateFile {
   {
     do throws(SystemCallError) {
       if try directory.status(of: name).isRegular { return true }
-      return try directory.isDanglingLink(name)
+      // The text in a link in /proc may lead to nothing although the kernel follows it.
+      _ = try directory.status(of: name, followingLink: true)
+      return false
     } catch {
       if error.number == ENOENT { return true }
       throw error
@@ -127,7 +129,6 @@ package enum PrivateFile {
     do throws(SystemCallError) {
       try NewFile.put(contents, at: name, in: directory, isNamed: false, replacing: replacing)
     } catch {
-      if error.number == EEXIST { throw error }
       // Some file systems have no files without a name. Without /proc, older kernels give them none.
       try NewFile.put(contents, at: name, in: directory, isNamed: true, replacing: replacing)
     }

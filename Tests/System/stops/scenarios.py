@@ -202,6 +202,14 @@ def rekey(setting):
     setting.search("rekey", typed=[passphrase])
 
 
+def rekey_elsewhere(setting):
+    """the first look at a vault since a rekey that this user's record does not know"""
+    made(setting)
+    for _ in range(2):
+        setting.prepare("rekey", XDG_STATE_HOME=str(setting.directory / "other"))
+    setting.search("get", "name0")
+
+
 def key_slots(setting):
     """key add, list, change-passphrase, remove"""
     made(setting)
@@ -284,8 +292,8 @@ def library(scenario, has_leak=False):
 TOOL = (
     key_file, recorded_key_file, systemd_credential, key_variable, passphrase_file, passphrase_descriptor,
     passphrase_command, passphrase_prompt, wrong_credentials, kernel_keyring, recovery_key, create_with_key,
-    create_with_passphrase, store_and_read, value_sizes, compaction, rekey, key_slots, generation, templates_and_programs,
-    editing_and_redaction, credential_helpers,
+    create_with_passphrase, store_and_read, value_sizes, compaction, rekey, rekey_elsewhere, key_slots, generation,
+    templates_and_programs, editing_and_redaction, credential_helpers,
 )
 
 

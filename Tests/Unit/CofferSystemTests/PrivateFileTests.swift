@@ -140,6 +140,16 @@ import Testing
     #expect(try names == ["fifo"])
   }
 
+  @Test func whatIsNoFileIsThereAlreadyToo() throws {
+    #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
+    try directory.makeDirectory("below")
+    for path in ["fifo", "below"] {
+      let error = thrown { () throws(SecretError) in try write("new", to: path, replacing: false) }
+      #expect(error?.code == .alreadyExists, "\(path)")
+    }
+    #expect(try names == ["below", "fifo"])
+  }
+
   @Test func aDirectoryThatDoesNotExistIsNamedInTheError() throws {
     for replacing in [true, false] {
       let error = thrown { () throws(SecretError) in
@@ -192,6 +202,7 @@ import Testing
       ".file.0123456789abcdef.unfinishe~",
       ".other.0123456789abcdef.unfinished",
       ".file.0123456789abcdeg.unfinished", ".file.00123456789abcdef.unfinished",
+      ".file.0123456789abcde`.unfinished", ".file.0123456789abcde:.unfinished",
       "file.0123456789abcdef.unfinished",
       ".file.0123456789ABCDEF.unfinished", ".file.0123456789abcdef.finished",
     ]

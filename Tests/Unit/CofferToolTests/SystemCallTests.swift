@@ -191,6 +191,21 @@ import Testing
     #expect(created.count == 2, "\(created)")
   }
 
+  /// The process stops between the creation of the file and its lock.
+  @Test func aNamedFileThatAnotherProcessRemovedBeforeItsLockIsNotUsed() throws {
+    try tool.perform(
+      """
+      strace -f -o trace -e inject=linkat:error=ENOENT -e inject=fchmod:signal=STOP:when=2 \
+        secret inject -i t -o out &
+      until ls .out.*.unfinished 2> /dev/null && grep -q 'stopped by SIGSTOP' trace; do sleep 0.01; done
+      rm .out.*.unfinished
+      kill -CONT "$(pgrep -P $!)"
+      wait $!
+      """)
+    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try tool.files() == ["out", "t"])
+  }
+
   @Test func whatWasWrittenIsSaidWhenTheLastBarrierFails() throws {
     let said = try tool.fail("fsync:error=EIO:when=2", "secret inject -i t -o out", status: 74)
     #expect(said.contains("The file out was written, but may be lost if the power fails now"))
