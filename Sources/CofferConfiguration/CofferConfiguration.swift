@@ -19,6 +19,8 @@ public struct CofferConfiguration: Sendable {
 
   /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
   public var timeout = Duration.seconds(60)
+  /// Whether the first use of the backend reads a value: a keyring then begins a session while it is still looked for.
+  package var readsValueFirst = false
 
   /// Creates the configuration of an environment. Files are read when they are needed.
   public init(environment: [String: String]) {

@@ -79,6 +79,10 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Thread-safe.
   public func connect() { connection.prepare() }
 
+  /// Begins a session, unless there is one, before it is known whether the service can be reached. A call that follows
+  /// needs less time for a value.
+  package func prepareSession() { connection.prepareSession() }
+
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection
@@ -99,7 +103,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try search(for: identifier) { search throws(ServiceFailure) in
+    prepareSession()
+    return try search(for: identifier) { search throws(ServiceFailure) in
       search.process.prepareSession()
       return try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }

@@ -1,5 +1,6 @@
 #if Keyring
 internal import CofferCore
+internal import Synchronization
 
 /// Provides the connection to the service. The first call connects; a call after the bus or the service went away
 /// connects again.
@@ -7,6 +8,7 @@ final class SecretServiceConnection: Sendable {
   private let environment: [String: String]
   private let options: KeyringOptions
   private let lock = DeadlineLock()
+  private let negotiation = PreparedNegotiation()
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: ServiceProcess?
   /// What ``isAvailable()`` has found, for the first call.
@@ -45,11 +47,24 @@ final class SecretServiceConnection: Sendable {
     do throws(SecretError) {
       try lock.withLock(timeout: options.connectTimeout) {
         if current != nil { return }
-        do throws(ServiceFailure) { current = try connected(deadline) } catch {
+        do throws(ServiceFailure) {
+          let process = try connected(deadline)
+          if negotiation.isPrepared { process.prepareSession() }
+          current = process
+        } catch {
           failure = (error, .now)
         }
       }
     } catch {}  // another thread connects
+  }
+
+  /// Begins a session for the next call, unless there is one: libsecret makes its key pair while something else goes on.
+  func prepareSession() {
+    do throws(SecretError) {
+      // Another thread that connects meanwhile begins its own, if one is needed.
+      let hasSession = try lock.withLockIfFree { current?.hasSession ?? false }
+      if hasSession == false { negotiation.prepare() }
+    } catch {}  // the calls of this thread report what fails
   }
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
@@ -100,7 +115,23 @@ final class SecretServiceConnection: Sendable {
   /// To be called with `lock` held.
   private func connected(_ deadline: OperationDeadline) throws(ServiceFailure) -> ServiceProcess {
     defer { unused = nil }
-    return try ServiceProcess(environment, options, deadline, unused)
+    return try ServiceProcess(environment, options, deadline, negotiation, unused)
+  }
+}
+
+/// The beginning of the next session, if something has begun it ahead.
+final class PreparedNegotiation: Sendable {
+  private let prepared = Mutex<SessionNegotiation?>(nil)
+
+  var isPrepared: Bool { prepared.withLock { $0 != nil } }
+
+  func prepare() { prepared.withLock { $0 = $0 ?? SessionNegotiation() } }
+
+  func take() -> SessionNegotiation {
+    prepared.withLock { prepared in
+      defer { prepared = nil }
+      return prepared
+    } ?? SessionNegotiation()
   }
 }
 

@@ -1,4 +1,5 @@
 #if Keyring
+internal import CLibsecret
 internal import CofferCore
 
 /// The D-Bus calls of a Secret Service. Each method makes one call and waits for the answer for at most
@@ -243,6 +244,15 @@ struct SecretServiceProxy: Sendable {
   }
 
   // MARK: Secrets
+
+  /// Makes the call by which libsecret asks for a session.
+  func openSession(
+    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>
+  ) throws(ServiceFailure) -> Variant {
+    try bus.call(
+      name, path: Self.path, Interface.service.rawValue, "OpenSession", arguments, timeout: timeout,
+      cancellable)
+  }
 
   private func transfer(
     _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant]

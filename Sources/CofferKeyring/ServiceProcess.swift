@@ -11,6 +11,7 @@ final class ServiceProcess: Sendable {
   /// The user's `XDG_DATA_HOME`.
   private let dataDirectory: String
   private let lock = DeadlineLock()
+  private let negotiation: PreparedNegotiation
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: SecretSession?
   private nonisolated(unsafe) var opening: CancellableCall<SecretSession>?
@@ -22,9 +23,10 @@ final class ServiceProcess: Sendable {
   /// activate it. Takes at most `options.connectTimeout`.
   init(
     _ environment: [String: String], _ options: KeyringOptions, _ operation: OperationDeadline,
-    _ found: Found?
+    _ negotiation: PreparedNegotiation, _ found: Found?
   ) throws(ServiceFailure) {
     self.options = options
+    self.negotiation = negotiation
     let home = environment["HOME"] ?? ""
     dataDirectory = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.local/share"
     let deadline = Deadline(after: min(options.connectTimeout, try operation.remaining()))
@@ -38,14 +40,28 @@ final class ServiceProcess: Sendable {
     }
   }
 
+  /// Whether there is a session, or it is being opened.
+  var hasSession: Bool {
+    do throws(SecretError) {
+      return try lock.withLockIfFree { current != nil || opening != nil } ?? true
+    } catch { return true }
+  }
+
   /// Begins to open the session if there is none, so that this process and the service compute the session's key while
   /// something else goes on.
   func prepareSession() {
     do throws(SecretError) {
-      try lock.withLockIfFree {
-        if current == nil && opening == nil { opening = SecretSession.opening(bus, owner: owner) }
-      }
+      try lock.withLockIfFree { if current == nil && opening == nil { opening = openSession() } }
     } catch {}  // the call for the session reports what fails
+  }
+
+  private func openSession() -> CancellableCall<SecretSession> {
+    let (negotiation, bus, owner, timeout) = (negotiation.take(), bus, owner, options.connectTimeout)
+    return CancellableCall { cancellable throws(ServiceFailure) in
+      try negotiation.complete(within: timeout) { arguments throws(ServiceFailure) in
+        try SecretServiceProxy(bus: bus, name: owner, timeout: timeout).openSession(arguments, cancellable)
+      }
+    }
   }
 
   /// Returns the session, which the first call opens.
@@ -54,7 +70,7 @@ final class ServiceProcess: Sendable {
       if let current { return current }
       let timeout = min(options.connectTimeout, try operation.remaining())
       do throws(ServiceFailure) {
-        let call = opening ?? SecretSession.opening(bus, owner: owner)
+        let call = opening ?? openSession()
         opening = nil
         let session = try call.result(within: timeout)
         current = session

@@ -23,6 +23,7 @@ struct KeyringProvider: BackendProvider {
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
     let keyring = KeyringBackend(environment: configuration.environmentWithoutKeys)
+    if configuration.readsValueFirst { keyring.prepareSession() }
     if try !keyring.isAvailable() { return nil }
     return Availability(reason: "The session bus has a keyring", backend: keyring)
     #else
@@ -42,7 +43,9 @@ struct KeyringProvider: BackendProvider {
     let environment = configuration.environmentWithoutKeys
     var options = KeyringOptions(environment: environment)
     options.collection = place
-    return KeyringBackend(options: options, environment: environment)
+    let keyring = KeyringBackend(options: options, environment: environment)
+    if configuration.readsValueFirst { keyring.prepareSession() }
+    return keyring
     #else
     throw SecretError(
       .unsupported,

@@ -7,7 +7,6 @@ internal import CLibsecret
 /// none runs. GDBus reads on its own thread, so calls can be made from any thread and need no main loop.
 final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a lock of its own
   let raw: OpaquePointer
-  private let filter: guint
 
   /// Connects and sends `Hello`, all within `timeout`. A ``CloseSubscription`` needs the context that it wakes, which no
   /// thread may have as its current one meanwhile.
@@ -30,13 +29,9 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     }
     raw = try call.result(within: timeout)
     g_dbus_connection_set_exit_on_close(raw, 0)
-    filter = SessionFilter.install(on: raw)
   }
 
-  deinit {
-    g_dbus_connection_remove_filter(raw, filter)
-    g_object_unref(UnsafeMutableRawPointer(raw))
-  }
+  deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
 
   var isClosed: Bool { g_dbus_connection_is_closed(raw) != 0 }
 
@@ -67,14 +62,15 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     _ interface: String,
     _ method: String,
     _ arguments: [Variant] = [],
-    timeout: Duration
+    timeout: Duration,
+    _ cancellable: UnsafeMutablePointer<GCancellable>? = nil
   ) throws(ServiceFailure) -> Variant {
     let parameters = Variant.tuple(arguments)
     var error: UnsafeMutablePointer<GError>?
     let answer = withExtendedLifetime(parameters) {
       g_dbus_connection_call_sync(
         raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        Self.milliseconds(timeout), nil, &error)
+        Self.milliseconds(timeout), cancellable, &error)
     }
     guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
     return Variant(owning: answer)

@@ -2,6 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 internal import Dispatch
+internal import Synchronization
 
 /// A call of GLib or libsecret that has no timeout of its own. It runs on a thread of its own, and the caller may do
 /// something else before it waits for the result.
@@ -15,6 +16,7 @@ final class CancellableCall<R>: Sendable {
   private final class State: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
     let ended = DispatchSemaphore(value: 0)
+    let hasEnded = Atomic(false)
     var result: Result<R, ServiceFailure>
 
     init() { result = .failure(.failed("the system has no thread for the call")) }
@@ -29,12 +31,15 @@ final class CancellableCall<R>: Sendable {
     self.state = state
     let isStarted = startThread {
       state.result = Result { () throws(ServiceFailure) in try body(state.cancellable) }
+      state.hasEnded.store(true, ordering: .releasing)
       state.ended.signal()
     }
     if isStarted != 0 { state.ended.signal() }
   }
 
-  deinit { g_cancellable_cancel(state.cancellable) }
+  /// GDBus may still look at the cancellable of a call that has ended, and would then keep the connection and a context for
+  /// good.
+  deinit { if !state.hasEnded.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) } }
 
   /// Waits for the end of the call, for at most `timeout`. To be called once.
   func result(within timeout: Duration) throws(ServiceFailure) -> R {

@@ -16,10 +16,6 @@ extension ServiceFailure {
       return
     }
     let message = error.pointee.message.map { String(cString: $0) }
-    if message == SessionFilter.malformedAnswer {
-      self = .malformed
-      return
-    }
     let isIO = error.pointee.domain == g_io_error_quark()
     let code = UInt32(bitPattern: error.pointee.code)
     // libsecret removes the name of a remote error. GLib knows only the standard names by the code.
@@ -51,7 +47,6 @@ extension ServiceFailure {
     case "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown",
       "org.freedesktop.Secret.Error.NoSession":
       .lost("the Secret Service is no longer running")
-    case SessionFilter.malformedAnswer: .malformed
     default: .remote(name, reason: reason)
     }
   }

@@ -1,7 +1,7 @@
 #if Keyring
 internal import CLibsecret
 
-/// Creates a `SecretService` for a given connection and a given process.
+/// Creates a `SecretService` for a given connection, which is not one to a bus.
 ///
 /// libsecret's constructor replaces the given properties with the shared session bus and the well-known name.
 /// GObject allows those properties to be set only during construction. The constructor of this derived class
@@ -36,22 +36,25 @@ enum SecretServiceObject {
   }
 
   /// Returns an object that is not initialised yet, or `nil` if its class could not be registered.
-  static func make(_ connection: BusConnection, owner: String) -> OpaquePointer? {
+  static func make(_ connection: OpaquePointer) -> OpaquePointer? {
     guard type != 0 else { return nil }
     let flags =
       G_DBUS_PROXY_FLAGS_DO_NOT_LOAD_PROPERTIES.rawValue
       | G_DBUS_PROXY_FLAGS_DO_NOT_CONNECT_SIGNALS.rawValue
       | G_DBUS_PROXY_FLAGS_DO_NOT_AUTO_START.rawValue
-    let names = ["g-connection", "g-name", "g-flags", "g-bus-type"]
+    let names = ["g-connection", "g-name", "g-flags", "g-bus-type", "g-default-timeout"]
     var values = [GValue](repeating: GValue(), count: names.count)
     g_value_init(&values[0], g_dbus_connection_get_type())
-    g_value_set_object(&values[0], UnsafeMutableRawPointer(connection.raw))
+    g_value_set_object(&values[0], UnsafeMutableRawPointer(connection))
     g_value_init(&values[1], g_type_from_name("gchararray"))
-    g_value_set_string(&values[1], owner)
+    g_value_set_string(&values[1], nil)  // the other end has no name
     g_value_init(&values[2], g_dbus_proxy_flags_get_type())
     g_value_set_flags(&values[2], flags)
     g_value_init(&values[3], g_bus_type_get_type())
     g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
+    // The other end answers when there is a connection to the bus.
+    g_value_init(&values[4], g_type_from_name("gint"))
+    g_value_set_int(&values[4], .max)
     defer { for index in values.indices { g_value_unset(&values[index]) } }
 
     let copies = names.map { g_strdup($0) }

@@ -7,34 +7,26 @@ internal import CofferCore
 /// libsecret encrypts each secret with a key that it negotiates with the service. If the service supports no
 /// encryption, libsecret sends secrets unencrypted; the bus is a local socket of the user.
 ///
-/// The session is bound to the service's unique bus name. Another process that takes over the well-known name
+/// The session is with one process, by its unique bus name. Another process that takes over the well-known name
 /// therefore never gets a secret of this session.
 final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libsecret reads it from any thread
   /// The object path of the session.
   let path: String
   private let raw: OpaquePointer
-  private let bus: BusConnection
-  private let context: EventContext
 
   /// The largest secret in a message that is decrypted, in bytes: 32 MiB. Other programs may store larger values than
   /// this module, and libsecret holds a value in locked memory several times.
   private static let maximumSealedSize = 33_554_432
 
-  /// Begins to open a session with the service that has the unique name `owner`.
-  static func opening(_ bus: BusConnection, owner: String) -> CancellableCall<SecretSession> {
-    CancellableCall { cancellable throws(ServiceFailure) in
-      try SecretSession(bus, owner: owner, cancellable)
-    }
-  }
-
-  private init(
-    _ bus: BusConnection, owner: String, _ cancellable: UnsafeMutablePointer<GCancellable>
+  /// Opens a session with what answers at `otherEnd`.
+  init(
+    at end: SocketEnd, _ otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) {
-    let context = EventContext()
-    self.bus = bus
-    self.context = context
-    raw = try context.asCurrent { () throws(ServiceFailure) in
-      guard let object = SecretServiceObject.make(bus, owner: owner) else {
+    // Nothing of the connection reaches the program's own context.
+    raw = try EventContext().asCurrent { () throws(ServiceFailure) in
+      let connection = try end.connection(with: otherEnd, cancellable)
+      defer { g_object_unref(UnsafeMutableRawPointer(connection)) }
+      guard let object = SecretServiceObject.make(connection) else {
         throw .failed("libsecret could not create an object for the service")
       }
       var error: UnsafeMutablePointer<GError>?
@@ -42,7 +34,6 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
         secret_service_ensure_session_sync(object, cancellable, &error) != 0
       else {
         g_object_unref(UnsafeMutableRawPointer(object))
-        bus.deliverLast(on: context)
         throw ServiceFailure(consuming: error, timeout: .zero)
       }
       return object
@@ -50,10 +41,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
     path = secret_service_get_session_dbus_path(raw).map { String(cString: $0) } ?? ""
   }
 
-  deinit {
-    g_object_unref(UnsafeMutableRawPointer(raw))
-    bus.deliverLast(on: context)
-  }
+  deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
 
   func seal(_ secret: borrowing SecretBytes) -> Variant {
     secret.withBytes { bytes in

@@ -36,7 +36,7 @@ enum CommandArguments {
     let (command, length) = command(in: arguments[...])
     #if Keyring
     if SecretCommand.backendUsers.contains(where: { $0 == command }) {
-      EarlyBackend.prepare(for: arguments)
+      EarlyBackend.prepare(for: arguments, readsValue: command == GetCommand.self)
     }
     #endif
     return try command.parseAsRoot(Array(arguments.dropFirst(length)))

@@ -15,13 +15,15 @@ enum EarlyBackend {
 
   private static let search = Mutex<Search?>(nil)
 
-  /// Begins, unless an argument may select another backend.
-  static func prepare(for arguments: [String]) {
+  /// Begins, unless an argument may select another backend. `readsValue` is for a command that reads a value first.
+  static func prepare(for arguments: [String], readsValue: Bool) {
     let options = ["--backend", "--vault", "--collection"]
     if arguments.contains(where: { argument in options.contains { argument.hasPrefix($0) } }) { return }
     let new = Search()
     let result = startThread {
-      let backend = Result { () throws(SecretError) in try BackendOptions.make(nil, .current()) }
+      var configuration = CofferConfiguration.current()
+      configuration.readsValueFirst = readsValue
+      let backend = Result { () throws(SecretError) in try BackendOptions.make(nil, configuration) }
       new.result = backend
       new.ended.signal()
       if case .success(let keyring as KeyringBackend) = backend { keyring.connect() }

@@ -6,20 +6,9 @@ import Testing
 
 /// Types that only libsecret reads: a secret, and the answer to `OpenSession`.
 @Suite struct AnswerTypeTests {
-  /// A value in GLib's text format, such as `(@o '/a', 1)`.
-  private func value(_ text: String) throws -> Variant {
-    typealias Parse =
-      @convention(c) (
-        OpaquePointer?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafeMutableRawPointer?,
-        UnsafeMutableRawPointer?
-      ) -> OpaquePointer?
-    let parse = unsafeBitCast(try #require(dlsym(nil, "g_variant_parse")), to: Parse.self)
-    return Variant(owning: try #require(parse(nil, text, nil, nil, nil), "\(text)"))
-  }
+  private func value(_ text: String) throws -> Variant { try .parse(text) }
 
-  private func bytes(_ count: Int) -> String {
-    "@ay [" + Array(repeating: "0x6b", count: count).joined(separator: ", ") + "]"
-  }
+  private func bytes(_ count: Int) -> String { Variant.text(ofBytes: count) }
 
   @Test func aSecretHasASessionParametersAValueAndAContentType() throws {
     let secret = try value("(@o '/s', @ay [], @ay [0x01], 'text/plain')")
@@ -53,7 +42,7 @@ import Testing
 
   @Test func aSessionHasThePublicKeyOfTheServiceAndAPath() throws {
     func isSession(_ output: String, _ path: String = "@o '/s'", isEncrypted: Bool) throws -> Bool {
-      SessionFilter.isSession(try value("(\(output), \(path))"), isEncrypted: isEncrypted)
+      SessionNegotiation.isSession(try value("(\(output), \(path))"), isEncrypted: isEncrypted)
     }
     // 1024 bits, and a zero byte before them.
     for count in [0, 1, 2, 128, 129, 130, 1000] {
@@ -74,7 +63,7 @@ import Testing
         #expect(try !isSession(output, path, isEncrypted: isEncrypted), "\(path)")
       }
       for answer in ["(\(output),)", "(\(output), @o '/s', 1)", "(@o '/s', \(output))", output, "()"] {
-        #expect(try !SessionFilter.isSession(value(answer), isEncrypted: isEncrypted), "\(answer)")
+        #expect(try !SessionNegotiation.isSession(value(answer), isEncrypted: isEncrypted), "\(answer)")
       }
     }
     #expect(try !isSession(bytes(128), isEncrypted: true) && !isSession("''", isEncrypted: false))

@@ -1,0 +1,145 @@
+#if Keyring
+import CofferCore
+import Foundation
+import Testing
+
+@testable import CofferKeyring
+
+/// What libsecret asks for is passed to the service, and the answer to libsecret. No bus is needed.
+@Suite(.timeLimit(.minutes(30))) struct SessionNegotiationTests {
+  private static let notSupported = ServiceFailure.remote("org.freedesktop.DBus.Error.NotSupported")
+  private static let wait = Duration.seconds(60)
+
+  private final class Service {
+    var questions: [(algorithm: String?, output: String?)] = []
+    let answers: [Result<String, ServiceFailure>]
+
+    init(_ answers: Result<String, ServiceFailure>...) { self.answers = answers }
+
+    func answer(_ question: [Variant]) throws(ServiceFailure) -> Variant {
+      questions.append((question.first?.string, question.last?.unboxed?.signature))
+      let text = try answers[min(questions.count, answers.count) - 1].get()
+      do { return try Variant.parse(text) } catch { throw .failed("\(text) cannot be read") }
+    }
+  }
+
+  private static let encrypted = Result<String, ServiceFailure>.success(
+    "(<\(Variant.text(ofBytes: 128))>, @o '/session/1')")
+  private static let plain = Result<String, ServiceFailure>.success("(<''>, @o '/session/2')")
+
+  private func failure(_ service: Service) -> ServiceFailure? {
+    do throws(ServiceFailure) {
+      _ = try SessionNegotiation().complete(within: Self.wait, service.answer)
+    } catch { return error }
+    return nil
+  }
+
+  @Test func theServiceIsAskedForAnEncryptedSessionOnce() throws {
+    let service = Service(Self.encrypted)
+    let session = try SessionNegotiation().complete(within: Self.wait, service.answer)
+    #expect(session.path == "/session/1")
+    #expect(service.questions.count == 1)
+    #expect(service.questions.first?.algorithm == "dh-ietf1024-sha256-aes128-cbc-pkcs7")
+    #expect(service.questions.first?.output == "ay")
+    // A value is encrypted, and opened again.
+    let sealed = session.seal(SecretBytes(copying: "a value"))
+    #expect(sealed.isSecret && sealed[1]?.count == 16 && sealed[2]?.count == 16)
+    #expect(try session.open(sealed).string() == "a value")
+  }
+
+  @Test func aServiceWithoutEncryptionIsAskedForAPlainSession() throws {
+    let service = Service(.failure(Self.notSupported), Self.plain)
+    let session = try SessionNegotiation().complete(within: Self.wait, service.answer)
+    #expect(session.path == "/session/2")
+    #expect(service.questions.map(\.algorithm) == ["dh-ietf1024-sha256-aes128-cbc-pkcs7", "plain"])
+    let sealed = session.seal(SecretBytes(copying: "a value"))
+    #expect(sealed.isSecret && sealed[1]?.count == 0 && sealed[2]?.count == 7)
+  }
+
+  @Test func aServiceThatSupportsNoSessionIsARemoteError() {
+    let service = Service(.failure(Self.notSupported))
+    let failure = failure(service)
+    #expect(failure?.isRemote == true && service.questions.count == 2, "\(String(describing: failure))")
+  }
+
+  /// libsecret does not get an answer that it would not check, in either kind of session.
+  @Test func anAnswerOfAnotherTypeIsMalformed() {
+    for answer in ["(<''>, @o '/s')", "(<@ay []>, @o '/s')", "()", "('a', 'b')"] {
+      let service = Service(.success(answer))
+      guard case .malformed = failure(service) else { return #expect(Bool(false), "\(answer)") }
+      #expect(service.questions.count == 1)
+    }
+    let service = Service(.failure(Self.notSupported), Self.encrypted)
+    guard case .malformed = failure(service) else { return #expect(Bool(false), "a key without encryption") }
+  }
+
+  @Test func theFailureOfTheCallIsThrownAsItIs() {
+    for thrown in [
+      ServiceFailure.remote("org.freedesktop.DBus.Error.AccessDenied", reason: "no"),
+      .lost("it ended"), .timedOut(.seconds(7)),
+    ] {
+      let service = Service(.failure(thrown))
+      let failure = failure(service)
+      #expect(failure?.secretError.code == thrown.secretError.code && service.questions.count == 1)
+      if case .timedOut(let time) = failure { #expect(time == Self.wait) }
+    }
+  }
+
+  /// It may be used long after it began, or never.
+  @Test func nothingIsLeftOfManyNegotiations() async {
+    await #expect(processExitsWith: .success) {
+      func openFiles() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+      }
+      func use(_ count: Int) throws {
+        for number in 0..<count {
+          let negotiation = SessionNegotiation()
+          switch number % 3 {
+          case 0: break
+          case 1:
+            _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+              do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch {
+                throw .malformed
+              }
+            }
+          default:
+            do throws(ServiceFailure) {
+              _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+                throw .malformed
+              }
+            } catch {}
+          }
+        }
+      }
+      try use(9)
+      try await Task.sleep(for: .milliseconds(10))
+      let before = try openFiles()
+      try use(300)
+      for _ in 0..<6000 where try openFiles() > before { try await Task.sleep(for: .milliseconds(10)) }
+      #expect(try openFiles() <= before)
+    }
+  }
+
+  /// GLib ends a process that has not even one descriptor for a context.
+  @Test func withoutDescriptorsForItsTwoEndsItFails() async {
+    await #expect(processExitsWith: .success) {
+      func negotiate() throws(ServiceFailure) {
+        _ = try SessionNegotiation().complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+          do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch { throw .malformed }
+        }
+      }
+      try negotiate()
+      let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
+      let highest = open.max() ?? 0
+      for descriptor in 0..<highest where fcntl(descriptor, F_GETFD) < 0 { dup2(0, descriptor) }
+      var limit = rlimit(rlim_cur: rlim_t(highest) + 2, rlim_max: rlim_t(highest) + 2)
+      #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+      do throws(ServiceFailure) { try negotiate() } catch {
+        guard case .failed = error else { return #expect(Bool(false), "\(error)") }
+        return
+      }
+      #expect(Bool(false), "there was room")
+    }
+  }
+}
+#endif
