@@ -81,7 +81,7 @@ package struct FileStatus: Hashable, Sendable {
   package var links: Int
 
   package init(
-    device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int = 1
+    device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int
   ) {
     self.device = device
     self.inode = inode

@@ -116,14 +116,11 @@ package enum PrivateDirectory {
     do throws(SystemCallError) {
       // The name `.` can be resolved in a directory only.
       _ = try PathWalk.place(of: path + "/.", followingLink: true)
-      return true
     } catch {
-      switch error.number {
-      case EISDIR: return true
-      case ENOENT: return false
-      default: throw error
-      }
+      if error.number == ENOENT { return false }
+      if error.number != EISDIR { throw error }
     }
+    return true
   }
 
   /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another

@@ -32,12 +32,12 @@ package final class WatchThread: Sendable {
     /// Ends the wait of the thread.
     func signal() {
       var one: UInt64 = 1
-      _ = write(wake.number, &one, 8)
+      _ = write(wake.number, &one, MemoryLayout.size(ofValue: one))
     }
 
     func acceptSignals() {
       var count: UInt64 = 0
-      _ = read(wake.number, &count, 8)
+      _ = read(wake.number, &count, MemoryLayout.size(ofValue: count))
     }
   }
   private struct State {
@@ -156,7 +156,7 @@ package final class WatchThread: Sendable {
       var waited = [descriptors.events, descriptors.wake].map {
         pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
       }
-      _ = poll(&waited, 2, timeout)
+      _ = poll(&waited, nfds_t(waited.count), timeout)
       descriptors.acceptSignals()
       let changes = descriptors.events.readEvents()
       for handler in dueHandlers(after: changes) { handler() }

@@ -27,7 +27,7 @@ struct SimulatedDirectory: Directory {
     try disk.call(.status) { state, _ -> Result<FileStatus, FileSystemError> in
       if name == "." {
         return .success(
-          FileStatus(device: 1, inode: 0, size: 0, isRegular: false, mode: 0o700, owner: 0))
+          FileStatus(device: 1, inode: 0, size: 0, isRegular: false, mode: 0o700, owner: 0, links: 1))
       }
       guard let inode = state.entries[name] else { return .failure(FileSystemError(ENOENT)) }
       return .success(FileStatus(inode, in: state))

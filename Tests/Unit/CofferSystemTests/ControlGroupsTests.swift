@@ -36,6 +36,9 @@ import Testing
     #expect(left() == 10)
     try write("SwapFree: 2 kB\n", "proc/meminfo")
     #expect(left() == 10 + 2048)
+    try write("MemTotal: 1000 kB\n", "proc/meminfo")
+    #expect(left() == 10)
+    try write("SwapFree: 2 kB\n", "proc/meminfo")
     // In a program without standard input, the first descriptor is 0.
     let groups = ControlGroups(groups: directory.file("groups"), processes: directory.file("proc"))
     let (left, descriptors) = try withoutDescriptors {

@@ -118,6 +118,23 @@ import Testing
     #expect(Set(found.map(\.0)).count == 3 && Set(numbers) == Set(found.map { Int($0.0) }) && names == 5)
   }
 
+  @Test func aStandardStreamThatCannotBeMovedIsAnError() async {
+    await #expect(processExitsWith: .success) {
+      close(0)
+      var limit = rlimit()
+      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+      limit.rlim_cur = 3
+      #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+      var failure: Int32 = 0
+      do throws(SystemCallError) { _ = try Descriptor(opening: "/dev/null", O_RDONLY) } catch {
+        failure = error.number
+      }
+      limit.rlim_cur = limit.rlim_max
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+      #expect(failure == EINVAL && fcntl(0, F_GETFD) == -1)
+    }
+  }
+
   @Test func aDescriptorIsClosedWithItsLastReference() throws {
     let directory = try TemporaryDirectory()
     let path = try directory.write("", to: "file")

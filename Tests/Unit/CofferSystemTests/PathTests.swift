@@ -82,6 +82,48 @@ import Testing
     #expect(try directory.mode(of: "a") == 0o755)
   }
 
+  /// `PWD` may name the working directory by a link, and no other way.
+  @Test func theWorkingDirectoryHasTheNameThatPWDGives() async {
+    await #expect(processExitsWith: .success) {
+      let directory = try TemporaryDirectory()
+      let real = try #require(realpath(directory.path, nil).map { String(cString: $0) })
+      try directory.makeDirectory("real")
+      try FileManager.default.createSymbolicLink(
+        atPath: directory.file("link"), withDestinationPath: "real")
+      #expect(chdir(directory.file("link")) == 0)
+      for (named, expected) in [
+        (directory.file("link"), directory.file("link")), (".", real + "/real"), ("", real + "/real"),
+        ("../link", real + "/real"), (directory.path, real + "/real"), ("/nonexistent", real + "/real"),
+      ] {
+        setenv("PWD", named, 1)
+        #expect(try Path.absolute("x") == expected + "/x", "\(named)")
+      }
+      #expect(chdir("/") == 0)
+    }
+  }
+
+  @Test func aDirectoryThatManyCreateIsCreatedOnce() throws {
+    for round in 0..<100 {
+      DispatchQueue.concurrentPerform(iterations: 8) { _ in
+        let error = thrown { () throws(SecretError) in
+          try PrivateDirectory.create(directory.file("\(round)/a/b"))
+        }
+        #expect(error == nil)
+      }
+      #expect(try directory.mode(of: "\(round)/a/b") == 0o700)
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can act as another user"))
+  func aDirectoryThatMayNotBeWrittenToIsDenied() throws {
+    #expect(chmod(directory.path, 0o755) == 0)
+    let path = directory.file("new")
+    let code = try withFileAccess(ofUser: 54_321) {
+      thrown { () throws(SecretError) in try PrivateDirectory.create(path) }?.code
+    }
+    #expect(code == .denied)
+  }
+
   @Test func aFileInTheWayOfADirectoryIsAnError() throws {
     try directory.write("", to: "file")
     for path in ["file", "file/below"] {
@@ -143,6 +185,22 @@ import Testing
     let set = directories(["HOME": "/home/u", "XDG_DATA_HOME": "/data"])
     #expect(set.path(.data) == "/data" && set.named(.data) == "/data")
     try directories(["XDG_STATE_HOME": "/state"]).requireHome(for: .state)
+  }
+
+  @Test func aUserWithoutAHomeDirectoryIsToldToSetHOME() {
+    for home in [nil, "relative"] {
+      let error = thrown { () throws(SecretError) in
+        try BaseDirectories(user: 4_000_000) { $0 == "HOME" ? home : nil }.requireHome(for: .data)
+      }
+      #expect(
+        error?.code == .configuration
+          && error?.reason == "HOME is not set, and the user with the id 4000000 has no home directory.")
+      #expect(error?.advice == "Set HOME or XDG_DATA_HOME to an absolute path.")
+    }
+  }
+
+  @Test func aFileSystemThatCannotBeLookedAtHasNoKind() {
+    #expect(FileSystemKind(of: directory.path) != nil && FileSystemKind(of: directory.file("missing")) == nil)
   }
 
   @Test(arguments: [0, 1, 65_534]) func withoutHOMETheEntryOfTheUserDecides(user: UInt32) throws {

@@ -148,4 +148,65 @@ import Testing
     try await eventually("the process did not end") { ProcessEnd.changed(process) == SIGKILL }
     #expect(ProcessEnd.changed(process) == nil)
   }
+
+  @Test func aFileThatIsNoProgramCannotBeRun() throws {
+    let directory = try TemporaryDirectory()
+    let file = try directory.write("text", to: "file")
+    let error = thrown { () throws(SecretError) in
+      _ = try CapturedProcess.run(
+        [file], named: "The program x", environment: [:], standardError: .captured, limit: 1)
+    }
+    #expect(error?.code == .io && error?.reason == "The program x cannot be run: Permission denied.")
+  }
+
+  @Test func aDeadlineEndsTheWaitForAProcessAndNotTheProcess() throws {
+    let process = try Spawn().start(["sleep", "600"])
+    #expect(try ProcessEnd(of: process, until: .now) == nil)
+    #expect(try ProcessEnd(of: process, until: .now + .milliseconds(20)) == nil)
+    // The `errno` of another call has no effect.
+    errno = EINTR
+    #expect(ProcessEnd.changed(process) == nil)
+    kill(process, SIGKILL)
+    #expect(try ProcessEnd(of: process, until: .now + .seconds(600)) == .signal(SIGKILL))
+    // It is no child any more.
+    #expect(throws: SystemCallError(ECHILD)) { try ProcessEnd(of: process) }
+    #expect(throws: SystemCallError(ECHILD)) { try ProcessEnd(of: process, until: .now + .seconds(600)) }
+    #expect(ProcessEnd.changed(process) == nil)
+  }
+
+  @Test func aProcessThatEndsBeforeTheDeadlineHasItsStatus() throws {
+    let process = try Spawn().start(["sh", "-c", "sleep 0.1; exit 3"])
+    #expect(try ProcessEnd(of: process, until: .now + .seconds(600)) == .status(3))
+  }
+
+  @Test func aProgramThatIsEndedIsNoZombie() async {
+    await #expect(processExitsWith: .success) {
+      for timeout in [nil, Duration.milliseconds(50)] {
+        let error = thrown { () throws(SecretError) in
+          _ = try CapturedProcess.run(
+            ["sh", "-c", "yes | head -c 100000; exec sleep 600"], named: "The script", environment: [:],
+            standardError: .captured, limit: timeout == nil ? 1000 : 1_000_000, timeout: timeout)
+        }
+        #expect(error?.code == (timeout == nil ? .tooLarge : .timedOut))
+        #expect(waitpid(-1, nil, WNOHANG) == -1 && errno == ECHILD)
+      }
+    }
+  }
+
+  /// A program that a deadline ends gets the default action of each signal. Another one keeps what this process ignores.
+  @Test func ignoredSignalsStayIgnoredWithoutADeadline() async {
+    await #expect(processExitsWith: .success) {
+      signal(SIGUSR1, SIG_IGN)
+      signal(64, SIG_IGN)
+      for timeout in [nil, Duration.seconds(600)] {
+        let process = try CapturedProcess.run(
+          ["sed", "-n", "s/^SigIgn:\t//p", "/proc/self/status"], named: "sed",
+          environment: ["PATH": "/usr/bin:/bin"], standardError: .captured, limit: 100, timeout: timeout)
+        let mask = try #require(
+          UInt64(process.output.string().trimmingCharacters(in: .whitespacesAndNewlines), radix: 16))
+        let isIgnored = timeout == nil
+        #expect((mask & 1 << (SIGUSR1 - 1) != 0) == isIgnored && (mask & 1 << 63 != 0) == isIgnored)
+      }
+    }
+  }
 }

@@ -26,6 +26,29 @@ import Testing
     withExtendedLifetime((one, two)) {}
   }
 
+  @Test(.enabled(if: geteuid() == 0, "only root can act as another user"))
+  func aDirectoryThatMayNotBeReadIsNotWatched() throws {
+    let place = try open()
+    let failure = try withFileAccess(ofUser: 54_321) { [thread] in
+      do throws(SystemCallError) { _ = try thread.watch("file", in: place) {} } catch { return error.number }
+      return 0
+    }
+    #expect(failure == EACCES && thread.watchCount == 0 && !thread.isRunning)
+  }
+
+  /// The kernel has one watch for both.
+  @Test func aWatchOutlivesAnotherOneOfTheSameDirectory() async throws {
+    let (mine, others) = (Count(), Count())
+    let one = try thread.watch("mine", in: open()) { mine.add() }
+    do { withExtendedLifetime(try thread.watch("other", in: open()) { others.add() }) {} }
+    try directory.write("1", to: "mine")
+    try await eventually("no change was reported") { mine.value > 0 }
+    #expect(one.isAlive && others.value == 0)
+    let before = mine.value
+    try directory.write("2", to: "mine")
+    try await eventually("no second change was reported") { mine.value > before }
+  }
+
   @Test func theThreadEndsWithTheLastWatchAndStartsAgain() async throws {
     for _ in 0..<3 {
       let changes = Count()
