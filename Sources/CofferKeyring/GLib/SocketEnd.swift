@@ -28,7 +28,7 @@ final class SocketEnd: Sendable {
     with otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) -> OpaquePointer {
     var error: UnsafeMutablePointer<GError>?
-    let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
+    let copy = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
     guard copy >= 0 else { throw .failed("this process may not open more files") }
     guard let socket = g_socket_new_from_fd(copy, &error) else {
       close(copy)

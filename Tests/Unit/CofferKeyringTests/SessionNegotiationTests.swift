@@ -85,6 +85,22 @@ import Testing
     }
   }
 
+  @Test func aProgramThatIsStartedMeanwhileGetsNoneOfItsDescriptors() async {
+    await #expect(processExitsWith: .success) {
+      let negotiation = SessionNegotiation()
+      _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+        let open = (3..<1000).filter { fcntl($0, F_GETFD) >= 0 }
+        let kept = open.filter { number in
+          var type = stat()
+          return fstat(number, &type) == 0 && type.st_mode & S_IFMT == S_IFSOCK
+            && fcntl(number, F_GETFD) & FD_CLOEXEC == 0
+        }
+        #expect(!open.isEmpty && kept.isEmpty, "\(kept)")
+        do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch { throw .malformed }
+      }
+    }
+  }
+
   /// It may be used long after it began, or never.
   @Test func nothingIsLeftOfManyNegotiations() async {
     await #expect(processExitsWith: .success) {
@@ -94,27 +110,27 @@ import Testing
       func use(_ count: Int) throws {
         for number in 0..<count {
           let negotiation = SessionNegotiation()
-          switch number % 3 {
+          switch number % 10 {
           case 0: break
           case 1:
-            _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
-              do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch {
-                throw .malformed
-              }
-            }
-          default:
             do throws(ServiceFailure) {
               _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
                 throw .malformed
               }
             } catch {}
+          default:
+            _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+              do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch {
+                throw .malformed
+              }
+            }
           }
         }
       }
-      try use(9)
+      try use(20)
       try await Task.sleep(for: .milliseconds(10))
       let before = try openFiles()
-      try use(300)
+      try use(1000)
       for _ in 0..<6000 where try openFiles() > before { try await Task.sleep(for: .milliseconds(10)) }
       #expect(try openFiles() <= before)
     }
