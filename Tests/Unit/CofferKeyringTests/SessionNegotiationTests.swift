@@ -76,11 +76,13 @@ import Testing
   @Test func theFailureOfTheCallIsThrownAsItIs() {
     for thrown in [
       ServiceFailure.remote("org.freedesktop.DBus.Error.AccessDenied", reason: "no"),
+      .remote("example.Error.Own", reason: "because"),
       .lost("it ended"), .timedOut(.seconds(7)),
     ] {
       let service = Service(.failure(thrown))
       let failure = failure(service)
       #expect(failure?.secretError.code == thrown.secretError.code && service.questions.count == 1)
+      if case .remote = thrown { #expect(failure?.secretError.reason == thrown.secretError.reason) }
       if case .timedOut(let time) = failure { #expect(time == Self.wait) }
     }
   }
