@@ -1,6 +1,7 @@
 import CofferVault
 import CofferCore
 import CofferTestSupport
+import Foundation
 import Testing
 
 @Suite struct VaultBackendTests {
@@ -39,6 +40,21 @@ import Testing
     try backend.set("c", [1], service: "elsewhere")
     let values = try backend.snapshot(ofService: "tests").mapValues { $0.bytes.array() }
     #expect(values == [try identifier("a"): Array("a".utf8), try identifier("b"): Array("b".utf8)])
+  }
+
+  @Test func aSnapshotSaysWhichValueIsNotAuthentic() throws {
+    let vault = try TestVault()
+    try vault.open().set("a", Array(repeating: 1, count: 1000))
+    let bytes = try vault.bytes
+    // The value is the largest part of the file, and one of these bytes is in it.
+    let errors: [SecretError] = try stride(from: bytes.count / 8, to: bytes.count, by: 400).compactMap {
+      place in
+      var changed = bytes
+      changed[place] ^= 1
+      try Data(changed).write(to: URL(filePath: vault.path))
+      return thrown { () throws(SecretError) in _ = try vault.open().snapshot(ofService: "tests") }
+    }
+    #expect(errors.contains { $0.code == .tampered && $0.identifier?.account == "a" })
   }
 
   @Test func aTransactionIsOfNoUseAfterItsEnd() throws {
