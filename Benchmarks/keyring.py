@@ -4,7 +4,7 @@
 usage: Benchmarks/keyring.py SECRET [SECRET]... [--items NUMBER] [--runs NUMBER]
 
 SECRET    the path of a tool, built as Scripts/package builds it; several are compared with each other
---items   how many items the keyring has for `list` and `export`, 3000 by default
+--items   how many items the keyring has for `list`, `export` and `run`, 3000 by default
 --runs    how often each lookup runs, 200 by default
 
 Prints the median of each command in milliseconds. The commands of one line run in turn, so that a busy machine slows all
@@ -95,7 +95,7 @@ def main():
             compare(f"the names of {options.items} secrets", max(3, options.runs // 40),
                     {"SecretStorage": ["/usr/bin/python3", "-c", LIST], **ours(*keyring, "list")}, environment)  # fmt: skip
             compare(f"the values of {options.items} secrets", max(1, options.runs // 100),
-                    ours(*keyring, "export"), environment)  # fmt: skip
+                    {**ours(*keyring, "export"), **ours(*keyring, "run", "--all", "--", "/bin/true")}, environment)  # fmt: skip
         finally:
             session.end()
 
