@@ -1,6 +1,5 @@
 #if Keyring
 internal import CofferCore
-internal import Synchronization
 
 /// Provides the connection to the service. The first call connects; a call after the bus or the service went away
 /// connects again.
@@ -116,22 +115,6 @@ final class SecretServiceConnection: Sendable {
   private func connected(_ deadline: OperationDeadline) throws(ServiceFailure) -> ServiceProcess {
     defer { unused = nil }
     return try ServiceProcess(environment, options, deadline, negotiation, unused)
-  }
-}
-
-/// The beginning of the next session, if something has begun it ahead.
-final class PreparedNegotiation: Sendable {
-  private let prepared = Mutex<SessionNegotiation?>(nil)
-
-  var isPrepared: Bool { prepared.withLock { $0 != nil } }
-
-  func prepare() { prepared.withLock { $0 = $0 ?? SessionNegotiation() } }
-
-  func take() -> SessionNegotiation {
-    prepared.withLock { prepared in
-      defer { prepared = nil }
-      return prepared
-    } ?? SessionNegotiation()
   }
 }
 

@@ -129,6 +129,8 @@ package enum PrivateFile {
     do throws(SystemCallError) {
       try NewFile.put(contents, at: name, in: directory, isNamed: false, replacing: replacing)
     } catch {
+      // No second attempt, which would give the contents a name.
+      if error.number == EEXIST { throw error }
       // Some file systems have no files without a name. Without /proc, older kernels give them none.
       try NewFile.put(contents, at: name, in: directory, isNamed: true, replacing: replacing)
     }

@@ -22,7 +22,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
   init(
     at end: SocketEnd, _ otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) {
-    // Nothing of the connection reaches the program's own context.
+    // Otherwise GLib would report the events of the connection to the program's own context.
     raw = try EventContext().asCurrent { () throws(ServiceFailure) in
       let connection = try end.connection(with: otherEnd, cancellable)
       defer { g_object_unref(UnsafeMutableRawPointer(connection)) }

@@ -23,7 +23,8 @@ final class SessionNegotiation: Sendable {
     }
   }
 
-  /// Passes each `OpenSession` of libsecret to `call`, and the answer back, until there is a session. To be called once.
+  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns when there is a session. To
+  /// be called once.
   ///
   /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does not
   /// support the first one.

@@ -78,6 +78,13 @@ import Testing
     #expect(!lines.contains { $0.contains("unfinished") && !$0.hasPrefix("---") })
   }
 
+  @Test(.readsNames) func whatAnExistingFileRefusesNeverHasAName() throws {
+    try tool.perform("echo old > out")
+    let lines = try tool.trace("sh -c 'secret export -o out; test $? = 73'", of: "openat,linkat,renameat2")
+    #expect(lines.contains { $0.contains("O_TMPFILE") } && !lines.contains { $0.contains("unfinished") })
+    #expect(try sandbox.shell("cat out").outputText == "old\n")
+  }
+
   @Test(.readsNames) func aNewVaultAndItsKeyAreOnTheDiskBeforeInitEnds() throws {
     let lines = try tool.trace(
       "secret init --vault W --key-file K", of: "fsync,fdatasync,linkat,rename,renameat2,write")
