@@ -136,27 +136,5 @@ import Testing
       #expect(try openFiles() <= before)
     }
   }
-
-  /// GLib ends a process that has not even one descriptor for a context.
-  @Test func withoutDescriptorsForItsTwoEndsItFails() async {
-    await #expect(processExitsWith: .success) {
-      func negotiate() throws(ServiceFailure) {
-        _ = try SessionNegotiation().complete(within: .seconds(60)) { _ throws(ServiceFailure) in
-          do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch { throw .malformed }
-        }
-      }
-      try negotiate()
-      let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
-      let highest = open.max() ?? 0
-      for descriptor in 0..<highest where fcntl(descriptor, F_GETFD) < 0 { dup2(0, descriptor) }
-      var limit = rlimit(rlim_cur: rlim_t(highest) + 2, rlim_max: rlim_t(highest) + 2)
-      #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
-      do throws(ServiceFailure) { try negotiate() } catch {
-        guard case .failed = error else { return #expect(Bool(false), "\(error)") }
-        return
-      }
-      #expect(Bool(false), "there was room")
-    }
-  }
 }
 #endif
