@@ -48,16 +48,15 @@ struct ItemRemover {
   }
 
   private func copy(_ item: FoundItem, to new: SecretIdentifier) throws(ServiceFailure) -> String {
-    let session = try search.session()
-    let value = try service.secret(of: item.path, in: session)
+    let value = try search.secret(of: item.path)
     let metadata = item.metadata(of: identifier)
     let answer = try service.createItem(
       in: String(item.collection), label: ItemAttributes.label(new, metadata),
       attributes: ItemAttributes.attributes(item.attributes, renamedTo: new, created: item.created),
-      value, replacing: false, in: session)
+      value, replacing: false, in: search.session())
     let result = try search.prompter.confirm(answer.prompt, of: service)
     guard let path = answer.item ?? result?.path, path != item.path else { throw .malformed }
-    guard try service.secret(of: path, in: session).isEqual(to: value) else {
+    guard try search.secret(of: path).isEqual(to: value) else {
       try delete(path)
       throw .error(
         .io, "The value read back from “\(new.account)” differs from the value stored there.",

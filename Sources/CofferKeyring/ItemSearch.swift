@@ -18,7 +18,8 @@ struct ItemSearch {
     self.options = options
     self.prompter = prompter
     service = SecretServiceProxy(
-      bus: process.bus, name: process.owner, timeout: options.callTimeout, deadline: deadline)
+      bus: process.bus, name: process.owner, kind: process.kind, timeout: options.callTimeout,
+      deadline: deadline)
   }
 
   /// What this operation knows about collections, so that it asks once.
@@ -29,6 +30,12 @@ struct ItemSearch {
 
   /// The session for secrets in messages. The first call opens it.
   func session() throws(ServiceFailure) -> SecretSession { try process.session(deadline) }
+
+  /// Returns the secret of an item. The service reads it while this process computes the key of a new session.
+  func secret(of item: String) throws(ServiceFailure) -> SecretBytes {
+    let sealed = try service.sealedSecret(of: item, session: process.sessionPath(deadline))
+    return try session().open(sealed)
+  }
 
   // MARK: Items
 

@@ -133,14 +133,13 @@ struct ItemWriter {
   private func shadowed(by item: FoundItem, among found: [FoundItem]) throws(ServiceFailure) -> [FoundItem] {
     let alike = found.filter { $0.path != item.path && $0.collection == item.collection && $0.isAlike(item) }
     if alike.allSatisfy({ $0.isDuplicate(of: item) }) { return alike }
-    let session = try search.session()
-    let old = try service.secret(of: item.path, in: session)
+    let old = try search.secret(of: item.path)
     var result: [FoundItem] = []
     for other in alike {
       do throws(ServiceFailure) {
         if other.isDuplicate(of: item) {
           result.append(other)
-        } else if try service.secret(of: other.path, in: session).isEqual(to: old) {
+        } else if try search.secret(of: other.path).isEqual(to: old) {
           result.append(other)
         }
       } catch  where error.isNoSuchObject {}

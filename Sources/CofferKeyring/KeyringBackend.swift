@@ -108,7 +108,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
       search.process.prepareSession()
       return try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
-        return ValueEncoding.decoded(try search.service.secret(of: item, in: search.session()))
+        return ValueEncoding.decoded(try search.secret(of: item))
       }
     }
   }

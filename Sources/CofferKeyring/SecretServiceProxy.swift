@@ -27,6 +27,7 @@ struct SecretServiceProxy: Sendable {
   let bus: BusConnection
   /// The bus name that is called: the unique name of one process, or the well-known name for any.
   var name = wellKnownName
+  var kind = ServiceKind.other
   let timeout: Duration
   var deadline: OperationDeadline?
 
@@ -126,16 +127,37 @@ struct SecretServiceProxy: Sendable {
   /// Returns the properties of each item in `items` that still exists, in no order.
   func found(_ items: [String]) throws(ServiceFailure) -> [FoundItem] {
     var result: [FoundItem] = []
-    let arguments: [Variant] = [.string(Interface.item.rawValue)]
-    try callEach(items, .properties, "GetAll", arguments) { index, answer throws(ServiceFailure) in
-      let properties = try answer.element(0, \.properties)
+    for (item, properties) in try properties(of: items) {
       guard let attributes = properties["Attributes"]?.dictionary else { throw .malformed }
       result.append(
         FoundItem(
-          path: items[index], attributes: attributes, label: properties["Label"]?.string,
+          path: item, attributes: attributes, label: properties["Label"]?.string,
           created: properties["Created"]?.unsigned ?? 0, modified: properties["Modified"]?.unsigned ?? 0))
     }
     return result
+  }
+
+  private func properties(
+    of items: [String]
+  ) throws(ServiceFailure) -> [(item: String, properties: [String: Variant])] {
+    var found: [Int: [String: Variant]] = [:]
+    let item = Variant.string(Interface.item.rawValue)
+    if kind == .gnomeKeyring {
+      // It has six properties, and searches through all of its items for each one.
+      let names = ["Attributes", "Label", "Created", "Modified"]
+      for name in names {
+        try callEach(items, .properties, "Get", [item, .string(name)]) {
+          index, answer throws(ServiceFailure) in
+          found[index, default: [:]][name] = try answer.element(0, \.unboxed)
+        }
+      }
+      found = found.filter { $0.value.count == names.count }
+    } else {
+      try callEach(items, .properties, "GetAll", [item]) { index, answer throws(ServiceFailure) in
+        found[index] = try answer.element(0, \.properties)
+      }
+    }
+    return found.map { (items[$0.key], $0.value) }
   }
 
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {
@@ -265,8 +287,9 @@ struct SecretServiceProxy: Sendable {
     }
   }
 
-  func secret(of item: String, in session: SecretSession) throws(ServiceFailure) -> SecretBytes {
-    try session.open(transfer(item, .item, "GetSecret", [.path(session.path)])[0])
+  /// Returns the secret of an item, encrypted for the session with this path.
+  func sealedSecret(of item: String, session: String) throws(ServiceFailure) -> Variant? {
+    try transfer(item, .item, "GetSecret", [.path(session)])[0]
   }
 
   /// Returns the secrets of those of `items` that exist and are unlocked.

@@ -14,7 +14,7 @@ final class ServiceProcess: Sendable {
   private let negotiation: PreparedNegotiation
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: SecretSession?
-  private nonisolated(unsafe) var opening: CancellableCall<SecretSession>?
+  private nonisolated(unsafe) var opening: OpeningSession?
 
   /// A connection, and the service that it has found.
   typealias Found = (bus: BusConnection, owner: ServiceOwner?)
@@ -55,13 +55,22 @@ final class ServiceProcess: Sendable {
     } catch {}  // the call for the session reports what fails
   }
 
-  private func openSession() -> CancellableCall<SecretSession> {
-    let (negotiation, bus, owner, timeout) = (negotiation.take(), bus, owner, options.connectTimeout)
-    return CancellableCall { cancellable throws(ServiceFailure) in
-      try negotiation.complete(within: timeout) { arguments throws(ServiceFailure) in
-        try SecretServiceProxy(bus: bus, name: owner, timeout: timeout).openSession(arguments, cancellable)
-      }
+  private func openSession() -> OpeningSession {
+    OpeningSession(
+      negotiation.take(),
+      with: SecretServiceProxy(bus: bus, name: owner, timeout: options.connectTimeout))
+  }
+
+  /// Returns the path by which messages name the session. The service tells it before this process has computed the key.
+  func sessionPath(_ operation: OperationDeadline) throws(ServiceFailure) -> String {
+    let path = try lock.withLock(operation.remaining()) { () throws(ServiceFailure) -> String? in
+      if let current { return current.path }
+      let opening = self.opening ?? openSession()
+      self.opening = opening
+      return opening.path(within: min(options.connectTimeout, try operation.remaining()))
     }
+    if let path { return path }
+    return try session(operation).path
   }
 
   /// Returns the session, which the first call opens.

@@ -24,17 +24,20 @@ final class CancellableCall<R>: Sendable {
   }
 
   private let state: State
+  /// Whether there is a thread for the call.
+  let isStarted: Bool
 
   /// Starts `body`, which must pass the cancellable to each call that waits. It throws `.timedOut` if it was cancelled.
   init(_ body: @escaping Body) {
     let state = State()
     self.state = state
-    let isStarted = startThread {
+    let failure = startThread {
       state.result = Result { () throws(ServiceFailure) in try body(state.cancellable) }
       state.hasEnded.store(true, ordering: .releasing)
       state.ended.signal()
     }
-    if isStarted != 0 { state.ended.signal() }
+    isStarted = failure == 0
+    if !isStarted { state.ended.signal() }
   }
 
   /// GDBus may still look at the cancellable of a call that has ended, and would then keep the connection and a context for

@@ -23,13 +23,14 @@ final class SessionNegotiation: Sendable {
     }
   }
 
-  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns when there is a session. To
-  /// be called once.
+  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Then calls `answered` with the
+  /// path of the session, while libsecret still computes the key. Returns when there is a session. To be called once.
   ///
   /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does not
   /// support the first one.
   func complete(
-    within timeout: Duration, _ call: ([Variant]) throws(ServiceFailure) -> Variant
+    within timeout: Duration, _ call: ([Variant]) throws(ServiceFailure) -> Variant,
+    answered: (String) -> Void = { _ in }
   ) throws(ServiceFailure) -> SecretSession {
     let deadline = Deadline(after: timeout)
     do throws(ServiceFailure) {
@@ -38,8 +39,9 @@ final class SessionNegotiation: Sendable {
         do throws(ServiceFailure) {
           let answer = try call(arguments)
           let isEncrypted = arguments.first?.string != "plain"
-          guard Self.isSession(answer, isEncrypted: isEncrypted) else { throw .malformed }
+          guard let path = Self.sessionPath(answer, isEncrypted: isEncrypted) else { throw .malformed }
           try end.send(question.answer(answer))
+          answered(path)
           break
         } catch .remote(let name, _) where name == "org.freedesktop.DBus.Error.NotSupported" {
           try end.send(question.error(name))
@@ -51,13 +53,15 @@ final class SessionNegotiation: Sendable {
     }
   }
 
-  /// Whether `answer` is an answer to `OpenSession`: the service's public key or nothing, and the session's path.
-  static func isSession(_ answer: Variant, isEncrypted: Bool) -> Bool {
+  /// The session's path, if `answer` is an answer to `OpenSession`: the service's public key or nothing, and the path.
+  static func sessionPath(_ answer: Variant, isEncrypted: Bool) -> String? {
     guard answer.signature == "(vo)", let output = answer[0]?.unboxed, let path = answer[1]?.path,
       path != "/"
-    else { return false }
-    if !isEncrypted { return output.signature == "s" }
-    return output.signature == "ay" && (1...maximumKeyLength).contains(output.count)
+    else { return nil }
+    let isOutput =
+      isEncrypted
+      ? output.signature == "ay" && (1...maximumKeyLength).contains(output.count) : output.signature == "s"
+    return isOutput ? path : nil
   }
 }
 #endif

@@ -29,15 +29,18 @@ import Testing
 
   private func failure(_ service: Service) -> ServiceFailure? {
     do throws(ServiceFailure) {
-      _ = try SessionNegotiation().complete(within: Self.wait, service.answer)
+      _ = try SessionNegotiation().complete(within: Self.wait, service.answer) { path in
+        #expect(Bool(false), "\(path) is no path of a session")
+      }
     } catch { return error }
     return nil
   }
 
   @Test func theServiceIsAskedForAnEncryptedSessionOnce() throws {
     let service = Service(Self.encrypted)
-    let session = try SessionNegotiation().complete(within: Self.wait, service.answer)
-    #expect(session.path == "/session/1")
+    var told: [String] = []
+    let session = try SessionNegotiation().complete(within: Self.wait, service.answer) { told.append($0) }
+    #expect(session.path == "/session/1" && told == ["/session/1"])
     #expect(service.questions.count == 1)
     #expect(service.questions.first?.algorithm == "dh-ietf1024-sha256-aes128-cbc-pkcs7")
     #expect(service.questions.first?.output == "ay")
@@ -49,8 +52,9 @@ import Testing
 
   @Test func aServiceWithoutEncryptionIsAskedForAPlainSession() throws {
     let service = Service(.failure(Self.notSupported), Self.plain)
-    let session = try SessionNegotiation().complete(within: Self.wait, service.answer)
-    #expect(session.path == "/session/2")
+    var told: [String] = []
+    let session = try SessionNegotiation().complete(within: Self.wait, service.answer) { told.append($0) }
+    #expect(session.path == "/session/2" && told == ["/session/2"])
     #expect(service.questions.map(\.algorithm) == ["dh-ietf1024-sha256-aes128-cbc-pkcs7", "plain"])
     let sealed = session.seal(SecretBytes(copying: "a value"))
     #expect(sealed.isSecret && sealed[1]?.count == 0 && sealed[2]?.count == 7)

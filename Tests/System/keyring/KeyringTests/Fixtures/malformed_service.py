@@ -1,12 +1,15 @@
 """A Secret Service that sends one answer with a wrong type. Everything else is as it must be.
 
-Usage: malformed_service.py [locked | empty] ANSWER SIGNATURE
+Usage: malformed_service.py [locked | empty | gnome] ANSWER SIGNATURE
 
 ANSWER is the name of a method, `Get.NAME` or `GetAll.NAME` for the content of a property, or `Completed` for the signal
-of a prompt. SIGNATURE is the type that is sent instead, as one string of D-Bus; empty for no value. The service has one
-item, "s3cret" for svc/alice, unless `empty`. If `locked`, each call needs a prompt, which is completed at once.
+of a prompt. SIGNATURE is the type that is sent instead, as one string of D-Bus; empty for no value. `Get.NAME` with
+`gone` in place of a type is the error that the item does not exist. The service has one
+item, "s3cret" for svc/alice, unless `empty`. If `locked`, each call needs a prompt, which is completed at once. If `gnome`,
+the process has the name of gnome-keyring.
 """
 
+import pathlib
 import sys
 
 import dbus
@@ -15,7 +18,9 @@ import dbus.mainloop.glib
 from gi.repository import GLib
 
 words = sys.argv[1:]
-state = words.pop(0) if words[0] in ("locked", "empty") else ""
+state = words.pop(0) if words[0] in ("locked", "empty", "gnome") else ""
+if state == "gnome":
+    pathlib.Path("/proc/self/comm").write_text("gnome-keyring-d")
 wrong_answer, wrong_signature = words
 ROOT = "/org/freedesktop/secrets"
 COLLECTION = ROOT + "/collection/only"
@@ -96,6 +101,8 @@ def handle(connection, message):
     member, arguments = message.get_member(), message.get_args_list()
     if member == "OpenSession" and arguments[0] != "plain":
         reply = dbus.lowlevel.ErrorMessage(message, "org.freedesktop.DBus.Error.NotSupported", "no")
+    elif member == "Get" and (wrong_answer, wrong_signature) == (f"Get.{arguments[1]}", "gone"):
+        reply = dbus.lowlevel.ErrorMessage(message, "org.freedesktop.Secret.Error.NoSuchObject", "no")
     else:
         signature, values = answer(member, message.get_interface() or "", arguments)
         names = {member, f"{member}!"} if member not in ("Get", "GetAll") else {f"{member}!"}

@@ -1,0 +1,44 @@
+#if Keyring
+internal import CofferCore
+internal import Dispatch
+
+/// A session that is being opened. Its path is known before its key.
+final class OpeningSession: Sendable {
+  private final class Answer: @unchecked Sendable {  // `path` is set before the semaphore is signalled
+    let hasArrived = DispatchSemaphore(value: 0)
+    var path: String?
+  }
+
+  private let answer: Answer
+  private let call: CancellableCall<SecretSession>
+
+  /// Begins on a thread of its own, which waits for the service for at most `service.timeout`.
+  init(_ negotiation: SessionNegotiation, with service: SecretServiceProxy) {
+    let answer = Answer()
+    self.answer = answer
+    call = CancellableCall { cancellable throws(ServiceFailure) in
+      defer { answer.hasArrived.signal() }
+      return try negotiation.complete(within: service.timeout) { arguments throws(ServiceFailure) in
+        try service.openSession(arguments, cancellable)
+      } answered: { path in
+        answer.path = path
+        answer.hasArrived.signal()
+      }
+    }
+    if !call.isStarted { answer.hasArrived.signal() }
+  }
+
+  /// The path of the session, or `nil` if the service does not tell one within `timeout`.
+  func path(within timeout: Duration) -> String? {
+    let deadline = DispatchTime.now() + .milliseconds(Int(BusConnection.milliseconds(timeout)))
+    guard answer.hasArrived.wait(timeout: deadline) == .success else { return nil }
+    answer.hasArrived.signal()  // for the next caller
+    return answer.path
+  }
+
+  /// Waits for the session. To be called once.
+  func result(within timeout: Duration) throws(ServiceFailure) -> SecretSession {
+    try call.result(within: timeout)
+  }
+}
+#endif
