@@ -115,7 +115,8 @@ import Testing
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "gone")
     defer { service.kill() }
-    #expect(try await keyring.backend().items(inService: "svc").isEmpty)
+    let found = try await keyring.backend().items(inService: "svc")
+    #expect(found.isEmpty)
   }
 
   private static func start(

@@ -52,7 +52,7 @@ def properties():
 
 def variant(name):
     signature, value = properties()[name]
-    if wrong_answer in (f"Get.{name}", f"GetAll.{name}"):
+    if wrong_answer in (f"Get.{name}", f"GetAll.{name}") and wrong_signature != "gone":
         signature, value = wrong_signature, SAMPLES[wrong_signature][0]
     types = {"b": dbus.Boolean, "s": dbus.String, "t": dbus.UInt64, "x": dbus.Int64, "u": dbus.UInt32, "o": dbus.ObjectPath}
     if signature in types:
