@@ -12,7 +12,7 @@ final class OpeningSession: Sendable {
   private let answer: Answer
   private let call: CancellableCall<SecretSession>
 
-  /// Begins on a thread of its own, which waits for the service for at most `service.timeout`.
+  /// Begins on a thread of its own, which waits for each answer of the service for at most `service.timeout`.
   init(_ negotiation: SessionNegotiation, with service: SecretServiceProxy) {
     let answer = Answer()
     self.answer = answer
@@ -28,7 +28,8 @@ final class OpeningSession: Sendable {
     if !call.isStarted { answer.hasArrived.signal() }
   }
 
-  /// The path of the session, or `nil` if the service does not tell one within `timeout`.
+  /// The path of the session. `nil` if the service does not tell one within `timeout`, or as soon as the session cannot be
+  /// opened: ``result(within:)`` throws why.
   func path(within timeout: Duration) -> String? {
     let deadline = DispatchTime.now() + .milliseconds(Int(BusConnection.milliseconds(timeout)))
     guard answer.hasArrived.wait(timeout: deadline) == .success else { return nil }

@@ -48,11 +48,7 @@ struct SecretServiceProxy: Sendable {
     _ paths: [String], _ interface: Interface, _ method: String, _ arguments: [Variant],
     _ body: (Int, Variant) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
-    if paths.count > Self.maximumObjects {
-      throw .error(
-        .io, "The keyring reported \(paths.count) items, and \(Self.maximumObjects) is the maximum.",
-        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
-    }
+    try Self.requireReasonable(paths.count)
     let arguments = Variant.tuple(arguments)
     let calls = ConcurrentCalls(bus, name, interface.rawValue)
     try calls.run(paths.map { ($0, method, arguments) }, allowed) { index, answer throws(ServiceFailure) in
@@ -61,6 +57,14 @@ struct SecretServiceProxy: Sendable {
       case .failure(let failure) where failure.isNoSuchObject: break
       case .failure(let failure): throw failure
       }
+    }
+  }
+
+  private static func requireReasonable(_ count: Int) throws(ServiceFailure) {
+    if count > maximumObjects {
+      throw .error(
+        .io, "The keyring reported \(count) items, and \(maximumObjects) is the maximum.",
+        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
     }
   }
 
@@ -141,23 +145,31 @@ struct SecretServiceProxy: Sendable {
     of items: [String]
   ) throws(ServiceFailure) -> [(item: String, properties: [String: Variant])] {
     var found: [Int: [String: Variant]] = [:]
-    let item = Variant.string(Interface.item.rawValue)
-    if kind == .gnomeKeyring {
-      // It has six properties, and searches through all of its items for each one.
-      let names = ["Attributes", "Label", "Created", "Modified"]
-      for name in names {
-        try callEach(items, .properties, "Get", [item, .string(name)]) {
-          index, answer throws(ServiceFailure) in
-          found[index, default: [:]][name] = try answer.element(0, \.unboxed)
-        }
-      }
-      found = found.filter { $0.value.count == names.count }
-    } else {
-      try callEach(items, .properties, "GetAll", [item]) { index, answer throws(ServiceFailure) in
+    let interface = Variant.string(Interface.item.rawValue)
+    guard kind == .gnomeKeyring else {
+      try callEach(items, .properties, "GetAll", [interface]) { index, answer throws(ServiceFailure) in
         found[index] = try answer.element(0, \.properties)
       }
+      return found.map { (items[$0.key], $0.value) }
     }
-    return found.map { (items[$0.key], $0.value) }
+    // An item has six properties, and gnome-keyring searches through all of its items for each property that it returns.
+    let names = ["Attributes", "Label", "Created", "Modified"]
+    let arguments = names.map { Variant.tuple([interface, .string($0)]) }
+    try Self.requireReasonable(items.count)
+    let calls = ConcurrentCalls(bus, name, Interface.properties.rawValue)
+    let targets = items.flatMap { item in arguments.map { (item, "Get", $0) } }
+    var removed: Set<Int> = []
+    try calls.run(targets, allowed) { number, answer throws(ServiceFailure) in
+      let (index, property) = number.quotientAndRemainder(dividingBy: names.count)
+      do throws(ServiceFailure) {
+        found[index, default: [:]][names[property]] = try answer.get().element(0, \.unboxed)
+      } catch  where error.isNoSuchObject {
+        removed.insert(index)
+      } catch  where error.isRemote && names[property] != "Attributes" {
+        // As in an answer to `GetAll`, a property that cannot be read is left out.
+      }
+    }
+    return found.filter { !removed.contains($0.key) }.map { (items[$0.key], $0.value) }
   }
 
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {

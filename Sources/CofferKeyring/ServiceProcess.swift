@@ -63,30 +63,38 @@ final class ServiceProcess: Sendable {
 
   /// Returns the path by which messages name the session. The service tells it before this process has computed the key.
   func sessionPath(_ operation: OperationDeadline) throws(ServiceFailure) -> String {
-    let path = try lock.withLock(operation.remaining()) { () throws(ServiceFailure) -> String? in
+    try lock.withLock(operation.remaining()) { () throws(ServiceFailure) in
       if let current { return current.path }
-      let opening = self.opening ?? openSession()
+      let timeout = min(options.connectTimeout, try operation.remaining())
+      let deadline = Deadline(after: timeout)
+      let opening = opening ?? openSession()
       self.opening = opening
-      return opening.path(within: min(options.connectTimeout, try operation.remaining()))
+      if let path = opening.path(within: timeout) { return path }
+      do throws(ServiceFailure) { return try openedSession(within: deadline.remaining).path } catch .timedOut
+      {
+        throw .timedOut(timeout)  // not what was left of it
+      }
     }
-    if let path { return path }
-    return try session(operation).path
   }
 
   /// Returns the session, which the first call opens.
   func session(_ operation: OperationDeadline) throws(ServiceFailure) -> SecretSession {
     try lock.withLock(operation.remaining()) { () throws(ServiceFailure) in
       if let current { return current }
-      let timeout = min(options.connectTimeout, try operation.remaining())
-      do throws(ServiceFailure) {
-        let call = opening ?? openSession()
-        opening = nil
-        let session = try call.result(within: timeout)
-        current = session
-        return session
-      } catch  where error.mayBeOfSession {
-        throw .session(error)
-      }
+      return try openedSession(within: min(options.connectTimeout, operation.remaining()))
+    }
+  }
+
+  /// To be called with `lock` held.
+  private func openedSession(within timeout: Duration) throws(ServiceFailure) -> SecretSession {
+    let opening = opening ?? openSession()
+    self.opening = nil
+    do throws(ServiceFailure) {
+      let session = try opening.result(within: timeout)
+      current = session
+      return session
+    } catch  where error.mayBeOfSession {
+      throw .session(error)
     }
   }
 

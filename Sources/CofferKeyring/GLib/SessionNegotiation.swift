@@ -3,7 +3,7 @@ internal import CLibsecret
 
 /// The beginning of a session: libsecret makes a key pair, and asks for a session with it.
 ///
-/// libsecret asks on a connection of its own, whose other end is here. ``complete(within:_:)`` passes the question on to the
+/// libsecret asks on a connection of its own, whose other end is here. ``complete(within:_:answered:)`` passes the question on to the
 /// service, and the answer back once its type is checked, which libsecret does not do. So the key pair is made while this
 /// process connects to the bus, and no other message of libsecret reaches the bus.
 final class SessionNegotiation: Sendable {

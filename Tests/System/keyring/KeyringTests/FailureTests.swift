@@ -110,6 +110,16 @@ import Testing
     #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(15))
   }
 
+  @Test func afterASessionThatWasNotOpenedTheServiceIsAskedAgain() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "no-first-session")
+    defer { service.kill() }
+    let backend = keyring.backend { $0.connectTimeout = .seconds(3) }
+    let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
+    #expect(error?.code == .timedOut && error?.reason.contains("3") == true, "\(String(describing: error))")
+    #expect(try backend.text(identifier) != nil)
+  }
+
   /// Whether there is a keyring is asked once, over the connection that is used then.
   @Test func theConnectionThatFoundTheServiceIsUsed() async throws {
     let keyring = try await PrivateKeyring(.encrypted)

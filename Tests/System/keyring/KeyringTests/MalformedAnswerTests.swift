@@ -45,6 +45,7 @@ import Testing
     Case(call: .list, answer: "GetAll!", signatures: ["", "s", "a{ss}"]),
     Case(call: .list, answer: "GetAll.Attributes", signatures: ["s", "a{si}", "a{is}", "a{sas}"]),
     Case(call: .list, state: "gnome", answer: "Get!", signatures: ["", "s", "a{ss}"]),
+    Case(call: .list, state: "gnome", answer: "Get.Attributes", signatures: ["failed"]),
     Case(
       call: .list, state: "gnome", answer: "Get.Attributes", signatures: ["s", "a{si}", "a{is}", "a{sas}"]),
     Case(call: .listService, answer: "SearchItems", signatures: ["", "ao", "asas"]),
@@ -107,6 +108,22 @@ import Testing
     }
     for call in [Call.store, .storeMetadata] { try Self.make(call, of: backend) }
     #expect(try await backend.remove(identifier) == !isEmpty)
+  }
+
+  /// GLib leaves such a property out of an answer to `GetAll`.
+  @Test func aPropertyThatGnomeKeyringCannotReadIsAbsent() async throws {
+    for property in ["Label", "Created", "Modified"] {
+      let keyring = try await PrivateKeyring(startsDaemon: false)
+      let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "failed")
+      defer { service.kill() }
+      let items = try await keyring.backend().items(inService: "svc")
+      #expect(items.count == 1)
+      for metadata in items.map(\.metadata) {
+        #expect((metadata.label == nil) == (property == "Label"))
+        #expect((metadata.created == nil) == (property == "Created"))
+        #expect((metadata.modified == nil) == (property == "Modified"))
+      }
+    }
   }
 
   /// gnome-keyring tells each property by a call of its own, and the item may be removed between two of them.

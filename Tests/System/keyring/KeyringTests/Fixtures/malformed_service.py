@@ -4,7 +4,7 @@ Usage: malformed_service.py [locked | empty | gnome] ANSWER SIGNATURE
 
 ANSWER is the name of a method, `Get.NAME` or `GetAll.NAME` for the content of a property, or `Completed` for the signal
 of a prompt. SIGNATURE is the type that is sent instead, as one string of D-Bus; empty for no value. `Get.NAME` with
-`gone` in place of a type is the error that the item does not exist. The service has one
+`gone` or `failed` in place of a type is the error that the item does not exist, or another one. The service has one
 item, "s3cret" for svc/alice, unless `empty`. If `locked`, each call needs a prompt, which is completed at once. If `gnome`,
 the process has the name of gnome-keyring.
 """
@@ -28,6 +28,7 @@ ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SESSION = ROOT + "/session/s1"
 SECRET = (SESSION, dbus.ByteArray(b""), dbus.ByteArray(b"s3cret"), "text/plain")
+ERRORS = {"gone": "org.freedesktop.Secret.Error.NoSuchObject", "failed": "org.freedesktop.DBus.Error.Failed"}
 ATTRIBUTES = {"service": "svc", "username": "alice"}
 # A value of each type that is sent in the place of another one.
 SAMPLES = {
@@ -52,7 +53,7 @@ def properties():
 
 def variant(name):
     signature, value = properties()[name]
-    if wrong_answer in (f"Get.{name}", f"GetAll.{name}") and wrong_signature != "gone":
+    if wrong_answer in (f"Get.{name}", f"GetAll.{name}") and wrong_signature not in ERRORS:
         signature, value = wrong_signature, SAMPLES[wrong_signature][0]
     types = {"b": dbus.Boolean, "s": dbus.String, "t": dbus.UInt64, "x": dbus.Int64, "u": dbus.UInt32, "o": dbus.ObjectPath}
     if signature in types:
@@ -101,8 +102,8 @@ def handle(connection, message):
     member, arguments = message.get_member(), message.get_args_list()
     if member == "OpenSession" and arguments[0] != "plain":
         reply = dbus.lowlevel.ErrorMessage(message, "org.freedesktop.DBus.Error.NotSupported", "no")
-    elif member == "Get" and (wrong_answer, wrong_signature) == (f"Get.{arguments[1]}", "gone"):
-        reply = dbus.lowlevel.ErrorMessage(message, "org.freedesktop.Secret.Error.NoSuchObject", "no")
+    elif member == "Get" and wrong_answer == f"Get.{arguments[1]}" and wrong_signature in ERRORS:
+        reply = dbus.lowlevel.ErrorMessage(message, ERRORS[wrong_signature], "no")
     else:
         signature, values = answer(member, message.get_interface() or "", arguments)
         names = {member, f"{member}!"} if member not in ("Get", "GetAll") else {f"{member}!"}

@@ -2,7 +2,7 @@
 
 Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | useless | never
                               | unsearched | counted NUMBER | slow NUMBER | broken-sessions | no-session
-                              | bad-session | hostile NAME
+                              | no-first-session | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -15,6 +15,7 @@ counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 
 slow NUMBER            has such a collection, and takes a tenth of a second for each call
 broken-sessions        has an unlocked collection, and refuses each transfer of a secret after a second
 no-session             has an unlocked collection, and never answers a call for a session
+no-first-session       has such a collection, and never answers the first call for a session
 bad-session            has an unlocked collection, and its first session transfers no secret
 hostile NAME           has an unlocked collection, and answers as the function NAME below, against the protocol
 
@@ -38,9 +39,10 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode not in ("hostile", "counted", "slow", "bad-session", "broken-sessions", "no-session")
+locked = mode not in ("hostile", "counted", "slow", "bad-session", "broken-sessions", "no-session", "no-first-session")
 items = {}
 sessions = 0
+unanswered = mode == "no-first-session"
 
 
 def note(text, counts=False):
@@ -69,7 +71,9 @@ class Service(Base):
 
     @dbus.service.method(SECRET + "Service", in_signature="sv", out_signature="vo", async_callbacks=("reply", "fail"))
     def OpenSession(self, algorithm, argument, reply, fail):
-        if mode == "no-session":
+        global unanswered
+        if mode == "no-session" or unanswered:
+            unanswered = False
             return
         try:
             reply(*self.open_session(algorithm))
