@@ -70,8 +70,9 @@ final class ServiceProcess: Sendable {
       let opening = opening ?? openSession()
       self.opening = opening
       if let path = opening.path(within: timeout) { return path }
-      do throws(ServiceFailure) { return try openedSession(within: deadline.remaining).path } catch .timedOut
-      {
+      do throws(ServiceFailure) {
+        return try openedSession(within: deadline.remaining).path
+      } catch .timedOut {
         throw .timedOut(timeout)  // not what was left of it
       }
     }
