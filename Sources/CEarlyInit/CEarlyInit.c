@@ -12,8 +12,7 @@ static char **arguments;
 
 // In a static executable, Swift's runtime first reads the executable's path from /proc, to find the program that
 // prints backtraces, and ends the process if there is no /proc, as in an empty root directory. With SWIFT_ROOT set it
-// does not read /proc; its value does not matter, because no such program is installed. The runtime reads the
-// arguments from /proc as well.
+// does not read /proc; its value does not matter, because no such program is installed.
 //
 // glibc passes the arguments of main to constructors. Priority 101 runs before the runtime's constructors, which have
 // no priority.
@@ -42,6 +41,11 @@ void coffer_conceal(const char *name) {
   if (kept != NULL) *kept = NULL;
 }
 
-char **coffer_arguments(void) { return arguments; }
-
-int coffer_argument_count(void) { return count; }
+// Where the runtime is linked statically, this takes the place of its function for the arguments. A constructor in the
+// file of that function searches /proc/self/maps at each start, which takes time, and finds no arguments without /proc.
+// The linker does not take that file from the runtime's archive unless something else in it is used. Then this weak
+// function gives way.
+__attribute__((weak)) char **_swift_stdlib_getUnsafeArgvArgc(int *length) {
+  *length = count;
+  return arguments;
+}

@@ -83,6 +83,12 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// needs less time for a value.
   package func prepareSession() { connection.prepareSession() }
 
+  /// Returns when the service is asked for the session that ``prepareSession()`` has begun and ``connect()`` goes on with,
+  /// or after `timeout`.
+  package func waitForSessionRequest(within timeout: Duration) {
+    connection.waitForSessionRequest(within: timeout)
+  }
+
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection

@@ -4,9 +4,15 @@ internal import Dispatch
 
 /// A session that is being opened. Its path is known before its key.
 final class OpeningSession: Sendable {
-  private final class Answer: @unchecked Sendable {  // `path` is set before the semaphore is signalled
+  private final class Answer: @unchecked Sendable {  // `path` is set before `hasArrived` is signalled
+    let isRequested = DispatchSemaphore(value: 0)
     let hasArrived = DispatchSemaphore(value: 0)
     var path: String?
+
+    func end() {
+      isRequested.signal()
+      hasArrived.signal()
+    }
   }
 
   private let answer: Answer
@@ -17,15 +23,21 @@ final class OpeningSession: Sendable {
     let answer = Answer()
     self.answer = answer
     call = CancellableCall { cancellable throws(ServiceFailure) in
-      defer { answer.hasArrived.signal() }
+      defer { answer.end() }
       return try negotiation.complete(within: service.timeout) { arguments throws(ServiceFailure) in
-        try service.openSession(arguments, cancellable)
+        try service.openSession(arguments, cancellable) { answer.isRequested.signal() }
       } answered: { path in
         answer.path = path
         answer.hasArrived.signal()
       }
     }
-    if !call.isStarted { answer.hasArrived.signal() }
+    if !call.isStarted { answer.end() }
+  }
+
+  /// Returns when the request for the session is queued for sending, or cannot be made, or after `timeout`.
+  func waitForRequest(within timeout: Duration) {
+    let deadline = DispatchTime.now() + .milliseconds(Int(BusConnection.milliseconds(timeout)))
+    _ = answer.isRequested.wait(timeout: deadline)
   }
 
   /// The path of the session. `nil` if the service does not tell one within `timeout`, or as soon as the session cannot be

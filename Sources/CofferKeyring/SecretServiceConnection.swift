@@ -66,6 +66,14 @@ final class SecretServiceConnection: Sendable {
     } catch {}  // the calls of this thread report what fails
   }
 
+  /// Returns when the service is asked for the session that was begun, if there is one, or after `timeout`.
+  func waitForSessionRequest(within timeout: Duration) {
+    do throws(SecretError) {
+      let process = try lock.withLockIfFree { current } ?? nil
+      process?.waitForSessionRequest(within: timeout)
+    } catch {}
+  }
+
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
   /// second time: it must begin with a search, and must not repeat a change that cannot be repeated. Both runs have
   /// `options.operationTimeout` together.

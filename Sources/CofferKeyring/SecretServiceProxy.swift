@@ -279,13 +279,15 @@ struct SecretServiceProxy: Sendable {
 
   // MARK: Secrets
 
-  /// Makes the call by which libsecret asks for a session.
+  /// Makes the call by which libsecret asks for a session. Calls `whenSent` when the call is queued for sending.
   func openSession(
-    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>
+    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>, whenSent: () -> Void
   ) throws(ServiceFailure) -> Variant {
-    try bus.call(
-      name, path: Self.path, Interface.service.rawValue, "OpenSession", arguments, timeout: timeout,
-      cancellable)
+    var answer = Result<Variant, ServiceFailure>.failure(.malformed)
+    let call = (Self.path, "OpenSession", Variant.tuple(arguments))
+    try ConcurrentCalls(bus, name, Interface.service.rawValue, cancellable)
+      .run([call], { () in (timeout, timeout) }, whenSent: whenSent) { answer = $1 }
+    return try answer.get()
   }
 
   private func transfer(

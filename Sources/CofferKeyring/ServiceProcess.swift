@@ -55,6 +55,14 @@ final class ServiceProcess: Sendable {
     } catch {}  // the call for the session reports what fails
   }
 
+  /// Returns when the service is asked for the session that is being opened, if there is one, or after `timeout`.
+  func waitForSessionRequest(within timeout: Duration) {
+    do throws(SecretError) {
+      let opening = try lock.withLockIfFree { self.opening } ?? nil
+      opening?.waitForRequest(within: timeout)
+    } catch {}
+  }
+
   private func openSession() -> OpeningSession {
     OpeningSession(
       negotiation.take(),

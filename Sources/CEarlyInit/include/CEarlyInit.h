@@ -1,4 +1,4 @@
-// Initialization of `secret` before Swift's runtime starts, for a root directory without /proc.
+// Initialization of `secret` before Swift's runtime starts, for a root directory without /proc and a fast start.
 #ifndef COFFER_CEARLYINIT_H
 #define COFFER_CEARLYINIT_H
 
@@ -8,9 +8,5 @@ void coffer_started(void);
 /// Removes a variable from the environment and overwrites it there with zeros, because `/proc/PID/environ` shows the
 /// memory that the environment had at the start. For a process with one thread.
 void coffer_conceal(const char *_Nonnull name);
-
-/// The arguments of this process, byte for byte, beginning with its name; and their number.
-char *_Nullable *_Nonnull coffer_arguments(void);
-int coffer_argument_count(void);
 
 #endif

@@ -62,15 +62,14 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     _ interface: String,
     _ method: String,
     _ arguments: [Variant] = [],
-    timeout: Duration,
-    _ cancellable: UnsafeMutablePointer<GCancellable>? = nil
+    timeout: Duration
   ) throws(ServiceFailure) -> Variant {
     let parameters = Variant.tuple(arguments)
     var error: UnsafeMutablePointer<GError>?
     let answer = withExtendedLifetime(parameters) {
       g_dbus_connection_call_sync(
         raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        Self.milliseconds(timeout), cancellable, &error)
+        Self.milliseconds(timeout), nil, &error)
     }
     guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
     return Variant(owning: answer)

@@ -7,14 +7,20 @@ struct ConcurrentCalls {
   private let bus: BusConnection
   private let name: String
   private let interface: String
+  private let cancellable: UnsafeMutablePointer<GCancellable>?
 
   /// The largest number of calls without an answer. More do not make a service faster.
   private static let maximumPending = 64
 
-  init(_ bus: BusConnection, _ name: String, _ interface: String) {
+  /// `cancellable` ends the calls that have no answer yet.
+  init(
+    _ bus: BusConnection, _ name: String, _ interface: String,
+    _ cancellable: UnsafeMutablePointer<GCancellable>? = nil
+  ) {
     self.bus = bus
     self.name = name
     self.interface = interface
+    self.cancellable = cancellable
   }
 
   private final class Answers {
@@ -38,17 +44,19 @@ struct ConcurrentCalls {
   /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path, a method and a tuple
   /// of arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
   ///
-  /// Returns when every call was answered. If `body` throws, the calls on their way are cancelled.
+  /// Calls `whenSent` when all calls are queued for sending. Returns when every call was answered. If `body` throws, the
+  /// calls without an answer are cancelled.
   func run(
     _ calls: [(path: String, method: String, arguments: Variant)],
     _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
+    whenSent: () -> Void = {},
     _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
     if calls.isEmpty { return }
     let context = EventContext()
     let answers = Answers()
-    let cancellable = g_cancellable_new()
-    defer { g_object_unref(cancellable) }
+    let cancellable = cancellable ?? g_cancellable_new()
+    defer { if self.cancellable == nil { g_object_unref(cancellable) } }
     try context.asCurrent { () throws(ServiceFailure) in
       defer {
         if answers.pending > 0 {
@@ -64,6 +72,7 @@ struct ConcurrentCalls {
           let (time, whole) = try allowed()
           start(calls[next], timeout: time, Call(next, whole, answers), cancellable)
           next += 1
+          if next == calls.count { whenSent() }
         }
         context.iterate(timeout: nil)
         let arrived = answers.arrived

@@ -5,9 +5,13 @@ internal import Glibc
 /// for a command that it runs.
 struct ProcessHardening: Sendable {
   private let coreLimit: rlimit
+  // Not an array: the runtime would take 0.1 ms of each start of the program to make the type of its storage.
+  private let restoresPipe: Bool
+  private let restoresFileSize: Bool
+
   /// The signals that this process ignores and that were not ignored before. A command must get their default
   /// action.
-  let restored: [Int32]
+  var restored: [Int32] { (restoresPipe ? [SIGPIPE] : []) + (restoresFileSize ? [SIGXFSZ] : []) }
 
   /// The hardening of this process, applied at the first use.
   static let applied = ProcessHardening()
@@ -25,7 +29,8 @@ struct ProcessHardening: Sendable {
     _ = coffer_set_undumpable()
 
     // A closed pipe and a file size limit are reported as errors instead of ending the process.
-    restored = [SIGPIPE, SIGXFSZ].filter { !Self.isIgnoring(signal($0, SIG_IGN)) }
+    restoresPipe = !Self.isIgnoring(signal(SIGPIPE, SIG_IGN))
+    restoresFileSize = !Self.isIgnoring(signal(SIGXFSZ, SIG_IGN))
   }
 
   /// Restores the settings for a command that replaces this process. Executing it makes the process dumpable

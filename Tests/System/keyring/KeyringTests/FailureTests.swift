@@ -4,6 +4,7 @@ import CofferCore
 import CofferKeyring
 import CofferTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 /// Errors and recovery when the keyring is locked, when a daemon does not run, and when it does not answer.
@@ -108,6 +109,21 @@ import Testing
     let start = ContinuousClock.now
     let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
     #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(15))
+  }
+
+  @Test func whoWaitsForTheRequestForASessionDoesNotWaitForTheAnswer() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "no-session")
+    defer { service.kill() }
+    let backend = keyring.backend { $0.connectTimeout = .seconds(300) }
+    backend.prepareSession()
+    let isRequested = Atomic(false)
+    Thread.detachNewThread {
+      backend.connect()
+      backend.waitForSessionRequest(within: .seconds(300))
+      isRequested.store(true, ordering: .releasing)
+    }
+    try await eventually("it waits for an answer") { isRequested.load(ordering: .acquiring) }
   }
 
   @Test func afterASessionThatWasNotOpenedTheServiceIsAskedAgain() async throws {

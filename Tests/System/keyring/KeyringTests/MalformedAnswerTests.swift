@@ -48,6 +48,8 @@ import Testing
     Case(call: .list, state: "gnome", answer: "Get.Attributes", signatures: ["failed"]),
     Case(
       call: .list, state: "gnome", answer: "Get.Attributes", signatures: ["s", "a{si}", "a{is}", "a{sas}"]),
+    Case(call: .list, answer: "SearchItems", signatures: ["many"]),
+    Case(call: .list, state: "gnome", answer: "SearchItems", signatures: ["many"]),
     Case(call: .listService, answer: "SearchItems", signatures: ["", "ao", "asas"]),
   ]
 

@@ -4,9 +4,9 @@ Usage: malformed_service.py [locked | empty | gnome] ANSWER SIGNATURE
 
 ANSWER is the name of a method, `Get.NAME` or `GetAll.NAME` for the content of a property, or `Completed` for the signal
 of a prompt. SIGNATURE is the type that is sent instead, as one string of D-Bus; empty for no value. `Get.NAME` with
-`gone` or `failed` in place of a type is the error that the item does not exist, or another one. The service has one
-item, "s3cret" for svc/alice, unless `empty`. If `locked`, each call needs a prompt, which is completed at once. If `gnome`,
-the process has the name of gnome-keyring.
+`gone` or `failed` in place of a type is the error that the item does not exist, or another one. `SearchItems many` finds
+50,001 items. The service has one item, "s3cret" for svc/alice, unless `empty`. If `locked`, each call needs a prompt, which
+is completed at once. If `gnome`, the process has the name of gnome-keyring.
 """
 
 import pathlib
@@ -39,7 +39,7 @@ SAMPLES = {
     "(oayayay)": [(*SECRET[:3], dbus.ByteArray(b"t"))], "(oayss)": [(SESSION, dbus.ByteArray(b""), "s3cret", "t")],
     "(oaxays)": [(SESSION, [1], *SECRET[2:])], "a{ss}": [ATTRIBUTES], "a{sv}": [{"a": True}],
     "a{si}": [{"service": 1}], "a{is}": [{1: "svc"}], "a{sas}": [{"service": ["svc"]}], "bs": [False, "x"],
-    "sv": ["no", True], "b": [False],
+    "sv": ["no", True], "b": [False], "many": [[f"{COLLECTION}/{number}" for number in range(50_001)], []],
 }
 is_locked = state == "locked"
 
@@ -110,7 +110,8 @@ def handle(connection, message):
         if member == "SearchItems":
             names.add("SearchItems." + (message.get_interface() or "").rsplit(".", 1)[-1])
         if wrong_answer in names:
-            signature, values = wrong_signature, SAMPLES[wrong_signature]
+            signature = "aoao" if wrong_signature == "many" else wrong_signature
+            values = SAMPLES[wrong_signature]
         reply = dbus.lowlevel.MethodReturnMessage(message)
         if signature:
             reply.append(*values, signature=signature)
