@@ -44,8 +44,8 @@ struct ConcurrentCalls {
   /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path, a method and a tuple
   /// of arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
   ///
-  /// Calls `whenSent` when all calls are queued for sending. Returns when every call was answered. If `body` throws, the
-  /// calls without an answer are cancelled.
+  /// Calls `whenSent` when a call is queued for sending. Returns when every call was answered. If `body` throws, the calls
+  /// without an answer are cancelled.
   func run(
     _ calls: [(path: String, method: String, arguments: Variant)],
     _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
@@ -72,7 +72,7 @@ struct ConcurrentCalls {
           let (time, whole) = try allowed()
           start(calls[next], timeout: time, Call(next, whole, answers), cancellable)
           next += 1
-          if next == calls.count { whenSent() }
+          whenSent()
         }
         context.iterate(timeout: nil)
         let arrived = answers.arrived

@@ -5,7 +5,7 @@ internal import Glibc
 /// for a command that it runs.
 struct ProcessHardening: Sendable {
   private let coreLimit: rlimit
-  // Not an array: the runtime would take 0.1 ms of each start of the program to make the type of its storage.
+  // Not an array: at each start of the program, the runtime would need time to make the type of the array.
   private let restoresPipe: Bool
   private let restoresFileSize: Bool
 
