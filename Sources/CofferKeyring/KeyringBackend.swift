@@ -83,8 +83,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// needs less time for a value.
   package func prepareSession() { connection.prepareSession() }
 
-  /// Returns when the service is asked for the session that ``prepareSession()`` has begun and ``connect()`` goes on with,
-  /// or after `timeout`.
+  /// Waits until the service was asked for a session, for at most `timeout`. To be called after ``prepareSession()`` and
+  /// ``connect()``. Returns at once if no session is being opened.
   package func waitForSessionRequest(within timeout: Duration) {
     connection.waitForSessionRequest(within: timeout)
   }

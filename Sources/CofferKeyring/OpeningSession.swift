@@ -34,7 +34,8 @@ final class OpeningSession: Sendable {
     if !call.isStarted { answer.end() }
   }
 
-  /// Returns when the request for the session is queued for sending, or cannot be made, or after `timeout`.
+  /// Waits until GDBus has the request for the session and will send it, or until it is known that there will be no
+  /// request. Waits for at most `timeout`.
   func waitForRequest(within timeout: Duration) {
     let deadline = DispatchTime.now() + .milliseconds(Int(BusConnection.milliseconds(timeout)))
     _ = answer.isRequested.wait(timeout: deadline)

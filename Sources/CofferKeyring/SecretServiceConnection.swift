@@ -66,12 +66,12 @@ final class SecretServiceConnection: Sendable {
     } catch {}  // the calls of this thread report what fails
   }
 
-  /// Returns when the service is asked for the session that was begun, if there is one, or after `timeout`.
+  /// Waits until the service was asked for the session, for at most `timeout`. Returns at once if none is being opened.
   func waitForSessionRequest(within timeout: Duration) {
     do throws(SecretError) {
       let process = try lock.withLockIfFree { current } ?? nil
       process?.waitForSessionRequest(within: timeout)
-    } catch {}
+    } catch {}  // the call for the session reports what fails
   }
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a

@@ -279,14 +279,14 @@ struct SecretServiceProxy: Sendable {
 
   // MARK: Secrets
 
-  /// Makes the call by which libsecret asks for a session. Calls `whenSent` when the call is queued for sending.
+  /// Makes the call by which libsecret asks for a session. Runs `whenQueued` when GDBus has the call and will send it.
   func openSession(
-    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>, whenSent: () -> Void
+    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>, whenQueued: () -> Void
   ) throws(ServiceFailure) -> Variant {
     var answer = Result<Variant, ServiceFailure>.failure(.malformed)
     let call = (Self.path, "OpenSession", Variant.tuple(arguments))
     try ConcurrentCalls(bus, name, Interface.service.rawValue, cancellable)
-      .run([call], { () in (timeout, timeout) }, whenSent: whenSent) { answer = $1 }
+      .run([call], { () in (timeout, timeout) }, whenQueued: whenQueued) { answer = $1 }
     return try answer.get()
   }
 

@@ -55,12 +55,12 @@ final class ServiceProcess: Sendable {
     } catch {}  // the call for the session reports what fails
   }
 
-  /// Returns when the service is asked for the session that is being opened, if there is one, or after `timeout`.
+  /// Waits until the service was asked for the session, for at most `timeout`. Returns at once if none is being opened.
   func waitForSessionRequest(within timeout: Duration) {
     do throws(SecretError) {
       let opening = try lock.withLockIfFree { self.opening } ?? nil
       opening?.waitForRequest(within: timeout)
-    } catch {}
+    } catch {}  // the call for the session reports what fails
   }
 
   private func openSession() -> OpeningSession {

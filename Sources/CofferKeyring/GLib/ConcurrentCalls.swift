@@ -12,7 +12,7 @@ struct ConcurrentCalls {
   /// The largest number of calls without an answer. More do not make a service faster.
   private static let maximumPending = 64
 
-  /// `cancellable` ends the calls that have no answer yet.
+  /// Cancelling `cancellable` ends the calls that have no answer yet.
   init(
     _ bus: BusConnection, _ name: String, _ interface: String,
     _ cancellable: UnsafeMutablePointer<GCancellable>? = nil
@@ -44,12 +44,12 @@ struct ConcurrentCalls {
   /// Makes the calls and passes each answer to `body`, in the order of arrival. Each call has a path, a method and a tuple
   /// of arguments. `allowed` returns the time that the next call has, and the timeout to name in an error.
   ///
-  /// Calls `whenSent` when a call is queued for sending. Returns when every call was answered. If `body` throws, the calls
-  /// without an answer are cancelled.
+  /// Runs `whenQueued` after each call that GDBus has taken and will send. Returns when every call was answered. If `body`
+  /// throws, the calls without an answer are cancelled.
   func run(
     _ calls: [(path: String, method: String, arguments: Variant)],
     _ allowed: () throws(ServiceFailure) -> (time: Duration, whole: Duration),
-    whenSent: () -> Void = {},
+    whenQueued: () -> Void = {},
     _ body: (Int, Result<Variant, ServiceFailure>) throws(ServiceFailure) -> Void
   ) throws(ServiceFailure) {
     if calls.isEmpty { return }
@@ -72,7 +72,7 @@ struct ConcurrentCalls {
           let (time, whole) = try allowed()
           start(calls[next], timeout: time, Call(next, whole, answers), cancellable)
           next += 1
-          whenSent()
+          whenQueued()
         }
         context.iterate(timeout: nil)
         let arrived = answers.arrived

@@ -5,7 +5,7 @@ internal import Glibc
 /// for a command that it runs.
 struct ProcessHardening: Sendable {
   private let coreLimit: rlimit
-  // Not an array: at each start of the program, the runtime would need time to make the type of the array.
+  // Two flags and no array: the runtime would have to make the type of the array at each start.
   private let restoresPipe: Bool
   private let restoresFileSize: Bool
 

@@ -5,8 +5,8 @@ internal import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// Opens the backend that the configuration selects on another thread, while this one parses the arguments: connecting
-/// to a keyring takes as long.
+/// Opens the backend that the configuration selects, on another thread. Connecting to a keyring takes as long as
+/// parsing the arguments, so neither waits for the other.
 enum EarlyBackend {
   private final class Search: @unchecked Sendable {  // `result` is set before `ended` is signalled
     let ended = DispatchSemaphore(value: 0)
@@ -14,16 +14,17 @@ enum EarlyBackend {
     var result: Result<any SecretBackend, SecretError>?
   }
 
-  /// The longest wait before the arguments are parsed, in milliseconds. They may be wrong, and the keyring may not answer.
+  /// How long parsing waits for the keyring at most, in milliseconds. Wrong arguments must be reported soon, also if the
+  /// keyring does not answer.
   private static let patience = 100
 
   private static let search = Mutex<Search?>(nil)
 
-  /// Begins, unless an argument may select another backend.
+  /// Starts to open the backend, unless an argument may select another one.
   ///
-  /// If the command reads a value first (`readsValue`), returns when the keyring is asked for a session. The keyring
-  /// then computes a key for longer than this process parses the arguments. Parsing them earlier would delay the
-  /// request if there are few processors.
+  /// `readsValue` is for a command that reads a value first. Then this returns when the keyring was asked for a session.
+  /// The keyring needs longer for its answer than this process needs for parsing, and parsing earlier would delay the
+  /// request on a machine with few processors.
   static func prepare(for arguments: [String], readsValue: Bool) {
     let options = ["--backend", "--vault", "--collection"]
     if arguments.contains(where: { argument in options.contains { argument.hasPrefix($0) } }) { return }
