@@ -116,14 +116,35 @@ import Testing
     let service = try await ScriptedService(keyring, "no-session")
     defer { service.kill() }
     let backend = keyring.backend { $0.connectTimeout = .seconds(300) }
-    backend.prepareSession()
-    let isRequested = Atomic(false)
-    Thread.detachNewThread {
+    try await expectEnd {
+      backend.prepareSession()
       backend.connect()
       backend.waitForSessionRequest(within: .seconds(300))
-      isRequested.store(true, ordering: .releasing)
     }
-    try await eventually("it waits for an answer") { isRequested.load(ordering: .acquiring) }
+  }
+
+  @Test func aSessionThatCannotBeOpenedIsNotWaitedFor() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "hostile", "session-string")
+    defer { service.kill() }
+    let backend = keyring.backend {
+      $0.connectTimeout = .seconds(300)
+      $0.operationTimeout = .seconds(600)
+    }
+    try await expectEnd {
+      let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
+      #expect(error?.code == .io)
+    }
+  }
+
+  /// Runs `body` on a thread of its own, and expects it to end within a minute.
+  private func expectEnd(_ body: @escaping @Sendable () -> Void) async throws {
+    let hasEnded = Atomic(false)
+    Thread.detachNewThread {
+      body()
+      hasEnded.store(true, ordering: .releasing)
+    }
+    try await eventually("it does not end") { hasEnded.load(ordering: .acquiring) }
   }
 
   @Test func afterASessionThatWasNotOpenedTheServiceIsAskedAgain() async throws {
