@@ -92,6 +92,9 @@ static inline int coffer_spawn_in_foreground(posix_spawn_file_actions_t *actions
   return posix_spawn_file_actions_addtcsetpgrp_np ? posix_spawn_file_actions_addtcsetpgrp_np(actions, terminal) : ENOSYS;
 }
 
+// Since glibc 2.34, and declared only for _GNU_SOURCE. Only the tests use it.
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first);
+
 /// The name of the process in `ps`, up to 15 bytes.
 static inline int coffer_set_process_name(const char *name) {
   return prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0);

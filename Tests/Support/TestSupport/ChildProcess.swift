@@ -24,7 +24,7 @@ package final class ChildProcess {
   /// - Parameters:
   ///   - package: The Debian package that contains the program, for the error if there is no such program.
   ///   - directory: The working directory; by default that of the tests.
-  ///   - streams: The descriptors 0, 1, 2 and so on.
+  ///   - streams: The descriptors 0, 1, 2 and so on. The child has no others.
   ///   - endsWithTests: Whether the process is also killed if the test process crashes.
   package init(
     _ command: [String], package: String? = nil, environment: [String: String], directory: String? = nil,
@@ -52,6 +52,8 @@ package final class ChildProcess {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
       }
     }
+    // The tests run beside each other, and not all of them open their descriptors with O_CLOEXEC.
+    posix_spawn_file_actions_addclosefrom_np(&actions, Int32(streams.count))
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
