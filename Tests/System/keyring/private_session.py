@@ -6,6 +6,8 @@ import sys
 import time
 
 FAILURES = []
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests", "Fixtures")
+PYTHON_KEYRING = ["/usr/bin/python3", f"{FIXTURES}/patient_keyring.py", "-b", "keyring.backends.SecretService.Keyring"]
 
 
 def check(what, holds, detail=""):
@@ -66,7 +68,7 @@ class Session:
 
     def start_scripted(self, *mode):
         """Starts the scripted service of the Swift tests."""
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_service.py")
+        script = f"{FIXTURES}/scripted_service.py"
         log = f"{self.directory}/scripted.log"
         open(log, "w").close()
         self.daemon = subprocess.Popen(["/usr/bin/python3", script, log, *mode], env=self.environment)
@@ -74,7 +76,7 @@ class Session:
 
     def start_scripted_keyring(self, *deviations):
         """Starts the scripted service of the Swift tests that keeps items."""
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_keyring.py")
+        script = f"{FIXTURES}/scripted_keyring.py"
         self.daemon = subprocess.Popen(["/usr/bin/python3", script, f"{self.directory}/items.json", *deviations],
                                        env=self.environment)  # fmt: skip
         self.wait(self.has_service, "the scripted keyring")

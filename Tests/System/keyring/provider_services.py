@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 
-from private_session import Session
+from private_session import FIXTURES, Session
 
 PASSWORD = "a password"
 
@@ -213,7 +213,7 @@ class Scripted(Provider):
     deviations = ["memory-only-updates", "hidden-when-locked", "first-session-broken"]
 
     def open(self):
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_keyring.py")
+        script = f"{FIXTURES}/scripted_keyring.py"
         self.spawn("/usr/bin/python3", script, f"{self.directory}/items.json", *self.deviations)
         self.wait(self.has_service, self.name)
 

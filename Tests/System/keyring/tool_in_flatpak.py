@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from private_session import FAILURES, Session, check
+from private_session import FAILURES, FIXTURES, Session, check
 
 # Everything as outside, and one more file.
 SANDBOX = r"""
@@ -54,7 +54,7 @@ class Flatpak:
 
     def start_portal(self, mode, secret):
         self.stop_portal()
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "KeyringTests/Fixtures/scripted_portal.py")
+        script = f"{FIXTURES}/scripted_portal.py"
         command = ["/usr/bin/python3", script, f"{self.session.directory}/portal.log", secret * 64, mode]
         self.portal = subprocess.Popen(command, env=self.environment)
         name = "org.freedesktop.portal.Desktop"

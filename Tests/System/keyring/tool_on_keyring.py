@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from private_session import FAILURES, Session, check
+from private_session import FAILURES, PYTHON_KEYRING, Session, check
 
 def check_failure(situation, result, status, seconds):
     holds = result.returncode == status and result.stderr and result.seconds < seconds
@@ -32,16 +32,15 @@ def sharing(tool, session):
     secret = [tool, "--backend", "keyring", "-s", "svc"]
     lookup = ["secret-tool", "lookup", "service", "svc", "username", "alice"]
     # Python's keyring drops one final line feed, and keyring 23.9 drops the value if there is none.
-    python = ["/usr/bin/python3", "-m", "keyring", "-b", "keyring.backends.SecretService.Keyring"]
     result = session.run(*secret, "set", "alice", given=b"from coffer")
     check("set succeeds", result.returncode == 0, result)
     check("secret-tool reads what set stored", session.run(*lookup).stdout == b"from coffer")
-    result = session.run(*python, "get", "svc", "alice")
+    result = session.run(*PYTHON_KEYRING, "get", "svc", "alice")
     check("Python's keyring reads what set stored", result.stdout == b"from coffer\n")
     store = ["secret-tool", "store", "--label=alice", "service", "svc", "username", "alice"]
     session.run(*store, given=b"from secret-tool")
     check("get reads what secret-tool stored", session.run(*secret, "get", "alice").stdout == b"from secret-tool")
-    session.run(*python, "set", "svc", "alice", given=b"from python\n")
+    session.run(*PYTHON_KEYRING, "set", "svc", "alice", given=b"from python\n")
     check("get reads what Python's keyring stored", session.run(*secret, "get", "alice").stdout == b"from python")
     for turn in range(10):
         time.sleep(1.02 - time.time() % 1)  # the keyring's times are in whole seconds
@@ -51,7 +50,7 @@ def sharing(tool, session):
         elif turn % 3 == 1:
             session.run(*store, given=value)
         else:
-            session.run(*python, "set", "svc", "alice", given=value + b"\n")
+            session.run(*PYTHON_KEYRING, "set", "svc", "alice", given=value + b"\n")
         result = session.run(*secret, "get", "alice")
         check(f"get reads update {turn} of three alternating programs", result.stdout == value)
     session.run(*secret, "set", "alice", given=b"last")
@@ -109,10 +108,9 @@ def ownership(tool, session):
 
 def copying(tool, session):
     """Copies what Python's keyring stored into a vault, completely, and again after the copy was killed."""
-    python = ["/usr/bin/python3", "-m", "keyring", "-b", "keyring.backends.SecretService.Keyring"]
     expected = {f"user {number}": f"password {number}".encode() for number in range(30)}
     for name, value in expected.items():
-        session.run(*python, "set", "https://example.com", name, given=value + b"\n")
+        session.run(*PYTHON_KEYRING, "set", "https://example.com", name, given=value + b"\n")
     session.run(tool, "--backend", "vault", "init")
     nameless = ["secret-tool", "store", "--label=no user name", "service", "https://example.com", "user", "ann"]
     session.run(*nameless, given=b"1")

@@ -8,8 +8,7 @@ struct Clients {
   let keyring: PrivateKeyring
 
   private func secretTool(_ command: String..., account: String, attributes: [String], input: String = "")
-    throws
-    -> (status: Int32, output: String)
+    throws -> ChildProcess.Result
   {
     try keyring.run(
       ["secret-tool"] + command + ["service", "svc", "username", account] + attributes,
@@ -19,11 +18,11 @@ struct Clients {
   func secretToolStore(_ text: String, account: String = "alice", attributes: [String] = []) throws {
     let result = try secretTool(
       "store", "--label=From secret-tool", account: account, attributes: attributes, input: text)
-    #expect(result.status == 0)
+    #expect(result.status == 0, "\(result.errorText)")
   }
 
   func secretToolLookup(attributes: [String] = []) throws -> String {
-    try secretTool("lookup", account: "alice", attributes: attributes).output
+    try secretTool("lookup", account: "alice", attributes: attributes).outputText
   }
 
   func secretToolClear(account: String = "alice") throws {
@@ -33,7 +32,7 @@ struct Clients {
   /// The number of items that `secret-tool` finds.
   func itemCount() throws -> Int {
     try keyring.run(["secret-tool", "search", "--all", "service", "svc"], package: "libsecret-tools")
-      .output.split(separator: "\n").filter { $0.hasPrefix("[/") }.count
+      .outputText.split(separator: "\n").filter { $0.hasPrefix("[/") }.count
   }
 
   /// An item as a program sees it that asks for all items.
@@ -63,8 +62,8 @@ struct Clients {
     let script = try #require(Bundle.module.path(forResource: "Fixtures/items", ofType: "py"))
     let result = try keyring.run(
       [InstalledPrograms.pythonWithKeyring.get(), script] + arguments, package: "python3-secretstorage")
-    #expect(result.status == 0)
-    return result.output
+    #expect(result.status == 0, "\(result.errorText)")
+    return result.outputText
   }
 
   func pythonSet(_ text: String) throws {
@@ -77,13 +76,14 @@ struct Clients {
   }
 
   private func python(_ operation: String, input: String = "") throws -> String {
-    let command = [
-      try InstalledPrograms.pythonWithKeyring.get(), "-m", "keyring", "-b",
-      "keyring.backends.SecretService.Keyring", operation, "svc", "alice",
-    ]
-    let result = try keyring.run(command, package: "python3-keyring", input: input)
-    #expect(result.status == 0)
-    return result.output
+    let script = try #require(Bundle.module.path(forResource: "Fixtures/patient_keyring", ofType: "py"))
+    let result = try keyring.run(
+      [
+        InstalledPrograms.pythonWithKeyring.get(), script, "-b", "keyring.backends.SecretService.Keyring",
+        operation, "svc", "alice",
+      ], package: "python3-keyring", input: input)
+    #expect(result.status == 0, "\(result.errorText)")
+    return result.outputText
   }
 }
 

@@ -267,7 +267,7 @@ import Testing
   private func callBus(_ keyring: PrivateKeyring, _ method: String, _ argument: String...) throws -> String {
     let command = ["dbus-send", "--session", "--print-reply=literal", "--dest=org.freedesktop.DBus", "/"]
     return try keyring.run(command + ["org.freedesktop.DBus." + method] + argument, package: "dbus-bin")
-      .output
+      .outputText
   }
 
   private func serviceProcess(_ keyring: PrivateKeyring) throws -> pid_t? {

@@ -21,7 +21,7 @@ struct KeyringPrompter {
           "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
           "org.freedesktop.DBus.NameHasOwner", "string:org.gnome.keyring.SystemPrompter",
         ], package: "dbus-bin"
-      ).output.contains("true")
+      ).outputText.contains("true")
     }
   }
 

@@ -192,7 +192,7 @@ import Testing
         "dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/",
         "org.freedesktop.DBus.NameHasOwner", "string:coffer.KeyringStore",
       ], package: "dbus-bin")
-    #expect(answer.output.contains("boolean false"))
+    #expect(answer.outputText.contains("boolean false"))
   }
 
   @Test(arguments: [false, true])

@@ -125,11 +125,8 @@ final class PrivateKeyring {
 
   /// Runs a program in this session to its end.
   @discardableResult
-  func run(_ command: [String], package: String, input: String = "") throws -> (status: Int32, output: String)
-  {
-    let result = try ChildProcess.run(
-      command, package: package, environment: environment, input: Data(input.utf8))
-    return (result.status, result.outputText)
+  func run(_ command: [String], package: String, input: String = "") throws -> ChildProcess.Result {
+    try ChildProcess.run(command, package: package, environment: environment, input: Data(input.utf8))
   }
 }
 #endif

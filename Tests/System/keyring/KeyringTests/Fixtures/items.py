@@ -11,6 +11,7 @@ unlock    unlocks gnome-keyring's default collection without a prompt, as the lo
 import json
 import sys
 
+import patient_keyring  # noqa: F401, gives the library below more time
 import secretstorage
 
 connection = secretstorage.dbus_init()
