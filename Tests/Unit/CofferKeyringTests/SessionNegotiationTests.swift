@@ -1,5 +1,6 @@
 #if Keyring
 import CofferCore
+import CofferTestSupport
 import Foundation
 import Testing
 
@@ -91,18 +92,21 @@ import Testing
     }
   }
 
+  /// A process of its own, because GDBus has one thread for all connections.
   @Test func aProgramThatIsStartedMeanwhileGetsNoneOfItsDescriptors() async {
     await #expect(processExitsWith: .success) {
-      func openFiles() -> Set<Int32> { Set((0..<1000).filter { fcntl($0, F_GETFD) >= 0 }) }
-      // Tests of the process that started this one may have passed some on.
-      let inherited = openFiles()
-      let negotiation = SessionNegotiation()
-      _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
-        let open = openFiles().subtracting(inherited)
-        let kept = open.filter { fcntl($0, F_GETFD) & FD_CLOEXEC == 0 }
-        #expect(!open.isEmpty && kept.isEmpty, "\(kept)")
-        do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch { throw .malformed }
+      let (open, kept) = try withoutDescriptors {
+        let negotiation = SessionNegotiation()
+        var open: [Int32] = []
+        var kept: [Int32] = []
+        _ = try negotiation.complete(within: .seconds(60)) { _ throws(ServiceFailure) in
+          open = (0..<1000).filter { fcntl($0, F_GETFD) >= 0 }
+          kept = open.filter { fcntl($0, F_GETFD) & FD_CLOEXEC == 0 }
+          do { return try Variant.parse(SessionNegotiationTests.encrypted.get()) } catch { throw .malformed }
+        }
+        return (open, kept)
       }
+      #expect(!open.isEmpty && kept.isEmpty, "\(kept)")
     }
   }
 

@@ -185,7 +185,7 @@ struct InitCommand: ParsableCommand {
       )
       note(
         "Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
-      note("Not protected: against programs that can read both files, such as root's and your own.")
+      note("Not protected: the secrets from programs that can read both files, such as root's and your own.")
       note("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
     if report.recorded { note("The vault is now the backend to use. Next: secret set NAME") }
