@@ -125,7 +125,7 @@ enum ProgramTargets {
       let key = try RecoveryKey.parse(SecretBytes(copying: input))
       require(key.count == VaultKey.length, "a key has 32 bytes")
       let packed = input.filter { $0 != 0x20 && !(0x09...0x0D).contains($0) }
-      let text = VaultKey.text(of: key).array()
+      let text = try VaultKey.text(of: key).array()
       require(
         packed == text || Array("coffer-key-v1:".utf8) + packed == text, "the text of the key is the same")
     }

@@ -22,8 +22,8 @@ extension CofferConfiguration {
   /// Returns the backend to use.
   ///
   /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file
-  /// is wrong, and `.denied` or `.io` if the file or the path of the vault cannot be read. Blocks for at most 5
-  /// seconds, for the answer of the session bus.
+  /// is wrong, `.denied` or `.io` if the file or the path of the vault cannot be read, and `.timedOut` if the session bus
+  /// does not answer. Blocks for at most 5 seconds for that, and in a Flatpak for 5 more, for the Secret portal.
   public func choice() throws(SecretError) -> Choice { try choose().choice }
 
   /// Returns ``choice()``, and the backend if it had to be made for that.

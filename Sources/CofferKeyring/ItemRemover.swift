@@ -26,9 +26,10 @@ struct ItemRemover {
   }
 
   /// Gives the secret the identifier `new`. Every copy is complete and was read back before the first original is
-  /// deleted. If an original cannot be deleted, its copy is deleted, and the error is thrown.
+  /// deleted. If an original cannot be deleted, its copy is deleted, and the error is thrown. Calls `onMove` with the
+  /// items that are replaced, before they are deleted.
   func move(
-    to new: SecretIdentifier, replacing: Bool, all: Bool
+    to new: SecretIdentifier, replacing: Bool, all: Bool, onMove: ([FoundItem]) -> Void
   ) throws(ServiceFailure) -> SecretMoveOutcome {
     let originals = try items(identifier, all: all)
     if originals.isEmpty { return .missing }
@@ -43,8 +44,18 @@ struct ItemRemover {
       if copies.isEmpty { throw error }
       try undo(copies, of: originals, after: error.secretError)
     }
+    onMove(replaced)
     for item in replaced { try delete(item.path) }
     return .moved
+  }
+
+  /// Deletes those of `replaced` that still exist, after a move to `new` that did not get to its end.
+  func finishMove(to new: SecretIdentifier, replacing replaced: [FoundItem]) throws(ServiceFailure) {
+    // A service that was started again may have given a path to another item.
+    for item in try items(new, all: true)
+    where replaced.contains(where: { $0.path == item.path && $0.created == item.created }) {
+      try delete(item.path)
+    }
   }
 
   private func copy(_ item: FoundItem, to new: SecretIdentifier) throws(ServiceFailure) -> String {

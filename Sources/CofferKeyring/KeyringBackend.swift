@@ -201,8 +201,15 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   public func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome {
-    try search(for: identifier) { search throws(ServiceFailure) in
-      try ItemRemover(search: search, identifier: identifier).move(to: new, replacing: replacing, all: all)
+    // Outside the closure, which runs a second time if the service stops after the originals were deleted.
+    var replaced: [FoundItem]?
+    return try search(for: identifier) { search throws(ServiceFailure) in
+      let remover = ItemRemover(search: search, identifier: identifier)
+      guard let replaced else {
+        return try remover.move(to: new, replacing: replacing, all: all) { replaced = $0 }
+      }
+      try remover.finishMove(to: new, replacing: replaced)
+      return .moved
     }
   }
 

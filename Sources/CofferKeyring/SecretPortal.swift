@@ -137,7 +137,8 @@ package struct SecretPortal: Sendable {
 /// A pipe through which the portal sends the secret.
 private struct SecretPipe: ~Copyable {
   private let reader: Int32
-  private let writer: Int32
+  /// −1 when it is closed.
+  private var writer: Int32
 
   init() throws(ServiceFailure) {
     var ends: [Int32] = [-1, -1]
@@ -148,7 +149,7 @@ private struct SecretPipe: ~Copyable {
 
   deinit {
     close(reader)
-    close(writer)
+    if writer >= 0 { close(writer) }
   }
 
   borrowing func passingWriteEnd<R>(_ body: (Int32) throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
@@ -158,7 +159,8 @@ private struct SecretPipe: ~Copyable {
   /// Reads what was written, to the end. Closes the pipe.
   consuming func read(until deadline: Deadline) throws(ServiceFailure) -> SecretBytes {
     // The end is not seen while this process could write.
-    _ = dup2(reader, writer)
+    close(writer)
+    writer = -1
     var (count, problem) = (0, ServiceFailure?.none)
     let limit = SecretPortal.maximumSize
     let file = reader

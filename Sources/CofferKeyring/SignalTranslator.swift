@@ -15,6 +15,7 @@ struct SignalTranslator {
   /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
+      guard try hasUnlockedCollection() else { return }
       let paths = try service.searchAll().unlocked.prefix(Self.maximumLearned)
       for (path, attributes) in try service.attributes(of: Array(paths)) {
         known[path] = ItemAttributes.identifier(attributes)
@@ -22,6 +23,14 @@ struct SignalTranslator {
     } catch {
       // The service is not running, or stopped. The deletion of an unknown item is a change of everything.
     }
+  }
+
+  /// `false`: a search would find nothing, and KeePassXC would show its prompt.
+  private func hasUnlockedCollection() throws(ServiceFailure) -> Bool {
+    for collection in try service.collections() where try !service.isLocked(collection: collection) {
+      return true
+    }
+    return false
   }
 
   /// Returns the changes that `events` stand for, each once.

@@ -1,7 +1,6 @@
 #if Keyring
 internal import CofferCore
 internal import Dispatch
-internal import Glibc
 internal import Synchronization
 
 /// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it
@@ -29,22 +28,8 @@ final class WatchThread: Sendable {
     self.broadcast = broadcast
     ready.enter()
     // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
-    var thread = pthread_t()
-    let argument = Unmanaged.passRetained(self)
-    let result = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<WatchThread>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      },
-      argument.toOpaque()
-    )
-    if result == 0 {
-      pthread_detach(thread)
-    } else {
+    if startThread({ self.run() }) != 0 {
       // No change can be observed, and subscribers must not conclude that nothing changes.
-      argument.release()
       markReady()
       broadcast.send(SecretChange(nil))
     }

@@ -10,6 +10,16 @@ package protocol FileSystem: Sendable {
   ///
   /// From then on the file is a name in an open directory, so that links that change later have no effect.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
+
+  /// The status of the file that `path` leads to now, by any links. It shows only whether that is a file that was located.
+  func status(ofPath path: String) throws(FileSystemError) -> FileStatus
+}
+
+extension FileSystem {
+  package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
+    let location = try locate(path, followingLink: true)
+    return try location.directory.status(of: location.name)
+  }
 }
 
 /// A name in an open directory.

@@ -9,6 +9,12 @@ package struct LinuxFileSystem: FileSystem {
     let place = try PathWalk.place(of: path, followingLink: followingLink)
     return Location(directory: try LinuxDirectory(place.directory), name: place.name, path: place.path)
   }
+
+  package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
+    var status = stat()
+    _ = try check(stat(path, &status))
+    return FileStatus(status)
+  }
 }
 
 /// Throws `errno` if a system call returned −1.

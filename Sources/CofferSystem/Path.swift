@@ -77,8 +77,8 @@ package enum Path {
 
 /// Directories for one user alone.
 package enum PrivateDirectory {
-  /// Creates `path` and every directory that is missing above it, with mode 0700. Existing directories keep
-  /// their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
+  /// Creates `path` and every directory that is missing above it, with mode 0700, and waits until their names are on the
+  /// disk. Existing directories keep their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
   package static func create(_ path: String) throws(SecretError) {
     do throws(SystemCallError) { try createMissing(path) } catch {
       throw .system(error, "The directory \(path) cannot be created")
@@ -93,10 +93,26 @@ package enum PrivateDirectory {
     let parent = Path.parent(of: path)
     if parent != path { try createMissing(parent) }
     let place = try PathWalk.place(of: path, followingLink: true)
-    if mkdirat(place.directory.number, place.name, 0o700) == 0 { return try allowOwner(place) }
+    if mkdirat(place.directory.number, place.name, 0o700) == 0 {
+      try allowOwner(place)
+      return try synchronize(place.directory)
+    }
     let failure = SystemCallError(errno)
     // Another process may have created it in the meantime.
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
+  }
+
+  /// Waits until the entries of a directory are on the disk. One that may be written to and not read cannot be waited for.
+  private static func synchronize(_ directory: Descriptor) throws(SystemCallError) {
+    let opened: Descriptor
+    do throws(SystemCallError) {
+      opened = try Descriptor(
+        opened: coffer_openat(directory.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+    } catch {
+      if error.number == EACCES { return }
+      throw error
+    }
+    while fsync(opened.number) != 0 { if errno != EINTR { throw SystemCallError(errno) } }
   }
 
   /// Gives the owner of a new directory the rights that the umask has taken away.

@@ -4,9 +4,9 @@ extension VaultBackend: ClosableSecretBackend {
   /// Closes the vault's file and wipes its keys from memory.
   ///
   /// Waits for a call of another thread. The next call opens the vault again, with its credentials. The vault remembers
-  /// which state it has seen, and refuses an older one. Leases and streams of changes stay: the file is still watched
+  /// and records which state it has seen, and refuses an older one. Leases and streams of changes stay: the file is still watched
   /// while a stream exists.
   public func close() throws(SecretError) {
-    try withSession { session in session.closeAndForgetKeys() }
+    try withSession(.never) { session in session.closeAndForgetKeys() }
   }
 }

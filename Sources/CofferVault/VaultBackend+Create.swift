@@ -6,7 +6,8 @@ extension VaultBackend {
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is
   /// anything at `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label,
-  /// `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not be written
+  /// `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the maximum, `.io` and
+  /// `.denied`. If it throws, there is no new file. There is one exception: the directory could not be written
   /// to the disk, and the new file could not be removed afterwards.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that

@@ -18,24 +18,29 @@ internal import CofferVaultFormat
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend {
-  /// The path that the vault is opened by.
+  /// The path that the vault is opened by, from the root on.
   public let path: String
   /// The largest value in bytes: 16 MiB.
   public static let maximumSecretSize = Layout.maximumValueLength
 
-  private let lock = DeadlineLock()
+  private let lock: DeadlineLock
   private nonisolated(unsafe) let session: VaultSession  // used only under the lock
-  private let readers = VaultReaders()
-  private let broadcast = ChangeBroadcast()
+  private let readers: VaultReaders
+  private let broadcast: ChangeBroadcast
   private let watcher: VaultWatcher
   private let options: VaultOptions
   let environment: VaultEnvironment
+  /// The backend that this one shares everything with, except that it shows no prompt.
+  private let original: VaultBackend?
 
-  /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
+  /// A vault at `path`, to be opened with the first credential of `credentials` that fits. A relative path begins at the
+  /// working directory of this moment.
   public convenience init(
     path: String, credentials: [any VaultCredentialSource], options: VaultOptions = VaultOptions()
   ) {
-    self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
+    self.init(
+      path: KnownVaults.absolute(path), credentials: credentials, options: options,
+      environment: VaultEnvironment())
   }
 
   package init(
@@ -45,23 +50,39 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     self.path = path
     self.options = options
     self.environment = environment
+    original = nil
+    (lock, readers, broadcast) = (DeadlineLock(), VaultReaders(), ChangeBroadcast())
     session = VaultSession(
       path: path, chain: CredentialChain(credentials, options: options, environment: environment),
       readers: readers)
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
-  /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made.
+  private init(withoutPromptsOf backend: VaultBackend) {
+    (path, options, environment, original) = (backend.path, backend.options, backend.environment, backend)
+    (lock, session, readers) = (backend.lock, backend.session, backend.readers)
+    (broadcast, watcher) = (backend.broadcast, backend.watcher)
+  }
+
+  /// The same vault. A call that would need a credential from a source that may show a prompt throws `.locked`.
+  public var withoutPrompts: any SecretBackend {
+    original == nil ? VaultBackend(withoutPromptsOf: self) : self
+  }
+
+  /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made. `unlocking` is what
+  /// may be done if the vault is locked; by default everything, but for a backend without prompts.
   func withSession<R: ~Copyable>(
-    _ body: (VaultSession) throws(SecretError) -> R
+    _ unlocking: VaultSession.Unlocking? = nil, _ body: (VaultSession) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var changes: [SecretChange] = []
     defer { for change in changes { broadcast.send(change) } }
     return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in
       defer { changes = session.takeChanges() }
-      return try session.use(body)
+      return try session.use(unlocking ?? self.unlocking, body)
     }
   }
+
+  private var unlocking: VaultSession.Unlocking { original == nil ? .asNeeded : .withoutPrompts }
 
   /// Runs `body` as `withSession` does, or returns `nil` if another thread uses the session.
   private func withFreeSession<R: ~Copyable>(
@@ -71,7 +92,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     defer { for change in changes { broadcast.send(change) } }
     return try lock.withLockIfFree { () throws(SecretError) in
       defer { changes = session.takeChanges() }
-      return try session.use(body)
+      return try session.use(unlocking, body)
     }
   }
 
@@ -139,14 +160,16 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Returns a new stream of the changes from now on. The file is watched while a stream exists.
   public func changes() -> AsyncStream<SecretChange> {
-    let stream = broadcast.subscribe { [weak self] in self?.adjustWatch() }
+    let owner = original ?? self
+    let stream = broadcast.subscribe { [weak owner] in owner?.adjustWatch() }
     adjustWatch()
     return stream
   }
 
   private func adjustWatch() {
-    watcher.adjust(isWanted: { !broadcast.isEmpty }) { [weak self] sawEvent in
-      self?.lookForChanges(sawEvent: sawEvent)
+    let owner = original ?? self
+    watcher.adjust(isWanted: { !broadcast.isEmpty }) { [weak owner] sawEvent in
+      owner?.lookForChanges(sawEvent: sawEvent)
     }
   }
 
@@ -154,8 +177,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   private func lookForChanges(sawEvent: Bool) {
     var isOpen = false
     do throws(SecretError) {
-      try withSession { session throws(SecretError) in
-        // A look must not unlock the vault, which could show a prompt.
+      // A look must not unlock the vault, which could show a prompt or start a program.
+      try withSession(.never) { session throws(SecretError) in
         isOpen = session.isOpen
         if isOpen { try session.read { _ in } }
       }

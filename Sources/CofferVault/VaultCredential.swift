@@ -47,9 +47,18 @@ public protocol VaultCredentialSource: Sendable {
   /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
   var name: String { get }
 
+  /// Whether the source may ask a person. It is then not asked for a read that no person asked for, such as one that
+  /// follows a change by another process. The default is `false`.
+  var mayPrompt: Bool { get }
+
   /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked.
   /// Throws if the source should have a credential and cannot return it; then no other source is asked.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential?
+}
+
+extension VaultCredentialSource {
+  /// `false`
+  public var mayPrompt: Bool { false }
 }
 
 /// What can be known of a vault without opening it.

@@ -4,6 +4,8 @@ public import CofferCore
 public struct VaultCredentialClosure: VaultCredentialSource {
   /// The name of the source in messages. Never a secret.
   public let name: String
+  /// Whether the closure may ask a person.
+  public let mayPrompt: Bool
   private let body: @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
 
   /// Creates a source. `body` is called as ``VaultCredentialSource/credential(for:)``: when the vault is first used, and
@@ -11,9 +13,11 @@ public struct VaultCredentialClosure: VaultCredentialSource {
   /// deadline of its own.
   public init(
     name: String,
+    mayPrompt: Bool = false,
     _ body: @escaping @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
   ) {
     self.name = name
+    self.mayPrompt = mayPrompt
     self.body = body
   }
 

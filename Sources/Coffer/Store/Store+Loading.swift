@@ -25,7 +25,7 @@ extension Store {
     publish { state in
       state.contents = contents
       state.isLoaded = true
-      state.lastOrder = contents.all.last.flatMap { Int64($0.order) } ?? 0
+      state.lastOrder = Self.lastOrder(of: contents)
       return [StoreEvent(operation: .loaded, items: contents.items)]
     }
   }
@@ -41,6 +41,12 @@ extension Store {
   }
 
   private static func order(of item: SecretItem) -> String { item.metadata.attributes[orderAttribute] ?? "" }
+
+  /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number, and
+  /// there must be room after it.
+  private static func lastOrder(of contents: StoreContents<Item>) -> Int64 {
+    contents.all.reversed().lazy.compactMap { Int64($0.order) }.first { $0 < .max / 2 } ?? 0
+  }
 
   /// Reads one secret. One that was removed meanwhile is left out, and one that does not decode is a failure.
   private func read(
@@ -81,7 +87,8 @@ extension Store {
     do throws(SecretError) {
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
         guard state.withLock({ $0.isLoaded }) else { return }
-        let backend = try source.resolve()
+        let resolved = try source.resolve()
+        let backend = (resolved as? any ObservableSecretBackend)?.withoutPrompts ?? resolved
         var found = StoreContents<Item>()
         if let identifier {
           if let item = try backend.item(identifier) { try read(item, backend, into: &found) }
@@ -118,9 +125,7 @@ extension Store {
       state.contents.remove(Set(gone.map(\.identifier)))
       for entry in new { state.contents.put(entry) }
       setFailures(&state.contents)
-      if let last = state.contents.all.last.flatMap({ Int64($0.order) }) {
-        state.lastOrder = max(state.lastOrder, last)
-      }
+      state.lastOrder = max(state.lastOrder, Self.lastOrder(of: state.contents))
       var events: [StoreEvent<Item>] = []
       if !gone.isEmpty { events.append(StoreEvent(operation: .remove, items: gone.map(\.item))) }
       if !new.isEmpty { events.append(StoreEvent(operation: .insert, items: new.map(\.item))) }

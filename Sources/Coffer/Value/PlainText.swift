@@ -43,7 +43,7 @@ enum PlainText {
       value = rawRepresentable(type, text)
     }
     guard let value = value as? Value else {
-      throw SecretError(.decodingFailed, "The text is none of a \\(Value.self).")
+      throw SecretError(.decodingFailed, "The text is no \(Value.self).")
     }
     return value
   }

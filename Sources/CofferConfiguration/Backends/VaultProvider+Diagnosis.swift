@@ -212,6 +212,7 @@ private final class UsedSource: Sendable {
     let source: any VaultCredentialSource
     let used: UsedSource
     var name: String { source.name }
+    var mayPrompt: Bool { source.mayPrompt }
 
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
       guard let credential = try source.credential(for: vault) else { return nil }

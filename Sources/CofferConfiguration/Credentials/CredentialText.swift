@@ -16,7 +16,7 @@ enum CredentialText {
     let subject = "The file \(path), which \(name) names,"
     guard let text = try PrivateFile.read(path, as: subject, limit: maximumSize) else {
       throw SecretError(
-        .configuration, "\(subject) does not exist.", advice: "Create the file, or correct \(name).")
+        .configuration, "\(subject) does not exist.", advice: "Put the file there, or correct \(name).")
     }
     return text
   }

@@ -49,12 +49,14 @@ package struct KernelKeyring: Sendable {
           "user", Self.description(vaultID), bytes.baseAddress, bytes.count, Self.processKeyring)
       }
     }
-    guard key >= 0,
+    if key < 0 { throw Self.failure(errno) }
+    // Without a link to another keyring, the kernel forgets the key.
+    defer { _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.processKeyring))) }
+    guard
       Self.call(Operation.setTimeout, key, UInt(duration.components.seconds)) >= 0,
       Self.call(Operation.setPermissions, key, Self.permissions) >= 0,
       Self.call(Operation.link, key, UInt(bitPattern: Int(Self.userKeyring))) >= 0
     else { throw Self.failure(errno) }
-    _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.processKeyring)))
   }
 
   /// Returns the key that is kept, or `nil` if there is none or if there is no such keyring.

@@ -77,7 +77,7 @@ extension CofferConfiguration {
   /// The source of the portal's key, or `nil` outside of a Flatpak, or if no prompt may be shown.
   var portalSource: (any VaultCredentialSource)? {
     guard isInFlatpak, mayPrompt else { return nil }
-    return VaultCredentialClosure(name: "the Secret portal") { vault throws(SecretError) in
+    return VaultCredentialClosure(name: "the Secret portal", mayPrompt: true) { vault throws(SecretError) in
       // The portal may show a prompt: only for a vault that it was meant to open.
       guard vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal() else {
         return nil

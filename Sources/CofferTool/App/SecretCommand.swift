@@ -53,6 +53,7 @@ struct SecretCommand: ParsableCommand {
     Every command that uses a backend accepts these options, before or after its name:
       --backend \(BackendArgument.forms.joined(separator: "|"))
       --vault PATH, --collection NAME, -s/--service SERVICE
+    copy has --from and --to instead of the first three. Credential helpers have no --service.
     --json prints machine-readable output where there is any. `secret --version` prints the version.
 
     Exit status:

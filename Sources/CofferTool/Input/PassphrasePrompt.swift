@@ -3,6 +3,7 @@ internal import Coffer
 /// Prompts for a vault's passphrase on the terminal.
 struct PassphrasePrompt: VaultCredentialSource {
   let name = "the terminal"
+  let mayPrompt = true
 
   /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {

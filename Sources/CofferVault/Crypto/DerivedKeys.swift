@@ -3,12 +3,16 @@ package import CofferVaultFormat
 
 /// The master key of an unlocked vault and its subkeys, in guarded memory. Thread-safe.
 package final class DerivedKeys: Sendable {
+  /// The length of a master key in bytes.
+  static let masterLength = 32
+
   package let master: SecretBytes
   private let subkeys: [SharedSecret]
   package let randomness: any Randomness
 
   /// `randomness` gives the nonces of seals.
   package init(master: consuming SecretBytes, randomness: any Randomness) {
+    precondition(master.count == Self.masterLength)
     var subkeys: [SharedSecret] = []
     for subkey in Subkey.allCases { subkeys.append(SharedSecret(Sodium.subkey(subkey, of: master))) }
     (self.subkeys, self.randomness) = (subkeys, randomness)
@@ -17,7 +21,7 @@ package final class DerivedKeys: Sendable {
 
   /// The keys of a new random master key.
   package convenience init(randomness: any Randomness) {
-    self.init(master: SecretBytes(count: 32) { randomness.fill($0) }, randomness: randomness)
+    self.init(master: SecretBytes(count: Self.masterLength) { randomness.fill($0) }, randomness: randomness)
   }
 
   private func key(_ subkey: Subkey) -> SharedSecret { subkeys[Int(subkey.rawValue) - 1] }

@@ -25,8 +25,9 @@ public enum VaultKey {
     Sodium.derivedKey(from: secret, context: "CfrPortl")
   }
 
-  /// Returns the text form of `key`: 62 bytes without a line feed.
-  public static func text(of key: borrowing SecretBytes) -> SecretBytes {
+  /// Returns the text form of `key`: 62 bytes without a line feed. Throws `.invalidKey` unless `key` is 32 bytes long.
+  public static func text(of key: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
+    try requireBytes(key)
     defer { Residue.clear() }
     let checksum = checksum(of: key)
     let both = SecretBytes(count: length + checksumLength) { both in
@@ -71,7 +72,7 @@ public enum VaultKey {
     // The key's own text has the right checksum. It is compared as a whole, because libsodium 1.0.18 decodes
     // more than one spelling.
     let given = text.withBytes { SecretBytes(copying: $0.extracting(first: count)) }
-    guard given.isEqual(to: Self.text(of: key)) else {
+    guard try given.isEqual(to: Self.text(of: key)) else {
       throw SecretError(
         .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
     }
@@ -83,7 +84,7 @@ public enum VaultKey {
     if key.count == length { return }
     guard !key.withUnsafeBytes({ $0.starts(with: prefix) }) else {
       throw SecretError(
-        .invalidKey, "The credential is the text of a key instead of the key's \(length) bytes.",
+        .invalidKey, "The given key is the text of a key instead of its \(length) bytes.",
         advice: "Pass the result of VaultKey.parse of the text.")
     }
     throw SecretError(

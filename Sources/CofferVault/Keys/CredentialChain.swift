@@ -26,6 +26,8 @@ package struct CredentialChain: Sendable {
     var tried: [String] = []
     /// The slots that were passed over because of their cost, with the errors.
     var refusals: [(slot: Bytes16, error: SecretError)] = []
+    /// Whether a source was not asked because it might have shown a prompt.
+    var wasQuiet = false
   }
 
   /// A slot's key as a credential gave it, and the master key that it opened.
@@ -52,10 +54,11 @@ package struct CredentialChain: Sendable {
   ///
   /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for
   /// each credential that is a master key. Either ends the search by returning `false`. A slot whose cost
-  /// exceeds the credential's budget is passed over. Any other error ends the search.
+  /// exceeds the credential's budget is passed over. Any other error ends the search. Without `mayPrompt`, sources that
+  /// may show a prompt are not asked.
   @discardableResult
   func open(
-    _ slots: [KeySlot], of file: VaultFile,
+    _ slots: [KeySlot], of file: VaultFile, mayPrompt: Bool = true,
     useMasterKey: (borrowing SecretBytes) throws(SecretError) -> Bool = { _ in true },
     use: (KeySlot, borrowing SlotKey, borrowing SecretBytes) throws(SecretError) -> Bool
   ) throws(SecretError) -> Misses {
@@ -63,6 +66,10 @@ package struct CredentialChain: Sendable {
     var misses = Misses()
     var opened: Set<Bytes16> = []
     for source in sources {
+      if source.mayPrompt && !mayPrompt {
+        misses.wasQuiet = true
+        continue
+      }
       guard let credential = try source.credential(for: description) else { continue }
       if credential.kind == .masterKey {
         guard try useMasterKey(credential.secret) else { return misses }
@@ -103,13 +110,19 @@ package struct CredentialChain: Sendable {
 
   /// Returns the keys of the vault from the first source whose credential opens a slot.
   ///
-  /// Throws `.locked` if no source returns a credential, `.wrongKey` if no credential opens the vault,
-  /// `.costLimitExceeded` if a slot was passed over as well, and what a source throws.
-  package func unlock(_ file: VaultFile) throws(SecretError) -> DerivedKeys {
+  /// Throws `.locked` if no source returns a credential, or if a source was not asked because of `mayPrompt`; `.wrongKey`
+  /// if no credential opens the vault, `.costLimitExceeded` if a slot was passed over as well, and what a source throws.
+  package func unlock(_ file: VaultFile, mayPrompt: Bool = true) throws(SecretError) -> DerivedKeys {
     var keys: DerivedKeys?
     let misses = try open(
-      file.header.slots, of: file,
+      file.header.slots, of: file, mayPrompt: mayPrompt,
       useMasterKey: { master throws(SecretError) in
+        guard master.count == DerivedKeys.masterLength else {
+          throw SecretError(
+            .invalidKey,
+            "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",
+            advice: "Use a master key that the vault returned.")
+        }
         let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
         // A master key that was kept is obsolete once the vault has another.
         guard candidate.isCommitted(to: file.header) else { return true }
@@ -124,6 +137,11 @@ package struct CredentialChain: Sendable {
         return false
       })
     if let keys { return keys }
+    if misses.wasQuiet {
+      throw SecretError(
+        .locked, "The vault at \(file.path) is locked, and no prompt may be shown now.",
+        advice: options.lockedAdvice)
+    }
     if let refusal = misses.refusals.last { throw refusal.error }
     if misses.tried.isEmpty {
       throw SecretError(

@@ -19,6 +19,10 @@ struct KnownVaults {
   /// The newest state that a reader beside the session has seen.
   var seenByReaders: VaultReaders.Seen?
   private var places: [KnownVaultFile] = []
+  /// The state that was last recorded or found in the records, and when.
+  private var recorded: (checkpoint: Checkpoint, time: Duration)?
+  /// The states that other programs write are recorded at most once in this time: it needs barriers.
+  private static let recordingPeriod = Duration.seconds(1)
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
   /// Whether a record could not be written.
@@ -92,11 +96,8 @@ struct KnownVaults {
     let record = Self.record(of: opened, policy)
     seen = Seen(record, opened.keys)
     isUnrecorded = directory != nil && places.isEmpty
-    for (place, known) in zip(places, known) {
-      if known?.isHalfDamaged == true { isRecordDamaged = true }
-      if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { continue }
-      remember(record, isNew: known == nil, at: place, opened)
-    }
+    for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
+    setRecorded(record)
   }
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
@@ -105,10 +106,12 @@ struct KnownVaults {
     if let seen, case .keys(let keys) = seen.authentication, keys === opened.keys,
       seen.record.checkpoint == opened.state.checkpoint
     {
+      recordSeen(opened, isUrgent: false)
       return
     }
     try checkSeen(opened)
     seen = Seen(Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
+    recordSeen(opened, isUrgent: false)
   }
 
   private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
@@ -178,6 +181,24 @@ struct KnownVaults {
     record.masterCommitment = keys.masterCommitment(record.vault)
     seen = Seen(record, keys)
     for place in places { raise(place, to: record, keys, vault) }
+    setRecorded(record)
+  }
+
+  /// Records the state that was seen last and that another program wrote, unless that was done a moment ago and nothing
+  /// is urgent. `opened` is the vault in that state.
+  mutating func recordSeen(_ opened: UnlockedVault, isUrgent: Bool) {
+    guard let record = seen?.record, record.checkpoint != recorded?.checkpoint else { return }
+    if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
+    for place in places {
+      do throws(SecretError) { remember(record, in: try place.load(), at: place, opened) } catch {
+        // The record is damaged or may not be opened: the next program that opens the vault refuses it.
+      }
+    }
+    setRecorded(record)
+  }
+
+  private mutating func setRecorded(_ record: KnownVaultRecord) {
+    recorded = (record.checkpoint, environment.uptime())
   }
 
   /// Releases the keys. The state that was seen last is still remembered, so that an older one is refused.
@@ -200,6 +221,7 @@ struct KnownVaults {
       }
     }
     (seen, seenByReaders) = (Seen(record, opened.keys), nil)
+    setRecorded(record)
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
@@ -212,9 +234,13 @@ struct KnownVaults {
     return policies.min() ?? seen?.record.policy ?? firstUsePolicy
   }
 
+  /// Records the state of `opened` at `place`, where `known` is recorded now.
   private mutating func remember(
-    _ record: KnownVaultRecord, isNew: Bool, at place: KnownVaultFile, _ opened: UnlockedVault
+    _ record: KnownVaultRecord, in known: KnownVaultFile.Seen?, at place: KnownVaultFile,
+    _ opened: UnlockedVault
   ) {
+    if known?.isHalfDamaged == true { isRecordDamaged = true }
+    if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { return }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
@@ -223,7 +249,7 @@ struct KnownVaults {
         throw error
       }
       try opened.file.synchronizeName()
-      if isNew {
+      if known == nil {
         try place.make(record, opened.keys, replacing: false)
       } else {
         raise(place, to: record, opened.keys, opened)
@@ -274,8 +300,9 @@ struct KnownVaults {
     }
   }
 
-  /// The path from the root on, without empty and `.` components. Links are not resolved.
-  private static func absolute(_ path: String) -> String {
+  /// The path from the root on, without empty and `.` components. Links are not resolved. An empty path stays empty.
+  static func absolute(_ path: String) -> String {
+    if path.isEmpty { return path }
     let full: String
     do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }
     return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")

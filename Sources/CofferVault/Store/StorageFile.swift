@@ -92,6 +92,7 @@ struct StorageFile: Sendable {
 /// The place of a vault: a name in an open directory.
 struct StorageLocation: Sendable {
   private let location: Location
+  private let fileSystem: any FileSystem
   /// The path as the user gave it, for messages.
   let path: String
 
@@ -101,6 +102,7 @@ struct StorageLocation: Sendable {
     _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {
     self.path = path
+    self.fileSystem = fileSystem
     location = try perform(action, path: path) { () throws(FileSystemError) in
       try fileSystem.locate(path, followingLink: followingLink)
     }
@@ -128,6 +130,16 @@ struct StorageLocation: Sendable {
   /// The status of the file that has the name now.
   func status() throws(SecretError) -> FileStatus {
     do throws(FileSystemError) { return try location.directory.status(of: name) } catch {
+      throw .io(error, "open", path: path)
+    }
+  }
+
+  /// The status of the file that the path leads to now, which may be in another directory, or `nil` if there is none.
+  func statusOfPath() throws(SecretError) -> FileStatus? {
+    do throws(FileSystemError) {
+      return try uninterrupted { () throws(FileSystemError) in try fileSystem.status(ofPath: path) }
+    } catch {
+      if [ENOENT, ENOTDIR].contains(error.number) { return nil }
       throw .io(error, "open", path: path)
     }
   }

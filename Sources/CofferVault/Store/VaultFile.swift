@@ -94,8 +94,7 @@ package struct VaultFile {
 
   /// Whether the path still names this file. Throws `.denied` if other users have become able to change it.
   func isCurrent() throws(SecretError) -> Bool {
-    let now = try location.status()
-    guard now.isSameFile(as: condition.status) else { return false }
+    guard let now = try location.statusOfPath(), now.isSameFile(as: condition.status) else { return false }
     condition.status = now
     try Self.requireTrustworthy(now, to: user, path: path)
     return true

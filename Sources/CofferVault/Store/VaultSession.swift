@@ -21,6 +21,9 @@ final class VaultSession {
   private(set) var lastCondition: VaultCondition?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
+  /// What a use may do if the keys that opened the vault last do not open it.
+  enum Unlocking { case asNeeded, withoutPrompts, never }
+  private var unlocking = Unlocking.asNeeded
   /// The changes since they were last taken.
   private var changes: [SecretChange] = []
 
@@ -37,7 +40,10 @@ final class VaultSession {
   var isOpen: Bool { open != nil }
 
   /// Runs `body`. Then the readers accept nothing older than what it has seen.
-  func use<R: ~Copyable>(_ body: (VaultSession) throws(SecretError) -> R) throws(SecretError) -> R {
+  func use<R: ~Copyable>(
+    _ unlocking: Unlocking, _ body: (VaultSession) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    self.unlocking = unlocking
     defer { readers.learn(knownVaults.seenHere) }
     return try body(self)
   }
@@ -103,6 +109,7 @@ final class VaultSession {
         close()
         throw error
       }
+      close()
     }
     let previous = knownVaults.newest
     let opened = try open(file())
@@ -125,7 +132,8 @@ final class VaultSession {
       try keys.keys.authenticate(file.header)
       fileKeys = keys.keys
     } else {
-      fileKeys = try chain.unlock(file)
+      if unlocking == .never { throw SecretError(.locked, "The vault at \(path) is not open.") }
+      fileKeys = try chain.unlock(file, mayPrompt: unlocking == .asNeeded)
     }
     let opened = try UnlockedVault(file, keys: fileKeys)
     keys = (file.header.vaultID, fileKeys)
@@ -139,6 +147,14 @@ final class VaultSession {
 
   /// Releases the file and the keys. What was seen of the vault is remembered.
   func closeAndForgetKeys() {
+    if open != nil {
+      // The readers may have seen a later state.
+      do throws(SecretError) {
+        try read { vault throws(SecretError) in knownVaults.recordSeen(vault, isUrgent: true) }
+      } catch {
+        // What was seen before is recorded, except perhaps for the last second.
+      }
+    }
     close()
     keys = nil
     knownVaults.forgetKeys()

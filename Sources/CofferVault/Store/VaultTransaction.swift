@@ -134,8 +134,8 @@ final class VaultTransaction: SecretTransaction {
         id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
         item: SecretItem(identifier: identifier, metadata: merged))
     }
-    if existing == nil { addedSecrets += 1 }
     try append(PendingChange(record, identifier, sealedValue: sealed))
+    if existing == nil { addedSecrets += 1 }
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
@@ -145,8 +145,8 @@ final class VaultTransaction: SecretTransaction {
     let record = try acceptable { () throws(SecretError) in
       try Record(removing: identifier, id: id, sequence: nextSequence, time: now())
     }
-    addedSecrets -= 1
     try append(PendingChange(record, identifier))
+    addedSecrets -= 1
     return true
   }
 }

@@ -7,7 +7,8 @@ SECRET    the path of the tool
 NAME      only these services of KeyringTests/Fixtures/scripted_service.py
 
 Every command must end by itself within 25 seconds, with a message and a status of its own, and GLib must find no
-error in what the tool does: its warnings end the process here. Exit status: 0 if every check passed, else 1.
+error in what the tool does: its warnings end the process here. Exit status: 0 if every check passed, 1 if not, 64 for
+wrong usage.
 """
 
 import os
@@ -46,6 +47,9 @@ def examine(tool, session, name):
 
 
 def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 64)
     tool = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as directory:
         session = Session(directory)

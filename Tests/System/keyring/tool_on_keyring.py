@@ -6,7 +6,7 @@ usage: tool_on_keyring.py SECRET
 SECRET    the path of the tool
 
 Starts a private dbus-daemon and gnome-keyring-daemon in a temporary directory. Exit status: 0 if every check passed,
-else 1.
+1 if not, 64 for wrong usage.
 """
 
 import json
@@ -309,6 +309,9 @@ def locking(tool, session):
 
 
 def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        print(__doc__)
+        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 64)
     tool = os.path.abspath(sys.argv[1])
     for program in ("dbus-daemon", "dbus-send", "gnome-keyring-daemon", "secret-tool"):
         if not shutil.which(program):

@@ -20,7 +20,9 @@ import Testing
 
   private static let key = SharedSecret(.random(count: 32))
   private static let value = SharedSecret(.random(count: 96))
-  private static let text = SharedSecret(VaultKey.text(of: key.bytes))
+  private static let text = {
+    do { return SharedSecret(try VaultKey.text(of: key.bytes)) } catch { fatalError("\(error)") }
+  }()
   private static let base64 = SharedSecret(value.bytes.base64())
   private static let sealed = value.bytes.withBytes {
     Sodium.seal($0, associatedData: [], key: key.bytes, randomness: SystemRandomness())
@@ -58,7 +60,7 @@ import Testing
       }
       return [value, SharedSecret(key)]
     },
-    Function("text") { [key, SharedSecret(VaultKey.text(of: key.bytes))] },
+    Function("text") { [key, SharedSecret(try VaultKey.text(of: key.bytes))] },
     Function("parse") { [text, SharedSecret(try VaultKey.parse(text.bytes))] },
     Function("base64") { [value, SharedSecret(value.bytes.base64())] },
     Function("decodingBase64") {

@@ -55,6 +55,30 @@ private struct Notebook {
     #expect(try await load().items == store.items)
   }
 
+  @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2])
+  func aPlaceThatAnotherProgramChoseLeavesRoomForMore(_ order: Int64) async throws {
+    let metadata = SecretMetadata(attributes: ["coffer.order": "\(order)"])
+    try await backend.store(
+      SecretBytes(copying: #"{"id":"x","text":""}"#),
+      for: SecretIdentifier(service: "notes", account: "x"), metadata: metadata)
+    let store = try await load()
+    for id in ["a", "b"] { try await store.insert(Note(id: id)) }
+    #expect(Set(store.items.map(\.id)) == ["a", "b", "x"])
+    #expect(try await load().items == store.items)
+  }
+
+  @Test func noReadThatFollowsAChangeShowsAPrompt() async throws {
+    let backend = ScriptedBackend()
+    let store = try await Store<Note>(storage: SecretScope(service: "notes", backend: backend))
+    let identifier = try SecretIdentifier(service: "notes", account: "a")
+    try await backend.store.store(SecretBytes(copying: #"{"id":"a","text":""}"#), for: identifier)
+    for (number, change) in [nil, identifier].enumerated() {
+      backend.report(change)
+      try await eventually("the store does not read again") { backend.lookupsWithoutPrompts == number + 1 }
+    }
+    try await eventually("the item does not appear") { store.items.map(\.id) == ["a"] }
+  }
+
   @Test func insertIsAnUpsertInPlace() async throws {
     let store = try await load()
     try await store.insert(notes("a", "b", "c"))

@@ -152,7 +152,7 @@ import Testing
   }
 
   @Test func theTextOfAKeyIsNotTakenForAKey() throws {
-    let text = VaultKey.text(of: SecretBytes(copying: key))
+    let text = try VaultKey.text(of: SecretBytes(copying: key))
     let backend = VaultBackend(path: path, key: text.copy())
     let error = thrown { () throws(SecretError) in try backend.unlock() }
     #expect(error?.code == .invalidKey)

@@ -98,6 +98,14 @@ import Testing
     #expect(lines[vault..<said].contains { $0.hasPrefix("fsync") })
   }
 
+  @Test(.readsNames) func aNewDirectoryIsOnTheDiskBeforeItIsUsed() throws {
+    let lines = try tool.trace("secret init --vault d/e/W --key-file f/K", of: "mkdirat,fsync")
+    for name in ["d", "e", "f"] {
+      let made = try tool.index(lines, "^mkdirat\\(.*\"\(name)\", 0700\\) += 0")
+      #expect(lines.dropFirst(made + 1).first?.hasPrefix("fsync(") == true, "\(lines)")
+    }
+  }
+
   @Test func interruptedBarriersAreRepeated() throws {
     // Each fsync is interrupted twice.
     for command in [

@@ -13,7 +13,7 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory()
     path = directory.file("v")
-    var text = VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 7, count: 32))).array()
+    var text = try VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 7, count: 32))).array()
     text.append(0x0A)
     try Data(text).write(to: URL(filePath: directory.file("key")))
   }

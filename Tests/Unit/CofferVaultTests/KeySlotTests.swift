@@ -252,7 +252,7 @@ import Testing
 
   @Test func theTextOfAKeyInPlaceOfItsBytesIsNamed() throws {
     let vault = try vault(.key)
-    let text = VaultKey.text(of: FixedCredential.otherKey.credential.secret).array()
+    let text = try VaultKey.text(of: FixedCredential.otherKey.credential.secret).array()
     for (bytes, isText) in [(text, true), ([1, 2], false), (Array(repeating: 1, count: 62), false)] {
       let error = #expect(throws: SecretError.self) {
         try vault.open().addKeySlot(FixedCredential(kind: .key(bytes)).credential)
@@ -261,11 +261,18 @@ import Testing
     }
   }
 
+  @Test(arguments: [0, 31, 33, 62, 10_000]) func bytesOfAnotherLengthHaveNoText(_ count: Int) {
+    let error = thrown { () throws(SecretError) in
+      _ = try VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 1, count: count)))
+    }
+    #expect(error?.code == .invalidKey)
+  }
+
   /// A random key, a key whose text is all `_`, and one whose text is all `-`.
   @Test(arguments: [VaultKey.generate().array(), [UInt8](repeating: 0xFF, count: 32), Self.dashes])
   func keyTextRoundTripsAndDetectsTypos(_ keyBytes: [UInt8]) throws {
     let key = SecretBytes(copying: keyBytes)
-    let text = VaultKey.text(of: key)
+    let text = try VaultKey.text(of: key)
     #expect(try VaultKey.parse(text).isEqual(to: key))
     let bytes = text.array()
     #expect(bytes.count == 62)

@@ -96,6 +96,37 @@ import Testing
     let vault = try TestVault()
     let key = FixedCredential(kind: .key([UInt8](repeating: 7, count: length)))
     #expect(code { try vault.open(key).unlock() } == .invalidKey)
+    let master = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
+      .masterKey(SecretBytes(copying: [UInt8](repeating: 7, count: length)))
+    }
+    let error = thrown { () throws(SecretError) in
+      try VaultBackend(path: vault.path, credentials: [master]).unlock()
+    }
+    #expect(error?.code == .invalidKey)
+    #expect(error?.reason == "The master key is \(length) bytes long instead of 32.")
+  }
+
+  /// Of a vault in a directory that is exchanged, as Kubernetes does with a mounted secret.
+  @Test(arguments: [false, true]) func anOpenVaultFollowsItsPath(_ isKept: Bool) throws {
+    let vault = try TestVault()
+    let files = FileManager.default
+    let (link, one, two) = (
+      vault.directory.file("data"), vault.directory.file("one"), vault.directory.file("two")
+    )
+    try vault.directory.makeDirectory("one")
+    try files.moveItem(atPath: vault.path, toPath: one + "/v")
+    try files.createSymbolicLink(atPath: link, withDestinationPath: "one")
+    let backend = VaultBackend(path: link + "/v", credentials: [FixedCredential.key], options: .cheap)
+    try backend.set("a", [1])
+    try files.copyItem(atPath: one, toPath: two)
+    try VaultBackend(path: two + "/v", credentials: [FixedCredential.key], options: .cheap).set("a", [2])
+    try files.removeItem(atPath: link)
+    try files.createSymbolicLink(atPath: link, withDestinationPath: "two")
+    if !isKept { try files.removeItem(atPath: one) }
+    #expect(try backend.get("a") == [2])
+    try backend.set("b", [3])
+    #expect(
+      try VaultBackend(path: two + "/v", credentials: [FixedCredential.key], options: .cheap).get("b") == [3])
   }
 
   @Test func creationSaysThatNothingWasRecordedWithoutADirectoryForRecords() throws {

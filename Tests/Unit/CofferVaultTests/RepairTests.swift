@@ -4,7 +4,7 @@ import CofferSystem
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
-import FoundationEssentials
+import Foundation
 import Glibc
 import Synchronization
 import Testing
@@ -252,6 +252,63 @@ import Testing
     #expect(try backend.get("a") == [1])
     try backend.set("a", [2])
     #expect(source.asked.withLock { $0 } == asked)
+  }
+
+  @Test func aChangeThatFailsInATransactionIsNotCounted() throws {
+    let vault = try TestVault()
+    let backend = vault.open()
+    try backend.set("a", [1])
+    try backend.compact()
+    try backend.set("a", [2])
+    let block = try VaultAnatomy(vault.bytes).blocks[0]
+    func flip() throws {
+      let byte = try vault.bytes[block.lowerBound]
+      let file = try FileHandle(forWritingTo: URL(filePath: vault.path))
+      try file.seek(toOffset: UInt64(block.lowerBound))
+      try file.write(contentsOf: [byte ^ 1])
+    }
+    try flip()
+    // The newest record of the secret is in the tail, and its history in the damaged block.
+    var failure: SecretError?
+    try vault.open().transaction { transaction throws(SecretError) in
+      do throws(SecretError) { try transaction.remove(identifier("a")) } catch { failure = error }
+      do { try flip() } catch { throw SecretError(.io, "\(error)") }
+      try transaction.store(SecretBytes(copying: "z"), for: identifier("z"), metadata: nil)
+    }
+    #expect(failure?.code == .tampered)
+    #expect(try vault.open().verify().secretCount == 2)
+  }
+
+  @Test func withoutPromptsOnlyOtherSourcesAreAsked() throws {
+    let vault = try TestVault()
+    let asked = Mutex(0)
+    let prompt = VaultCredentialClosure(name: "a prompt", mayPrompt: true) { _ throws(SecretError) in
+      asked.withLock { $0 += 1 }
+      return FixedCredential.key.credential
+    }
+    let wrong = VaultCredentialClosure(name: "a wrong key") { _ throws(SecretError) in
+      FixedCredential.otherKey.credential
+    }
+    func backend(_ sources: [any VaultCredentialSource]) -> VaultBackend {
+      VaultBackend(path: vault.path, credentials: sources, options: .cheap)
+    }
+    for sources in [[prompt], [wrong, prompt], [prompt, wrong]] as [[any VaultCredentialSource]] {
+      let quiet = backend(sources).withoutPrompts
+      let error = thrown { () throws(SecretError) in _ = try quiet.lookUp(identifier("a")) }
+      #expect(error?.code == .locked && asked.withLock { $0 } == 0)
+    }
+    #expect(try backend([prompt, FixedCredential.key]).withoutPrompts.lookUp(identifier("a")) == nil)
+    #expect(asked.withLock { $0 } == 0)
+
+    // Both use one open vault.
+    let loud = backend([prompt])
+    let quiet = try #require(loud.withoutPrompts as? VaultBackend).withoutPrompts
+    try loud.set("a", [1])
+    #expect(try quiet.lookUp(identifier("a"))?.array() == [1] && asked.withLock { $0 } == 1)
+    try vault.open().rekey()
+    #expect(thrown { () throws(SecretError) in try quiet.remove(identifier("a")) }?.code == .locked)
+    #expect(try loud.get("a") == [1] && asked.withLock { $0 } == 2)
+    #expect(try quiet.remove(identifier("a")))
   }
 
   @Test func invalidInputIsRefusedBeforeTheVaultIsOpened() throws {

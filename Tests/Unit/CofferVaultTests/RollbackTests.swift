@@ -4,6 +4,7 @@ import CofferTestSupport
 import CofferVault
 import FoundationEssentials
 import Glibc
+import Synchronization
 import Testing
 
 /// An old copy of a vault is authentic. Known-vault records, a checkpoint and the memory of a process
@@ -56,6 +57,52 @@ import Testing
     #expect(try fresh().get("a") == [2])
     try restore(old)
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  /// Other programs may have no records, or others.
+  @Test(arguments: ["a later read", "the end"])
+  func anOpenVaultRecordsWhatOtherProgramsWrote(_ occasion: String) throws {
+    let uptime = Mutex(Duration.seconds(100))
+    let environment = VaultEnvironment(uptime: { uptime.withLock { $0 } })
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.path
+    let backend = vault.open(options: options, environment: environment)
+    try backend.unlock()
+    try fresh(withRecords: false).set("a", [1])
+    let first = try vault.bytes
+    #expect(try backend.get("a") == [1])
+    try fresh(withRecords: false).set("a", [2])
+    let second = try vault.bytes
+    #expect(try backend.get("a") == [2])
+    try restore(first)
+    // Within a second, nothing is recorded: it would cost each read two barriers.
+    #expect(code { _ = try otherRecords().get("a") } == nil)
+    try restore(second)
+    if occasion == "the end" {
+      try backend.close()
+    } else {
+      uptime.withLock { $0 += .seconds(1) }
+      #expect(try backend.get("a") == [2])
+    }
+    try restore(first)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+    // At once, if nothing was recorded for a second.
+    try restore(second)
+    uptime.withLock { $0 += .seconds(2) }
+    try fresh(withRecords: false).set("a", [3])
+    #expect(try backend.get("a") == [3])
+    try restore(second)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
+  /// A program with a copy of the records, so that it does not change them.
+  private func otherRecords() throws -> VaultBackend {
+    let copy = states.path + ".copy"
+    try? FileManager.default.removeItem(atPath: copy)
+    try FileManager.default.copyItem(atPath: states.path, toPath: copy)
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = copy
+    return vault.open(options: options)
   }
 
   @Test func aLaterRunDetectsAFork() throws {

@@ -144,6 +144,27 @@ import Testing
     #expect(asked.value == 0)
   }
 
+  @Test func aLookAsksForNoCredentialAfterARekeyByAnotherProcess() async throws {
+    let asked = Count()
+    let source = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
+      asked.add()
+      return FixedCredential.key.credential
+    }
+    let backend = backend([source])
+    try backend.set("a", [1])
+    #expect(asked.value == 1)
+    try vault.open().rekey()
+    let reported = Reported(backend.changes())
+    fileSystem.send()
+    try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
+    #expect(asked.value == 1)
+    #expect(try backend.get("a") == [1])
+    #expect(asked.value == 2)
+    try vault.open().rekey()
+    try backend.close()
+    #expect(asked.value == 2)
+  }
+
   @Test func aVaultThatCanNoLongerBeReadMayHaveChanged() async throws {
     let backend = backend()
     try backend.unlock()

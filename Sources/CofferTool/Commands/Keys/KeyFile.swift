@@ -22,7 +22,7 @@ struct KeyFile {
   /// `.alreadyExists` if the path exists. If it throws, there is no file, unless the error says so.
   func create(_ key: borrowing SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
-    let text = VaultKey.text(of: key)
+    let text = try VaultKey.text(of: key)
     let line = SecretWriter.bytes(capacity: text.count + 1) { writer in
       writer.append(text)
       writer.append("\n")

@@ -9,7 +9,7 @@ enum RecoveryKey {
 
   /// Prints the prefix on one line, and two lines of four groups of six characters.
   static func print(_ key: borrowing SecretBytes) throws(SecretError) {
-    let text = VaultKey.text(of: key)
+    let text = try VaultKey.text(of: key)
     let lines = text.withBytes { bytes in
       SecretWriter.bytes(capacity: bytes.count * 2) { writer in
         writer.append(prefix + "\n")

@@ -8,7 +8,7 @@ struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
     _superCommandName: "secret",
-    abstract: "Create a vault, and record it as the backend to use.",
+    abstract: "Create a vault. At the default path, it becomes the backend to use.",
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
       set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \

@@ -5,7 +5,7 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-/// A move that fails leaves the original, and no copy. A move deletes no item that it has not copied.
+/// A move that fails leaves the original, and no copy. A move deletes no item that it has not copied or replaced.
 @Suite(.needsKeyring) struct FailedMoveTests {
   private let alice: SecretIdentifier
   private let bob: SecretIdentifier
@@ -42,6 +42,16 @@ import Testing
     try backend.store("value", alice)
     #expect(try backend.move(alice, to: bob, replacing: false, all: false) == .moved)
     #expect(try backend.text(alice) == "another program's" && backend.text(bob) == "value")
+  }
+
+  @Test func aMoveIsFinishedWithTheNextProcessOfTheService() async throws {
+    let service = try await ScriptedService(keyring, storingWith: "ends-before-bob-is-deleted")
+    defer { service.kill() }
+    try backend.store("value", alice)
+    try backend.store("replaced", bob)
+    #expect(try backend.move(alice, to: bob, replacing: true, all: false) == .moved)
+    #expect(try backend.text(alice) == nil && backend.text(bob) == "value")
+    #expect(try await backend.items(inService: "svc").map(\.identifier) == [bob])
   }
 
   @Test func theCopyOfAnOriginalThatCannotBeDeletedIsDeleted() async throws {

@@ -50,6 +50,19 @@ import Testing
     #expect(try prompter.count() == 0)
   }
 
+  @Test func watchingALockedKeePassXCShowsNoPrompt() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, storingWith: "keepassxc")
+    defer { service.kill() }
+    let clients = Clients(keyring: keyring)
+    let backend = keyring.backend()
+    try backend.store("value", SecretIdentifier(service: "svc", account: "alice"))
+    try clients.lock()
+    let changes = backend.changes()
+    #expect(!FileManager.default.fileExists(atPath: keyring.path("scripted.log.search")))
+    withExtendedLifetime(changes) {}
+  }
+
   /// Here the stand-in for the program that shows prompts is asked, so that it counts in the test above. In a keyring of its
   /// own, because gnome-keyring ends when the stand-in does not answer.
   @Test func aReadByAPersonShowsAPrompt() async throws {

@@ -14,8 +14,9 @@ repeats-signals       sends the signal for a new item 50 times, then that of an 
 vanishes-when-read    another program deletes an item when its value is asked for
 asks-before-deletion  a prompt that is never answered asks whether an item may be deleted
 keeps-alice           an item with the user name alice cannot be deleted
+ends-before-bob-is-deleted  ends when an item with the user name bob is to be deleted, and a new process takes over
 keepassxc             as KeePassXC 2.7: a search without attributes finds nothing, one in a locked collection is never
-                      answered, items get attributes of the service, {TITLE} in a value is replaced, items are created and
+                      answered and makes the file FILE.search, items get attributes of the service, {TITLE} in a value is replaced, items are created and
                       deleted by a prompt that needs nobody, and the prompt to replace an item is never answered
 kwalletd5             as kwalletd5: the collection is locked at the start, and unlocked by a prompt that needs nobody
 
@@ -26,6 +27,7 @@ import base64
 import ctypes
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -130,6 +132,8 @@ class Item(Base):
             raise error("IsLocked")
         if "keeps-alice" in deviations and self.state["attributes"]["username"] == "alice":
             raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.Failed")
+        if "ends-before-bob-is-deleted" in deviations and self.state["attributes"]["username"] == "bob":
+            hand_over()
         if "asks-before-deletion" in deviations:
             return prompt(None)
         if keepassxc:
@@ -248,6 +252,7 @@ class Service(Base):
     @dbus.service.method(SECRET + "Service", in_signature="a{ss}", out_signature="aoao", async_callbacks=("reply", "fail"))
     def SearchItems(self, attributes, reply, fail):
         if keepassxc and locked:
+            open(path + ".search", "w").close()
             return
         found, none = paths(collection.matching(attributes)), paths([])
         reply(*((none, found) if locked else (found, none)))
@@ -317,6 +322,15 @@ def refuse_if_told(value):
 def require_working(session):
     if "first-session-broken" in deviations and session.endswith("/s1"):
         raise dbus.DBusException("cannot decrypt", name="org.freedesktop.DBus.Error.InvalidArgs")
+
+
+def hand_over():
+    """Ends this process when another one, without a deviation, waits for its name."""
+    subprocess.Popen([sys.executable, sys.argv[0], path])
+    daemon = dbus.Interface(bus.get_object("org.freedesktop.DBus", "/org/freedesktop/DBus"), "org.freedesktop.DBus")
+    while len(daemon.ListQueuedOwners("org.freedesktop.secrets")) < 2:
+        time.sleep(0.01)
+    os._exit(0)
 
 
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
