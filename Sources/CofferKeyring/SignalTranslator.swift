@@ -25,7 +25,7 @@ struct SignalTranslator {
     }
   }
 
-  /// `false`: a search would find nothing, and KeePassXC would show its prompt.
+  /// Whether a collection is unlocked. If none is, a search finds nothing, and KeePassXC shows its prompt.
   private func hasUnlockedCollection() throws(ServiceFailure) -> Bool {
     for collection in try service.collections() where try !service.isLocked(collection: collection) {
       return true

@@ -11,12 +11,22 @@ package protocol FileSystem: Sendable {
   /// From then on the file is a name in an open directory, so that links that change later have no effect.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 
-  /// The status of the file that `path` leads to now, by any links. It shows only whether that is a file that was located.
+  /// The path from the root on, or `path` itself if it cannot be found out.
+  func absolute(_ path: String) -> String
+
+  /// The status of the file that `path` leads to now. Follows every link, also those that ``locate(_:followingLink:)``
+  /// refuses: use it only to compare with a file that was located.
   func status(ofPath path: String) throws(FileSystemError) -> FileStatus
 }
 
 extension FileSystem {
+  package func absolute(_ path: String) -> String { path }
+
   package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
+    try statusOfLocated(path)
+  }
+
+  func statusOfLocated(_ path: String) throws(FileSystemError) -> FileStatus {
     let location = try locate(path, followingLink: true)
     return try location.directory.status(of: location.name)
   }

@@ -1,3 +1,4 @@
+internal import CofferCore
 internal import CLinux
 internal import Glibc
 
@@ -10,10 +11,16 @@ package struct LinuxFileSystem: FileSystem {
     return Location(directory: try LinuxDirectory(place.directory), name: place.name, path: place.path)
   }
 
+  package func absolute(_ path: String) -> String {
+    do throws(SecretError) { return try Path.absolute(path) } catch { return path }
+  }
+
   package func status(ofPath path: String) throws(FileSystemError) -> FileStatus {
     var status = stat()
-    _ = try check(stat(path, &status))
-    return FileStatus(status)
+    if stat(path, &status) == 0 { return FileStatus(status) }
+    // The kernel takes paths of less than 4,096 bytes, and a walk longer ones.
+    if errno == ENAMETOOLONG { return try statusOfLocated(path) }
+    throw FileSystemError(errno)
   }
 }
 

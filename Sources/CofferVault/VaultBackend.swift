@@ -1,11 +1,12 @@
 public import CofferCore
 internal import CofferVaultFormat
+internal import Synchronization
 
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
 /// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may
 /// be called from any thread. Reads do not wait for changes of other threads or processes, except while the vault is
-/// unlocked and at the end of a rewrite. Every wait for another thread or process ends at ``VaultOptions/lockTimeout``.
+/// unlocked, at the end of a rewrite, and at most once a second for the disk, to record what others wrote. Every wait for another thread or process ends at ``VaultOptions/lockTimeout``.
 /// A change is on the disk when its method returns. The file format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except
@@ -18,7 +19,7 @@ internal import CofferVaultFormat
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend {
-  /// The path that the vault is opened by, from the root on.
+  /// The path that the vault is opened by.
   public let path: String
   /// The largest value in bytes: 16 MiB.
   public static let maximumSecretSize = Layout.maximumValueLength
@@ -28,19 +29,17 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   private let readers: VaultReaders
   private let broadcast: ChangeBroadcast
   private let watcher: VaultWatcher
+  private let lastLookFailed = Atomic(false)
   private let options: VaultOptions
   let environment: VaultEnvironment
   /// The backend that this one shares everything with, except that it shows no prompt.
   private let original: VaultBackend?
 
-  /// A vault at `path`, to be opened with the first credential of `credentials` that fits. A relative path begins at the
-  /// working directory of this moment.
+  /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
   public convenience init(
     path: String, credentials: [any VaultCredentialSource], options: VaultOptions = VaultOptions()
   ) {
-    self.init(
-      path: KnownVaults.absolute(path), credentials: credentials, options: options,
-      environment: VaultEnvironment())
+    self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 
   package init(
@@ -174,19 +173,23 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   }
 
   /// Looks at the file, so that `withSession` publishes what changed.
+  ///
+  /// A look must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read may
+  /// have changed: that is reported for each event, and once for looks without an event.
   private func lookForChanges(sawEvent: Bool) {
-    var isOpen = false
+    var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
-      // A look must not unlock the vault, which could show a prompt or start a program.
       try withSession(.never) { session throws(SecretError) in
-        isOpen = session.isOpen
-        if isOpen { try session.read { _ in } }
+        wasOpened = session.wasOpened
+        if wasOpened { try session.read { _ in } }
       }
     } catch {
       // The next reader gets the error.
-      isOpen = false
+      hasFailed = true
     }
-    if !isOpen, sawEvent { broadcast.send(SecretChange(nil)) }
+    let isNews = hasFailed && !lastLookFailed.exchange(hasFailed, ordering: .relaxed)
+    if !hasFailed { lastLookFailed.store(false, ordering: .relaxed) }
+    if isNews || sawEvent && (hasFailed || !wasOpened) { broadcast.send(SecretChange(nil)) }
   }
 
   // MARK: The vault as a whole

@@ -6,7 +6,9 @@ extension VaultSession {
   func keySlots(openedBy credentials: [any VaultCredentialSource]) throws(SecretError) -> Set<String> {
     try read { vault throws(SecretError) in
       var ids: Set<String> = []
-      try chain.appending(credentials).open(vault.file.header.slots, of: vault.file) { slot, _, _ in
+      try chain.appending(credentials).open(
+        vault.file.header.slots, of: vault.file, mayPrompt: mayPrompt
+      ) { slot, _, _ in
         ids.insert(slot.id.hex)
         return true
       }
@@ -64,7 +66,7 @@ extension VaultSession {
     }
     let newKeys = DerivedKeys(randomness: environment.randomness)
     var rewrapped: [Bytes16: KeySlot] = [:]
-    let misses = try chain.appending(credentials).open(staying, of: file) {
+    let misses = try chain.appending(credentials).open(staying, of: file, mayPrompt: mayPrompt) {
       slot, key, _ throws(SecretError) in
       rewrapped[slot.id] = try key.wrap(
         newKeys.master, vault: file.header.vaultID, slotHeader: slot.header,

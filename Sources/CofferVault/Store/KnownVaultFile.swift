@@ -25,8 +25,7 @@ struct KnownVaultFile {
     let isHalfDamaged: Bool
   }
 
-  /// How often a reader tries to lock a record that another process may be changing, and the pause in
-  /// between.
+  /// How often a process tries to lock a record that another one may be changing, and the pause in between.
   private static let lockAttempts = 20
   private static let lockPause = Duration.milliseconds(5)
 
@@ -55,11 +54,19 @@ struct KnownVaultFile {
     } catch {
       // The second look decides.
     }
-    for attempt in 1...Self.lockAttempts {
-      do throws(SecretError) { if try file.tryLock(exclusive: false) { break } } catch { break }
-      if attempt < Self.lockAttempts { environment.sleep(Self.lockPause) }
+    do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
+      // It is read without the lock then.
     }
     return try slots(of: file).seen
+  }
+
+  /// Returns `false` if other processes keep the record locked.
+  private func lock(_ file: StorageFile, exclusive: Bool) throws(SecretError) -> Bool {
+    for attempt in 1...Self.lockAttempts {
+      if try file.tryLock(exclusive: exclusive) { return true }
+      if attempt < Self.lockAttempts { environment.sleep(Self.lockPause) }
+    }
+    return false
   }
 
   /// Opens the file, or returns `nil` if there is none.
@@ -176,14 +183,14 @@ struct KnownVaultFile {
   /// Changes the record to `record`, except for the policy, if that is newer or if a slot is damaged. The
   /// state that `record` names must be on the disk.
   ///
-  /// `judge` throws if the vault does not follow from what the record says by now. If another process is
-  /// changing the record, it stays as it is.
+  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if the record stays
+  /// as it is because another process keeps it locked or replaces it.
   func raise(
     to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (Content) throws(SecretError) -> Void
-  ) throws(SecretError) {
-    guard let file = try open(), try file.tryLock(exclusive: true),
+  ) throws(SecretError) -> Bool {
+    guard let file = try open(), try lock(file, exclusive: true),
       try location.status().isSameFile(as: file.status())
-    else { return }
+    else { return false }
     let slots = try slots(of: file)
     try judge(slots.newest)
     let known = slots.newest.record
@@ -191,11 +198,15 @@ struct KnownVaultFile {
     record.policy = known.policy
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
     if known.policy == .versioned, new <= old, record != known {
-      return try make(record, keys, replacing: true)
+      try make(record, keys, replacing: true)
+      return true
     }
-    guard new > old || (new == old && slots.other == nil) else { return }
+    guard new > old || (new == old && slots.other == nil) else { return true }
     // The other name may be that of a backup.
-    if try file.status().links > 1 { return try make(record, keys, replacing: true) }
+    if try file.status().links > 1 {
+      try make(record, keys, replacing: true)
+      return true
+    }
     // The spared slot must be on the disk.
     var target = 1 - slots.newestIndex
     switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
@@ -204,5 +215,6 @@ struct KnownVaultFile {
     default: try file.synchronizeData()
     }
     try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
+    return true
   }
 }

@@ -19,8 +19,8 @@ struct KnownVaults {
   /// The newest state that a reader beside the session has seen.
   var seenByReaders: VaultReaders.Seen?
   private var places: [KnownVaultFile] = []
-  /// The state that was last recorded or found in the records, and when.
-  private var recorded: (checkpoint: Checkpoint, time: Duration)?
+  /// The state that was recorded last, or `nil` if that failed, and the time of the last attempt.
+  private var recorded: (checkpoint: Checkpoint?, time: Duration)?
   /// The states that other programs write are recorded at most once in this time: it needs barriers.
   private static let recordingPeriod = Duration.seconds(1)
   /// Whether a slot of a record was damaged. The other slot was used.
@@ -97,7 +97,8 @@ struct KnownVaults {
     seen = Seen(record, opened.keys)
     isUnrecorded = directory != nil && places.isEmpty
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
-    setRecorded(record)
+    // What failed is tried again with the next state.
+    recorded = (record.checkpoint, environment.uptime())
   }
 
   /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
@@ -180,8 +181,9 @@ struct KnownVaults {
     record.checkpoint = checkpoint
     record.masterCommitment = keys.masterCommitment(record.vault)
     seen = Seen(record, keys)
-    for place in places { raise(place, to: record, keys, vault) }
-    setRecorded(record)
+    var isRecorded = true
+    for place in places { isRecorded = raise(place, to: record, keys, vault) && isRecorded }
+    recorded = (isRecorded ? checkpoint : nil, environment.uptime())
   }
 
   /// Records the state that was seen last and that another program wrote, unless that was done a moment ago and nothing
@@ -189,16 +191,16 @@ struct KnownVaults {
   mutating func recordSeen(_ opened: UnlockedVault, isUrgent: Bool) {
     guard let record = seen?.record, record.checkpoint != recorded?.checkpoint else { return }
     if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
+    var isRecorded = true
     for place in places {
-      do throws(SecretError) { remember(record, in: try place.load(), at: place, opened) } catch {
+      do throws(SecretError) {
+        isRecorded = remember(record, in: try place.load(), at: place, opened) && isRecorded
+      } catch {
         // The record is damaged or may not be opened: the next program that opens the vault refuses it.
+        isRecorded = false
       }
     }
-    setRecorded(record)
-  }
-
-  private mutating func setRecorded(_ record: KnownVaultRecord) {
-    recorded = (record.checkpoint, environment.uptime())
+    recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
 
   /// Releases the keys. The state that was seen last is still remembered, so that an older one is refused.
@@ -221,7 +223,7 @@ struct KnownVaults {
       }
     }
     (seen, seenByReaders) = (Seen(record, opened.keys), nil)
-    setRecorded(record)
+    recorded = (record.checkpoint, environment.uptime())
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
@@ -234,13 +236,14 @@ struct KnownVaults {
     return policies.min() ?? seen?.record.policy ?? firstUsePolicy
   }
 
-  /// Records the state of `opened` at `place`, where `known` is recorded now.
+  /// Records the state of `opened` at `place`, where `known` is recorded now. Returns `false` if that failed.
+  @discardableResult
   private mutating func remember(
     _ record: KnownVaultRecord, in known: KnownVaultFile.Seen?, at place: KnownVaultFile,
     _ opened: UnlockedVault
-  ) {
+  ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { return }
+    if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { return true }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
@@ -251,25 +254,28 @@ struct KnownVaults {
       try opened.file.synchronizeName()
       if known == nil {
         try place.make(record, opened.keys, replacing: false)
-      } else {
-        raise(place, to: record, opened.keys, opened)
+        return true
       }
+      return raise(place, to: record, opened.keys, opened)
     } catch {
       // Another process may have made the record in the meantime.
       if error.code != .alreadyExists { isUnrecorded = true }
+      return false
     }
   }
 
+  /// Returns `false` if the record could not be raised.
   private mutating func raise(
     _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: UnlockedVault
-  ) {
+  ) -> Bool {
     do throws(SecretError) {
-      try place.raise(to: record, keys) { content throws(SecretError) in
+      return try place.raise(to: record, keys) { content throws(SecretError) in
         try Self.check(vault, against: content, path: place.path)
       }
     } catch {
       // What was seen before is remembered. If another process has recorded a later state, that is right.
       if [.io, .denied].contains(error.code) { isUnrecorded = true }
+      return false
     }
   }
 
@@ -300,9 +306,8 @@ struct KnownVaults {
     }
   }
 
-  /// The path from the root on, without empty and `.` components. Links are not resolved. An empty path stays empty.
-  static func absolute(_ path: String) -> String {
-    if path.isEmpty { return path }
+  /// The path from the root on, without empty and `.` components. Links are not resolved.
+  private static func absolute(_ path: String) -> String {
     let full: String
     do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }
     return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")

@@ -95,6 +95,8 @@ struct StorageLocation: Sendable {
   private let fileSystem: any FileSystem
   /// The path as the user gave it, for messages.
   let path: String
+  /// The same from the root on: the working directory may change.
+  private let fullPath: String
 
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of
   /// an error.
@@ -103,6 +105,7 @@ struct StorageLocation: Sendable {
   ) throws(SecretError) {
     self.path = path
     self.fileSystem = fileSystem
+    fullPath = fileSystem.absolute(path)
     location = try perform(action, path: path) { () throws(FileSystemError) in
       try fileSystem.locate(path, followingLink: followingLink)
     }
@@ -137,7 +140,7 @@ struct StorageLocation: Sendable {
   /// The status of the file that the path leads to now, which may be in another directory, or `nil` if there is none.
   func statusOfPath() throws(SecretError) -> FileStatus? {
     do throws(FileSystemError) {
-      return try uninterrupted { () throws(FileSystemError) in try fileSystem.status(ofPath: path) }
+      return try uninterrupted { () throws(FileSystemError) in try fileSystem.status(ofPath: fullPath) }
     } catch {
       if [ENOENT, ENOTDIR].contains(error.number) { return nil }
       throw .io(error, "open", path: path)

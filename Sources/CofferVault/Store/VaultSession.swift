@@ -21,9 +21,11 @@ final class VaultSession {
   private(set) var lastCondition: VaultCondition?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
-  /// What a use may do if the keys that opened the vault last do not open it.
+  /// How a use may unlock the vault if the keys that opened it last do not open it any more.
   enum Unlocking { case asNeeded, withoutPrompts, never }
   private var unlocking = Unlocking.asNeeded
+  /// Whether sources of credentials that may show a prompt are asked.
+  var mayPrompt: Bool { unlocking == .asNeeded }
   /// The changes since they were last taken.
   private var changes: [SecretChange] = []
 
@@ -36,8 +38,8 @@ final class VaultSession {
     knownVaults = KnownVaults(path: path, options: chain.options, environment: chain.environment)
   }
 
-  /// Whether a look at the vault needs no credential.
-  var isOpen: Bool { open != nil }
+  /// Whether the vault was opened and not closed by the program since.
+  var wasOpened: Bool { keys != nil }
 
   /// Runs `body`. Then the readers accept nothing older than what it has seen.
   func use<R: ~Copyable>(
@@ -133,7 +135,7 @@ final class VaultSession {
       fileKeys = keys.keys
     } else {
       if unlocking == .never { throw SecretError(.locked, "The vault at \(path) is not open.") }
-      fileKeys = try chain.unlock(file, mayPrompt: unlocking == .asNeeded)
+      fileKeys = try chain.unlock(file, mayPrompt: mayPrompt)
     }
     let opened = try UnlockedVault(file, keys: fileKeys)
     keys = (file.header.vaultID, fileKeys)
@@ -150,7 +152,7 @@ final class VaultSession {
     if open != nil {
       // The readers may have seen a later state.
       do throws(SecretError) {
-        try read { vault throws(SecretError) in knownVaults.recordSeen(vault, isUrgent: true) }
+        knownVaults.recordSeen(try current(), isUrgent: true)
       } catch {
         // What was seen before is recorded, except perhaps for the last second.
       }
@@ -163,7 +165,7 @@ final class VaultSession {
   /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
   func trust(_ policy: KnownVaultRecord.Policy?) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
-      let opened = try UnlockedVault(file, keys: chain.unlock(file))
+      let opened = try UnlockedVault(file, keys: chain.unlock(file, mayPrompt: mayPrompt))
       try knownVaults.trust(opened, policy)
       readers.forget()
       (open, keys) = (opened, (file.header.vaultID, opened.keys))

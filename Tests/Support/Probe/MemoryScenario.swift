@@ -238,10 +238,9 @@ struct MemoryScenario {
 
   /// Changes a value with a delay. The program wipes its own copy, so that only Coffer's is left.
   private func delayed() throws {
-    weak var released: VaultBackend?
+    var kept = configuration.vault(at: vault)
     do {
-      let backend = configuration.vault(at: vault)
-      released = backend
+      let backend = kept
       try DefaultBackend.with(backend) { () throws in
         let value = VaultStored(Later.self)
         var bytes = [UInt8](repeating: 0, count: Self.canaryLength)
@@ -270,11 +269,11 @@ struct MemoryScenario {
     }
     // The task of a cancelled timer has the backend until it runs.
     let deadline = ContinuousClock.now + .seconds(60)
-    while released != nil {
+    while !isKnownUniquelyReferenced(&kept) {
       if ContinuousClock.now > deadline { Probe.fail("the backend is not released") }
       usleep(1000)
     }
-    usleep(100_000)  // that thread may still be wiping
+    kept = configuration.vault(at: vault)
     stop("closed", gone: "value master")
   }
 

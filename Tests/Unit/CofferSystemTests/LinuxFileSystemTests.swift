@@ -26,6 +26,26 @@ import Testing
     }.map { (fcntl($0, F_GETFL), fcntl($0, F_GETFD)) }
   }
 
+  // MARK: Paths
+
+  /// The kernel takes paths of less than 4,096 bytes.
+  @Test func theStatusOfALongPathIsFound() throws {
+    let name = String(repeating: "d", count: 250)
+    var path = directory.path
+    for _ in 0..<20 {
+      path += "/" + name
+      try PrivateDirectory.create(path)
+    }
+    let files = LinuxFileSystem()
+    let file = try files.locate(path + "/file", followingLink: true).directory.create("file")
+    #expect(try files.status(ofPath: path + "/file") == file.status())
+    #expect(throws: FileSystemError(ENOENT)) { try files.status(ofPath: path + "/missing") }
+    // The function that removes the directory of the test takes short paths only.
+    let removal = try ChildProcess.run(
+      ["rm", "-r", directory.path + "/" + name], environment: directory.environment())
+    #expect(removal.status == 0, "\(removal.errorText)")
+  }
+
   // MARK: Opening
 
   @Test(arguments: [true, false]) func aFileIsOpenedAsAskedAndClosedOnExecution(writable: Bool) throws {

@@ -31,9 +31,23 @@ final class ScriptedBackend: ObservableSecretBackend {
   var lookupsWithoutPrompts: Int { edit { $0.lookupsWithoutPrompts } }
   var watchers: Int { edit { $0.watchers } }
 
-  var withoutPrompts: any SecretBackend {
-    edit { $0.lookupsWithoutPrompts += 1 }
-    return self
+  var withoutPrompts: any SecretBackend { Quiet(backend: self) }
+
+  private final class Quiet: SecretBackend {
+    let backend: ScriptedBackend
+    init(backend: ScriptedBackend) { self.backend = backend }
+
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+      backend.edit { $0.lookupsWithoutPrompts += 1 }
+      return try backend.lookUp(identifier)
+    }
+    func store(
+      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    ) throws(SecretError) { try backend.store(secret, for: identifier, metadata: metadata) }
+    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try backend.remove(identifier) }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try backend.items(inService: service)
+    }
   }
 
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {

@@ -106,6 +106,17 @@ import Testing
     #expect(error?.reason == "The master key is \(length) bytes long instead of 32.")
   }
 
+  @Test func anOpenVaultStaysOpenWhenTheWorkingDirectoryChanges() throws {
+    let vault = try TestVault()
+    let values = try withWorkingDirectory(vault.directory.path) {
+      let backend = VaultBackend(path: "test.vault", credentials: [FixedCredential.key], options: .cheap)
+      try backend.set("a", [1])
+      guard chdir("/") == 0 else { throw TestFailure("chdir(2) failed") }
+      return try backend.get("a")
+    }
+    #expect(values == [1])
+  }
+
   /// Of a vault in a directory that is exchanged, as Kubernetes does with a mounted secret.
   @Test(arguments: [false, true]) func anOpenVaultFollowsItsPath(_ isKept: Bool) throws {
     let vault = try TestVault()

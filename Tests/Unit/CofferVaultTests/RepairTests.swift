@@ -309,6 +309,15 @@ import Testing
     #expect(thrown { () throws(SecretError) in try quiet.remove(identifier("a")) }?.code == .locked)
     #expect(try loud.get("a") == [1] && asked.withLock { $0 } == 2)
     #expect(try quiet.remove(identifier("a")))
+    let refused = backend([prompt]).withoutPrompts as? VaultBackend
+    #expect(thrown { () throws(SecretError) in try refused?.trust() }?.code == .locked)
+    #expect(thrown { () throws(SecretError) in try refused?.rekey() }?.code == .locked)
+    let opened = backend([FixedCredential.otherKey, prompt])
+    try opened.unlock()
+    let asking = asked.withLock { $0 }
+    let editor = opened.withoutPrompts as? VaultBackend
+    #expect(thrown { () throws(SecretError) in try editor?.rekey() } != nil)
+    #expect(asked.withLock { $0 } == asking)
   }
 
   @Test func invalidInputIsRefusedBeforeTheVaultIsOpened() throws {

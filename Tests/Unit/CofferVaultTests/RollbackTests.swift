@@ -95,6 +95,37 @@ import Testing
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
 
+  /// A record that another process keeps locked is waited for, and tried again.
+  @Test(arguments: [true, false], [true, false])
+  func aRecordThatIsLockedIsRaisedLater(_ isWaitedFor: Bool, _ writesItself: Bool) throws {
+    try fresh().unlock()
+    let name = try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first)
+    let record = Glibc.open(states.file(name), O_RDWR | O_CLOEXEC)
+    defer { close(record) }
+    let uptime = Mutex(Duration.seconds(100))
+    let environment = VaultEnvironment(
+      uptime: { uptime.withLock { $0 } }, sleep: { _ in if isWaitedFor { flock(record, LOCK_UN) } })
+    var options = VaultOptions.cheap
+    options.knownVaultsDirectory = states.path
+    let backend = vault.open(options: options, environment: environment)
+    try backend.unlock()
+    let old = try vault.bytes
+    try #require(flock(record, LOCK_EX) == 0)
+    uptime.withLock { $0 += .seconds(2) }
+    if writesItself {
+      try backend.set("a", [1])
+    } else {
+      try fresh(withRecords: false).set("a", [1])
+      #expect(try backend.get("a") == [1])
+    }
+    if !isWaitedFor {
+      flock(record, LOCK_UN)
+      try backend.close()
+    }
+    try restore(old)
+    #expect(code { _ = try fresh().get("a") } == .rolledBack)
+  }
+
   /// A program with a copy of the records, so that it does not change them.
   private func otherRecords() throws -> VaultBackend {
     let copy = states.path + ".copy"

@@ -165,6 +165,27 @@ import Testing
     #expect(asked.value == 2)
   }
 
+  /// As on a network file system, where another host's change is no event.
+  @Test func whatAPeriodicLookCannotReadIsReportedOnce() async throws {
+    fileSystem.refuseWatches()
+    let backend = backend(period: .milliseconds(10))
+    try backend.set("a", [1])
+    let reported = Reported(backend.changes())
+    // The second time, a look has succeeded in between.
+    for _ in 1...2 {
+      let count = reported.all.count
+      try vault.open().rekey()
+      try await eventually("the change was not reported") { reported.all.count > count }
+      try await Task.sleep(for: .milliseconds(100))
+      #expect(reported.all.count == count + 1)
+      #expect(try backend.get("a") == [1])
+      try vault.open().set("a", [1])
+      try await eventually("the vault is not looked at again") {
+        reported.all.last == SecretChange(try identifier("a"))
+      }
+    }
+  }
+
   @Test func aVaultThatCanNoLongerBeReadMayHaveChanged() async throws {
     let backend = backend()
     try backend.unlock()

@@ -44,7 +44,8 @@ import Testing
     #expect(item.result == names[0])
     #expect(item.counts == ["SearchItems": 2, "GetAll": 1])
     let watch = try calls { backend.changes() }
-    #expect(watch.counts == ["SearchItems": 1, "Get Attributes": 100])
+    #expect(
+      watch.counts == ["Get Collections": 1, "Get Locked": 1, "SearchItems": 1, "Get Attributes": 100])
     service.kill()
   }
 
