@@ -4,10 +4,11 @@ internal import Synchronization
 
 /// Secrets in one encrypted file, shared safely by any number of threads and processes.
 ///
-/// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may
-/// be called from any thread. Reads do not wait for changes of other threads or processes, except while the vault is
-/// unlocked, at the end of a rewrite, and at most once a second for the disk, to record what others wrote. Every wait for another thread or process ends at ``VaultOptions/lockTimeout``.
-/// A change is on the disk when its method returns. The file format is specified in `VaultFormat`.
+/// The vault is opened on first use, with the first credential that fits. Every method is synchronous and may be called
+/// from any thread. Reads do not wait for changes of other threads or processes, except while the vault is unlocked, at
+/// the end of a rewrite, and at most once a second for the disk, to record what others wrote. Every wait for another
+/// thread or process ends at ``VaultOptions/lockTimeout``. A change is on the disk when its method returns. The file
+/// format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except
 /// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw:
