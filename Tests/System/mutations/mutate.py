@@ -4,8 +4,8 @@
 usage: mutate.py [--list | --check] [WORD]...
 
 Tries the mutations of mutations.py whose name contains one of the words; without a word, all of them. --list prints
-them and tries none. --check tries none either, and only checks that each can be made. The sources are copied to a temporary directory and built there, so the working tree stays as it
-is. A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it could not be tried: its text
+them and tries none. --check tries none either, and only checks that each can be made. The sources are copied to a
+temporary directory and built there, so the working tree stays as it is. A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it could not be tried: its text
 is not in the file exactly once, or the changed code does not compile.
 
 Exit status: 0 every mutation was caught, 1 a mutation survived or is broken, or the tests fail without a mutation,
