@@ -73,7 +73,7 @@ import Testing
     #expect(try backend.get("a") == [1])
     try fresh(withRecords: false).set("a", [2])
     let second = try vault.bytes
-    #expect(try backend.get("a") == [2])
+    for _ in 1...2 { #expect(try backend.get("a") == [2]) }
     try restore(first)
     // Within a second, nothing is recorded: it would cost each read two barriers.
     #expect(code { _ = try otherRecords().get("a") } == nil)
