@@ -151,9 +151,9 @@ import Testing
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "no-first-session")
     defer { service.kill() }
-    let backend = keyring.backend { $0.connectTimeout = .seconds(3) }
+    let backend = keyring.backend { $0.connectTimeout = .seconds(8) }
     let error = thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }
-    #expect(error?.code == .timedOut && error?.reason.contains("3") == true, "\(String(describing: error))")
+    #expect(error?.code == .timedOut && error?.reason.contains("8") == true, "\(String(describing: error))")
     #expect(try backend.text(identifier) != nil)
   }
 

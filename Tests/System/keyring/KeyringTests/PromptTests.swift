@@ -68,14 +68,14 @@ import Testing
 
   /// `COFFER_TEST_LATE_PROMPT` sets after how many seconds the prompt is answered.
   @Test func aPromptMayTakeLongerThanTheTimeouts() async throws {
-    let seconds = ProcessInfo.processInfo.environment["COFFER_TEST_LATE_PROMPT"] ?? "5"
+    let seconds = ProcessInfo.processInfo.environment["COFFER_TEST_LATE_PROMPT"] ?? "12"
     let service = try await ScriptedService(keyring, "answer", seconds)
     defer { service.kill() }
     let backend = keyring.backend {
       $0.mayPrompt = true
-      $0.connectTimeout = .seconds(4)
-      $0.callTimeout = .seconds(4)
-      $0.operationTimeout = .seconds(4)
+      $0.connectTimeout = .seconds(10)
+      $0.callTimeout = .seconds(10)
+      $0.operationTimeout = .seconds(10)
     }
     #expect(try await backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)
