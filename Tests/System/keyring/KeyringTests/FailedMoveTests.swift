@@ -16,7 +16,7 @@ import Testing
     alice = try SecretIdentifier(service: "svc", account: "alice")
     bob = try SecretIdentifier(service: "svc", account: "bob")
     keyring = try await PrivateKeyring(startsDaemon: false)
-    backend = keyring.backend()
+    backend = keyring.backend { $0.operationTimeout = .seconds(300) }
   }
 
   private func moveFails() -> Bool {
