@@ -53,13 +53,6 @@ struct SecretSource: Sendable {
   }
 }
 
-extension SecretBackend {
-  /// The same store for reads that show no prompt.
-  fileprivate var promptless: any SecretBackend {
-    (self as? any ObservableSecretBackend)?.withoutPrompts ?? self
-  }
-}
-
 /// The result of reading one secret.
 enum SecretReading: Sendable {
   case absent

@@ -92,6 +92,13 @@ public protocol ObservableSecretBackend: SecretBackend {
   var withoutPrompts: any SecretBackend { get }
 }
 
+extension SecretBackend {
+  /// ``ObservableSecretBackend/withoutPrompts``, or the backend itself if it is not observable.
+  package var promptless: any SecretBackend {
+    (self as? any ObservableSecretBackend)?.withoutPrompts ?? self
+  }
+}
+
 extension ObservableSecretBackend {
   /// The backend itself.
   public var withoutPrompts: any SecretBackend { self }

@@ -20,7 +20,7 @@ struct ItemWriter {
     try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
       let lock = StoreLock(service)
       defer { lock.release() }
-      lock.acquire(within: min(search.options.callTimeout, .seconds(5)))
+      lock.acquire(within: search.options.callTimeout)
       let found = try service.found(matches())
       if try update(found, to: value) { return }
       if collection == nil { collection = try search.collectionForStoring() }

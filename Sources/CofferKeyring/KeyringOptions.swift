@@ -7,7 +7,7 @@ public struct KeyringOptions: Sendable {
   /// default.
   public var connectTimeout = Duration.seconds(5)
   /// The time in which the service must answer one D-Bus call. 10 seconds by default. One method of the
-  /// backend makes several calls.
+  /// backend makes several calls. A store waits as long for a store of another process, and then goes on without it.
   public var callTimeout = Duration.seconds(10)
   /// The time that one method of the backend has for all of its calls. 20 seconds by default. The time in which a
   /// person answers a prompt does not count.

@@ -102,17 +102,15 @@ package enum PrivateDirectory {
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
   }
 
-  /// Waits until the entries of a directory are on the disk. One that may be written to and not read cannot be waited for.
-  private static func synchronize(_ directory: Descriptor) throws(SystemCallError) {
-    let opened: Descriptor
-    do throws(SystemCallError) {
-      opened = try Descriptor(
-        opened: coffer_openat(directory.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
-    } catch {
+  /// Waits until the entries of a directory are on the disk. Does nothing for a directory that this user may change but
+  /// not read, because it cannot be opened.
+  private static func synchronize(_ found: Descriptor) throws(SystemCallError) {
+    let directory: LinuxDirectory
+    do throws(SystemCallError) { directory = try LinuxDirectory(found) } catch {
       if error.number == EACCES { return }
       throw error
     }
-    while fsync(opened.number) != 0 { if errno != EINTR { throw SystemCallError(errno) } }
+    try uninterrupted(directory.synchronize)
   }
 
   /// Gives the owner of a new directory the rights that the umask has taken away.

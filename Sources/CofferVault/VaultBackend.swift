@@ -188,9 +188,10 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
       // The next reader gets the error.
       hasFailed = true
     }
-    let isNews = hasFailed && !lastLookFailed.exchange(hasFailed, ordering: .relaxed)
-    if !hasFailed { lastLookFailed.store(false, ordering: .relaxed) }
-    if isNews || sawEvent && (hasFailed || !wasOpened) { broadcast.send(SecretChange(nil)) }
+    let failedBefore = lastLookFailed.exchange(hasFailed, ordering: .relaxed)
+    if hasFailed && !failedBefore || sawEvent && (hasFailed || !wasOpened) {
+      broadcast.send(SecretChange(nil))
+    }
   }
 
   // MARK: The vault as a whole

@@ -53,9 +53,7 @@ struct SecretValueStore: ValueStore {
   private func loadNow(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     do throws(SecretError) {
       var backend = try source.resolve()
-      if !mayPrompt, let observable = backend as? any ObservableSecretBackend {
-        backend = observable.withoutPrompts
-      }
+      if !mayPrompt { backend = backend.promptless }
       if form.hasVersions { return try loadWithVersion(backend) }
       guard let secret = try backend.lookUp(identifier) else { return nil }
       return StoredSecret(secret: SharedSecret(secret), version: nil)

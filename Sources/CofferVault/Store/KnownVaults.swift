@@ -186,8 +186,8 @@ struct KnownVaults {
     recorded = (isRecorded ? checkpoint : nil, environment.uptime())
   }
 
-  /// Records the state that was seen last and that another program wrote, unless that was done a moment ago and nothing
-  /// is urgent. `opened` is the vault in that state.
+  /// Records the state that was seen last, unless it is recorded. If nothing is urgent, this happens at most once in
+  /// ``recordingPeriod``. `opened` is the vault in that state.
   mutating func recordSeen(_ opened: UnlockedVault, isUrgent: Bool) {
     guard let record = seen?.record, record.checkpoint != recorded?.checkpoint else { return }
     if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
