@@ -9,17 +9,17 @@ would do.
 STOPS = "Tests/System/stops/every_stop.py STATIC "
 FORMAT = "Sources/CofferVaultFormat/"
 VAULT = "Sources/CofferVault/"
-COMMIT = VAULT + "Store/Commit.swift"
+COMMIT = VAULT + "Writing/Commit.swift"
 DERIVED_KEYS = VAULT + "Crypto/DerivedKeys.swift"
-FILE = VAULT + "Store/VaultFile.swift"
-KNOWN_VAULT_FILE = VAULT + "Store/KnownVaultFile.swift"
-KNOWN_VAULTS = VAULT + "Store/KnownVaults.swift"
-LOCK = VAULT + "Store/VaultLock.swift"
-REWRITE = VAULT + "Store/Rewrite.swift"
+FILE = VAULT + "Snapshot/VaultFile.swift"
+KNOWN_VAULT_FILE = VAULT + "Trust/KnownVaultFile.swift"
+KNOWN_VAULTS = VAULT + "Trust/KnownVaults.swift"
+LOCK = VAULT + "Backend/VaultLock.swift"
+REWRITE = VAULT + "Writing/Rewrite.swift"
 SEAL_CONTEXT = FORMAT + "SealContext.swift"
-SESSION = VAULT + "Store/VaultSession.swift"
+SESSION = VAULT + "Backend/VaultSession.swift"
 SLOT_CHANGES = VAULT + "Keys/KeySlotChanges.swift"
-UNLOCKED = VAULT + "Store/UnlockedVault.swift"
+UNLOCKED = VAULT + "Snapshot/UnlockedVault.swift"
 
 BARRIER = "try storage.synchronizeData()"
 ATTACK = "Tests/System/attacks/attack.py SECRET "
@@ -91,11 +91,11 @@ MUTATIONS = [
              "      both.withBytes { $0[length + index] } == found[index]\n    }) else {",
              "KeySlotTests/keyText", "a mistyped key is accepted"),
     # Memory
-    mutation("no wipe on release", "Sources/CofferCore/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
+    mutation("no wipe on release", "Sources/CofferCore/Memory/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
              "    switch", "MemoryTests", "secrets stay in memory after their use"),
-    mutation("registers not cleared", "Sources/CofferCore/Residue.swift", "{ coffer_clear_vector_registers() }", "{}",
+    mutation("registers not cleared", "Sources/CofferCore/Memory/Residue.swift", "{ coffer_clear_vector_registers() }", "{}",
              STOPS + "key-file", "a handler of a signal copies a value to the stack"),
-    mutation("stack not wiped", "Sources/CofferCore/Residue.swift", "    sodium_stackzero(stackSize)\n", "    _ = stackSize\n",
+    mutation("stack not wiped", "Sources/CofferCore/Memory/Residue.swift", "    sodium_stackzero(stackSize)\n", "    _ = stackSize\n",
              STOPS + "rekey", "a key stays below the stack pointer and may be written to swap space"),
     # With the built tool
     mutation("lock not taken by processes", LOCK, "try acquireLock(of: file.storage, exclusive: exclusive)", "",
@@ -123,7 +123,7 @@ MUTATIONS = [
              "var paths: [String] = []\n    for path in [", ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
     mutation("place in its directory not recorded", KNOWN_VAULTS, "[inDirectory.resolvedPath, ", "[",
              "RollbackTests/anOlderCopyBehindALinkIsDetectedBy", "a link puts an older copy in the vault's place"),
-    mutation("links to the working directory resolved", "Sources/CofferSystem/Path.swift", "isSameFile(named, \".\")", "false",
+    mutation("links to the working directory resolved", "Sources/CofferSystem/Files/Path.swift", "isSameFile(named, \".\")", "false",
              ATTACK + "rollback_by_directory", "a link puts an older copy in the vault's directory"),
     mutation("fork not noticed", KNOWN_VAULTS, "return tag == earlier.tailTag", "return true", ATTACK + "fork",
              "another history is taken for a later state"),
