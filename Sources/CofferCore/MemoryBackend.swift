@@ -39,7 +39,7 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
       let transaction = MemoryTransaction(state, now: now())
       defer { transaction.isOpen = false }
       let result = try body(transaction)
-      state = transaction.state
+      state = transaction.finish()
       changed = transaction.changed
       return result
     }
@@ -130,16 +130,6 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Stores `secret`, and wipes all earlier versions.
-  public func storeWithoutHistory(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-  ) throws(SecretError) {
-    try change { transaction throws(SecretError) in
-      try transaction.store(secret, for: identifier, metadata: metadata)
-      transaction.purge(identifier)
-    }
-  }
-
   /// Stores earlier versions again as the current ones, at once.
   @discardableResult
   public func restore(
@@ -153,20 +143,6 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
         guard let content = record.content else { return }
         try transaction.store(content.secret.bytes, for: identifier, metadata: content.metadata)
       }
-    }
-  }
-
-  /// Removes the secrets, and wipes all of their versions. Returns `false` and changes nothing if there is no
-  /// version of one of them.
-  @discardableResult
-  public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
-    try change { transaction throws(SecretError) in
-      guard identifiers.allSatisfy({ transaction.state.records[$0] != nil }) else { return false }
-      for identifier in identifiers {
-        _ = try transaction.remove(identifier)
-        transaction.purge(identifier)
-      }
-      return true
     }
   }
 

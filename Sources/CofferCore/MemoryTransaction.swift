@@ -78,6 +78,7 @@ struct MemoryState {
 final class MemoryTransaction: SecretTransaction {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []
+  private var purged: Set<SecretIdentifier> = []
   var isOpen = true
   let now: Date
 
@@ -86,9 +87,14 @@ final class MemoryTransaction: SecretTransaction {
     self.now = now
   }
 
-  func purge(_ identifier: SecretIdentifier) { state.purge(identifier) }
-
   func setLimit(_ limit: HistoryLimit) { state.setLimit(limit, now: now) }
+
+  /// The content after the transaction.
+  func finish() -> MemoryState {
+    isOpen = false
+    for identifier in purged { state.purge(identifier) }
+    return state
+  }
 
   // MARK: SecretTransaction
 
@@ -123,6 +129,12 @@ final class MemoryTransaction: SecretTransaction {
     state.append(nil, for: identifier, now: now)
     changed.append(identifier)
     return true
+  }
+
+  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try requireOpen(isOpen)
+    purged.insert(identifier)
+    return changed.contains(identifier) || state.records[identifier] != nil
   }
 }
 

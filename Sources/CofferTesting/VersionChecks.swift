@@ -195,6 +195,44 @@ extension ConformanceCheck {
         [nil, "1", "0"], b, "after a transaction that overwrote and removed the secret")
     },
 
+    versioned("purge-in-a-transaction", alsoOmittedBy: .transactions) { context, backend in
+      let (a, b) = try context.identifiers("a", "b")
+      let removed = try context.identifier("removed")
+      for identifier in [a, b, removed] { for text in ["1", "2"] { try context.store(text, identifier) } }
+      try backend.remove(removed)
+      try context.expectError([.conflict], "a transaction whose closure throws after a purge") {
+        () throws(SecretError) in
+        try backend.transaction { transaction throws(SecretError) in
+          for identifier in [a, b, removed] { try transaction.purge(identifier) }
+          throw SecretError(.conflict, "The check cancelled its transaction.")
+        }
+      }
+      try context.expectHistory(["2", "1"], a, "after a purge in a transaction whose closure threw")
+      try context.expectHistory(
+        [nil, "2", "1"], removed, "after a purge in a transaction whose closure threw")
+      var finished: (any SecretTransaction)?
+      let sample = context.sample
+      let never = try context.identifier("never")
+      let purged = try backend.transaction { transaction throws(SecretError) in
+        finished = transaction
+        let before = try transaction.purge(a)
+        try transaction.store("3", a)
+        try transaction.store(SecretBytes(copying: "3"), for: b, metadata: sample)
+        return [
+          before, try transaction.purge(b), try transaction.purge(removed), try transaction.purge(never),
+        ]
+      }
+      try context.expect(purged, toBe: [true, true, true, false], "purge, in a transaction")
+      try context.expectHistory(["3"], a, "after a transaction that purged the secret and then stored it")
+      try context.expectHistory(["3"], b, "after a transaction that stored the secret and then purged it")
+      try context.expectMetadata(sample, b, "after a transaction that stored the secret and then purged it")
+      try context.expectHistory([], removed, "after the purge of a removed secret")
+      try context.expectError([.conflict], "purge, on a transaction that has ended") {
+        () throws(SecretError) in
+        try finished?.purge(a)
+      }
+    },
+
     versioned("versions-inside-a-transaction-are-a-conflict", alsoOmittedBy: .transactions) {
       context, backend in
       let identifier = try context.identifier("a")

@@ -148,9 +148,25 @@ public protocol SecretTransaction {
   /// Removes the secret. Returns `false` if there is no such secret.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
+
+  /// Keeps no earlier version of a secret, and no record of its removal, when the transaction is committed. The secret
+  /// itself stays as the transaction leaves it, whether it is changed before the call or after.
+  ///
+  /// Returns `false` if the backend had nothing of the secret, neither a value nor an earlier version. The default
+  /// throws `.unsupported`, for backends that keep no versions.
+  @discardableResult
+  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 }
 
 extension SecretTransaction {
+  /// Throws `.unsupported`.
+  @discardableResult
+  public func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    throw SecretError(
+      .unsupported, "This store keeps no earlier versions, so none can be purged.",
+      advice: "Remove the secret, or use a vault.", identifier: identifier)
+  }
+
   /// Stores `secret` and keeps the existing metadata.
   public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
     try store(secret, for: identifier, metadata: nil)

@@ -18,11 +18,6 @@ public protocol VersionedSecretBackend: TransactionalSecretBackend {
   /// by identifier.
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret]
 
-  /// Stores `secret`, and drops all earlier versions in the same durable step.
-  func storeWithoutHistory(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-  ) throws(SecretError)
-
   /// Stores earlier versions again as the current ones, with the metadata that they had, in one durable step.
   ///
   /// `choose` gets each of `identifiers` with its versions, newest first, and returns the number of the version
@@ -34,13 +29,6 @@ public protocol VersionedSecretBackend: TransactionalSecretBackend {
     _ identifiers: [SecretIdentifier],
     choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
   ) throws(SecretError) -> [SecretIdentifier: SecretVersion]
-
-  /// Removes the secrets that there are, and drops all of their earlier versions, in one durable step.
-  ///
-  /// Returns `false` and changes nothing if the backend has neither the secret nor a version of it for one of
-  /// `identifiers`. A version beyond the limit counts as long as the backend has not dropped it.
-  @discardableResult
-  func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool
 
   /// The limit beyond which earlier versions are dropped.
   func historyLimit() throws(SecretError) -> HistoryLimit
@@ -108,6 +96,44 @@ extension VersionedSecretBackend {
       versions.first { $0.kind == .earlier && (version == nil || $0.number == version) }?.number
     }
     return !restored.isEmpty
+  }
+
+  /// Stores `secret`, and drops all earlier versions in the same durable step, by ``SecretTransaction/purge(_:)``.
+  ///
+  /// Throws what storing throws. Copies of a vault's file, and blocks of the disk that the file used before, may still
+  /// contain the earlier versions.
+  public func storeWithoutHistory(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try transaction { transaction throws(SecretError) in
+      try transaction.store(secret, for: identifier, metadata: metadata)
+      try transaction.purge(identifier)
+    }
+  }
+
+  /// Removes the secrets that there are, and drops all of their earlier versions, in one durable step.
+  ///
+  /// Returns `false` and changes nothing if the backend has neither the secret nor a version of it for one of
+  /// `identifiers`. A version beyond the limit counts as long as the backend has not dropped it. Throws what removing
+  /// throws. Copies of a vault's file, and blocks of the disk that the file used before, may still contain the versions.
+  @discardableResult
+  public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
+    var isAbsent = false
+    do throws(SecretError) {
+      try transaction { transaction throws(SecretError) in
+        for identifier in identifiers {
+          try transaction.remove(identifier)
+          if try !transaction.purge(identifier) {
+            isAbsent = true
+            throw SecretError(.conflict, "The store has nothing of a secret.", identifier: identifier)
+          }
+        }
+      }
+      return true
+    } catch {
+      if isAbsent { return false }
+      throw error
+    }
   }
 
   /// Removes the secret if there is one, and drops all of its earlier versions in the same durable step.

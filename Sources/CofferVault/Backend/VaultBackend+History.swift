@@ -35,19 +35,6 @@ extension VaultBackend: VersionedSecretBackend {
     }
   }
 
-  /// Stores `secret` and writes the file anew without the earlier versions. Copies of the file, and blocks of
-  /// the disk that the old file used, may still contain them.
-  public func storeWithoutHistory(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-  ) throws(SecretError) {
-    try withSession { session throws(SecretError) in
-      try session.vaultTransaction { transaction, _ throws(SecretError) in
-        try transaction.store(secret, for: identifier, metadata: metadata)
-        try transaction.purge(identifier)
-      }
-    }
-  }
-
   @discardableResult
   public func restore(
     _ identifiers: [SecretIdentifier],
@@ -64,24 +51,6 @@ extension VaultBackend: VersionedSecretBackend {
           }
           try transaction.store(value, for: identifier, metadata: entry.metadata())
         }
-      }
-    }
-  }
-
-  /// Removes the secrets and writes the file anew without any version of them. Copies of the file, and blocks
-  /// of the disk that the old file used, may still contain them.
-  @discardableResult
-  public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
-    try withSession { session throws(SecretError) in
-      try session.vaultTransaction { transaction, vault throws(SecretError) in
-        for identifier in identifiers {
-          if try vault.records(identifier).isEmpty { return false }
-        }
-        for identifier in identifiers {
-          _ = try transaction.remove(identifier)
-          try transaction.purge(identifier)
-        }
-        return true
       }
     }
   }

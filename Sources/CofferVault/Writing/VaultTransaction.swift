@@ -67,9 +67,17 @@ final class VaultTransaction: SecretTransaction {
     return try vault.find(identifier)?.record
   }
 
+  /// Returns every record of a secret in ascending order, with the transaction's own.
+  private func allRecords(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> [BlockEntry] {
+    if let known = records[id] { return known }
+    let found = try vault.records(identifier)
+    records[id] = found
+    return found
+  }
+
   private func append(_ change: PendingChange) throws(SecretError) {
     let id = change.record.id
-    if records[id] == nil { records[id] = try vault.records(change.identifier) }
+    _ = try allRecords(change.identifier, id)
     let rule = HistoryRule(vault.base.settings.history, now: now())
     func keptBytes() -> Int { rule.kept(records[id] ?? []).reduce(0) { $0 + $1.size } }
     addedDeadBytes += keptBytes() + change.entry.size
@@ -78,12 +86,6 @@ final class VaultTransaction: SecretTransaction {
     addedReplayLength += change.replayLength
     indices[id, default: []].append(changes.count)
     changes.append(change)
-  }
-
-  /// Drops the earlier versions of a secret, and its removal, when the transaction is committed.
-  func purge(_ identifier: SecretIdentifier) throws(SecretError) {
-    try requireOpen(isOpen)
-    purged.insert(vault.keys.lookupID(identifier))
   }
 
   // MARK: SecretTransaction
@@ -148,5 +150,12 @@ final class VaultTransaction: SecretTransaction {
     try append(PendingChange(record, identifier))
     addedSecrets -= 1
     return true
+  }
+
+  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try requireOpen(isOpen)
+    let id = vault.keys.lookupID(identifier)
+    purged.insert(id)
+    return try !allRecords(identifier, id).isEmpty
   }
 }

@@ -31,12 +31,11 @@ extension BrokenBackend {
     case restoredVersionIsMoved, storeAfterRemovalForgetsHistory
     case removedIsUnsorted, removedIgnoresService, removedByPrefix, removedIsDatedWhenListed
     case removedStaysAfterAStore, purgedIsListedAsRemoved
-    case storeWithoutHistoryKeepsIt, storeWithoutHistoryStoresNothing, storeWithoutHistoryForgetsMetadata
-    case storeWithoutHistoryDropsThatOfOthers, storeWithoutHistoryDropsFirst
-    case purgeKeepsVersions, purgeKeepsTheSecret, purgeIgnoresRemoved, purgeAlwaysSaysTrue, purgeDropsOthers
+    case purgeKeepsVersions, purgeRemovesTheSecret, purgeIgnoresRemoved, purgeAlwaysSaysTrue, purgeDropsOthers
+    case purgeIsNotUndone, purgeOutlivesTheTransaction
     case limitIsNotKept, limitIsOffByOne, limitCountsRemovals, lowerLimitDropsLater, lowerLimitHidesVersions
     case noneKeepsOne, noneStillListsRemoved
     case transactionMakesOneVersion, givenUpTransactionsLeaveVersions, nestedVersionsAreAllowed
-    case tellsNotOfStoresAfterRemovals, tellsNotOfStoresWithoutHistory, tellsNotOfPurges
+    case tellsNotOfStoresAfterRemovals, tellsNotOfPurges
   }
 }

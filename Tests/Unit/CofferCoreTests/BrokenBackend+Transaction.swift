@@ -51,6 +51,21 @@ extension BrokenBackend {
       isInTransaction.withLock { $0 = true }
       defer { isInTransaction.withLock { $0 = false } }
       return try good.transaction(body)
+    case .purgeKeepsVersions, .purgeRemovesTheSecret, .purgeIgnoresRemoved, .purgeAlwaysSaysTrue,
+      .purgeDropsOthers, .purgeIsNotUndone, .purgedIsListedAsRemoved, .purgeOutlivesTheTransaction:
+      var purged: [SecretIdentifier] = []
+      do throws(SecretError) {
+        return try good.transaction { transaction throws(SecretError) in
+          let purging = Purging(transaction, of: self)
+          defer { purged = purging.purged }
+          return try body(purging)
+        }
+      } catch {
+        for identifier in purged where fault == .purgeIsNotUndone {
+          _ = try good.transaction { transaction throws(SecretError) in try transaction.purge(identifier) }
+        }
+        throw error
+      }
     default: return try good.transaction(body)
     }
   }

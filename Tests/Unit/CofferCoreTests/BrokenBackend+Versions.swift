@@ -111,29 +111,6 @@ extension BrokenBackend {
     }
   }
 
-  func storeWithoutHistory(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-  ) throws(SecretError) {
-    var given = metadata
-    switch fault {
-    case .storeWithoutHistoryKeepsIt: return try good.store(secret, for: identifier, metadata: metadata)
-    case .storeWithoutHistoryStoresNothing: return
-    case .storeWithoutHistoryForgetsMetadata: given = given ?? SecretMetadata()
-    case .storeWithoutHistoryDropsThatOfOthers: try dropHistory(ofService: identifier.service)
-    case .storeWithoutHistoryDropsFirst: try dropHistory(ofService: identifier.service)
-    case .tellsNotOfPurges: tap.send(SecretChange(identifier))
-    default: break
-    }
-    try good.storeWithoutHistory(secret, for: identifier, metadata: given)
-  }
-
-  private func dropHistory(ofService service: String) throws(SecretError) {
-    for item in try good.items(inService: service) {
-      guard let value = try good.lookUp(item.identifier) else { continue }
-      try good.storeWithoutHistory(value, for: item.identifier, metadata: item.metadata)
-    }
-  }
-
   /// In several steps, so that the faults of reading and storing show.
   func restore(
     _ identifiers: [SecretIdentifier],
@@ -150,31 +127,6 @@ extension BrokenBackend {
       restored[identifier] = version
     }
     return restored
-  }
-
-  func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
-    for identifier in identifiers {
-      if try !purge(identifier) { return false }
-    }
-    return true
-  }
-
-  private func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    switch fault {
-    case .purgeKeepsVersions: return try good.remove(identifier)
-    case .purgeKeepsTheSecret:
-      guard let value = try good.lookUp(identifier) else { return try good.removeWithHistory(identifier) }
-      try good.storeWithoutHistory(value, for: identifier, metadata: nil)
-      return true
-    case .purgeIgnoresRemoved: if try good.item(identifier) == nil { return false }
-    case .purgeAlwaysSaysTrue:
-      try good.removeWithHistory(identifier)
-      return true
-    case .purgeDropsOthers: try dropHistory(ofService: identifier.service)
-    case .purgedIsListedAsRemoved: noteRemoval(of: identifier)
-    default: break
-    }
-    return try good.removeWithHistory(identifier)
   }
 
   func historyLimit() throws(SecretError) -> HistoryLimit {
@@ -195,6 +147,60 @@ extension BrokenBackend {
     default: break
     }
     try good.setHistoryLimit(HistoryLimit(versions: versions, days: new.days) ?? new)
+  }
+}
+
+extension BrokenBackend {
+  /// A transaction with a fault of `purge`.
+  final class Purging: SecretTransaction {
+    private let backend: BrokenBackend
+    private let transaction: any SecretTransaction
+    private var removed: Set<SecretIdentifier> = []
+    private(set) var purged: [SecretIdentifier] = []
+
+    init(_ transaction: any SecretTransaction, of backend: BrokenBackend) {
+      (self.transaction, self.backend) = (transaction, backend)
+    }
+
+    func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+      purged.append(identifier)
+      switch backend.fault {
+      case .purgeKeepsVersions, .purgeOutlivesTheTransaction: return true
+      case .purgeRemovesTheSecret: try transaction.remove(identifier)
+      case .purgeIgnoresRemoved:
+        let isThere = try transaction.item(identifier) != nil
+        if !isThere && !removed.contains(identifier) { return false }
+      case .purgeAlwaysSaysTrue:
+        try transaction.purge(identifier)
+        return true
+      case .purgeDropsOthers:
+        for item in try transaction.items(inService: identifier.service) {
+          try transaction.purge(item.identifier)
+        }
+      case .purgedIsListedAsRemoved: backend.noteRemoval(of: identifier)
+      default: break
+      }
+      return try transaction.purge(identifier)
+    }
+
+    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+      guard try transaction.remove(identifier) else { return false }
+      removed.insert(identifier)
+      return true
+    }
+
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+      try transaction.lookUp(identifier)
+    }
+    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+      try transaction.item(identifier)
+    }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try transaction.items(inService: service)
+    }
+    func store(
+      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
   }
 }
 

@@ -142,7 +142,7 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
       return try good.storeWithoutHistory(secret, for: identifier, metadata: metadata)
     case .lowerLimitDropsLater: try good.setHistoryLimit(limit.withLock { $0 })
     case .tellsNotOfStoresAfterRemovals where try good.versions(of: identifier).first?.kind == .removal: break
-    case .tellsNotOfStoresAfterRemovals, .tellsNotOfStoresWithoutHistory, .tellsNotOfPurges:
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfPurges:
       tap.send(SecretChange(identifier))
     default: break
     }
@@ -199,7 +199,7 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     let number = subscriptions.add(1, ordering: .relaxed).newValue
     switch fault {
     case .tellsNoChange: return AsyncStream { _ in }
-    case .tellsNotOfStoresAfterRemovals, .tellsNotOfStoresWithoutHistory, .tellsNotOfPurges:
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfPurges:
       return tap.subscribe()
     case .tellsOneSubscriber where number > 1: return AsyncStream { _ in }
     case .tellsTwice, .tellsOfNothing, .tellsOfGivenUpTransactions:

@@ -314,6 +314,20 @@ import Testing
     }
   }
 
+  /// The value, the label and the history change together or not at all.
+  @Test func aPurgeThatFailsChangesNothing() throws {
+    let state = "secret get p; secret info p; secret history p"
+    try tool.perform("printf 1 | secret set p --label old && printf 2 | secret set p")
+    let before = try sandbox.shell(state).outputText
+    for fault in ["renameat:error=ENOSPC", "fsync:error=EIO:when=1"] {
+      try tool.fail(fault, "sh -c 'printf 3 | secret set p --no-history --label new'", status: 74)
+      #expect(try sandbox.shell(state).outputText == before, "\(fault)")
+    }
+    try tool.perform("printf 3 | secret set p --no-history --label new")
+    let after = try sandbox.shell("secret get p; secret info p; secret history p").outputText
+    #expect(after.hasPrefix("3") && after.contains("new") && !after.contains("old"), "\(after)")
+  }
+
   @Test func editEndsAfterAWaitThatWasInterrupted() throws {
     sandbox.environment["EDITOR"] = "true"
     try tool.fail("wait4:error=EINTR:when=1", "secret edit a", status: 0)

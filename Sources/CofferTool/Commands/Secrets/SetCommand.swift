@@ -63,8 +63,7 @@ struct SetCommand: ParsableCommand {
     }
     let identifier = try global.identifier(name)
     let change = try MetadataChange(label: label, expires: expires, attributes: attributes)
-    let versioned = noHistory ? try global.backend.openVersioned() : nil
-    let backend = try versioned ?? global.backend.open()
+    let backend = try noHistory ? global.backend.openVersioned() : global.backend.open()
     let input = ValueInput(file: fromFile, verbatim: verbatim)
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }
@@ -75,14 +74,10 @@ struct SetCommand: ParsableCommand {
         advice: "Check the program before the pipe. To store an empty value, add --allow-empty.")
     }
     value.noteCarriageReturn()
-    if let versioned, change.isEmpty {
-      return try versioned.storeWithoutHistory(value, for: identifier, metadata: nil)
-    }
     try backend.withTransaction { transaction throws(SecretError) in
       let metadata = change.isEmpty ? nil : change.applied(to: try transaction.item(identifier)?.metadata)
       try transaction.store(value, for: identifier, metadata: metadata)
+      if noHistory { try transaction.purge(identifier) }
     }
-    // The metadata was changed above, together with the value. This keeps it.
-    try versioned?.storeWithoutHistory(value, for: identifier, metadata: nil)
   }
 }
