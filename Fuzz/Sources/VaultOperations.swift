@@ -191,7 +191,7 @@ struct VaultOperations {
       } catch { if error.code != .alreadyExists { throw error } }
       return .nothing
     case .removeKey:
-      let opened = try vault.keySlots(openedBy: [])
+      let opened = try vault.openKeySlots().ids
       guard opened.count > 1, let removed = opened.min() else { return .nothing }
       try vault.removeKeySlots(ids: [removed])
       return .nothing

@@ -30,7 +30,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   ) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
     if result != 0 {
-      if isOwnedByThisThread { throw Self.reentrance }
+      try requireNotHeld()
       var deadline = timespec(after: timeout)
       result = coffer_mutex_clocklock(mutex, CLOCK_MONOTONIC, &deadline)
     }
@@ -48,10 +48,15 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   /// thread does.
   package func withLockIfFree<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R? {
     guard pthread_mutex_trylock(mutex) == 0 else {
-      if isOwnedByThisThread { throw Self.reentrance }
+      try requireNotHeld()
       return nil
     }
     return try holding(body)
+  }
+
+  /// Throws `.conflict` if the calling thread holds the lock.
+  package func requireNotHeld() throws(SecretError) {
+    if isOwnedByThisThread { throw Self.reentrance }
   }
 
   private var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }

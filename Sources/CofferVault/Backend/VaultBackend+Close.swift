@@ -7,6 +7,6 @@ extension VaultBackend: ClosableSecretBackend {
   /// the vault again, with its credentials. The vault remembers and records which state it has seen, and refuses an
   /// older one. Leases and streams of changes stay: the file is still watched while a stream exists.
   public func close() throws(SecretError) {
-    try withSession(.never) { session in session.closeAndForgetKeys() }
+    try withSession { session in session.closeAndForgetKeys() }
   }
 }

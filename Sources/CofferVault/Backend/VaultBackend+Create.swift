@@ -55,9 +55,10 @@ extension VaultBackend {
     }
     guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {
-      var known = KnownVaults(path: path, options: options, environment: environment)
+      var known = KnownVaults(
+        path: path, options: options, environment: environment, shared: SharedSnapshot())
       let file = try VaultFile(path: path, environment: environment)
-      try known.trust(UnlockedVault(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
+      try known.trust(VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
       return true
     } catch {
       // The vault exists.

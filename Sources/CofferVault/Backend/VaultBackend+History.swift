@@ -41,8 +41,9 @@ extension VaultBackend: VersionedSecretBackend {
     choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
   ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
     try withSession { session throws(SecretError) in
-      try session.vaultTransaction { transaction, vault throws(SecretError) in
-        try SecretVersion.restore(identifiers, choosing: choose) { identifier throws(SecretError) in
+      try session.transaction(unlocking) { transaction throws(SecretError) in
+        let vault = transaction.vault
+        return try SecretVersion.restore(identifiers, choosing: choose) { identifier throws(SecretError) in
           try vault.history(of: identifier, now: environment.now())
         } store: { identifier, entry throws(SecretError) in
           let value: SecretBytes
@@ -61,12 +62,12 @@ extension VaultBackend: VersionedSecretBackend {
 
   public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rewrite { _, changes in changes.history = limit }
+      try session.rewrite(unlocking) { _, changes in changes.history = limit }
     }
   }
 }
 
-extension UnlockedVault {
+extension VaultSnapshot {
   /// Returns the records of a secret within the history limit, in ascending order. Throws `.tampered`.
   func history(of identifier: SecretIdentifier, now: Date) throws(SecretError) -> [BlockEntry] {
     HistoryRule(base.settings.history, now: now).kept(try records(identifier))

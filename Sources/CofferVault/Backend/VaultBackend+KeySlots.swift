@@ -3,15 +3,19 @@ public import CofferCore
 // Key slots, and changes of the master key.
 
 extension VaultBackend {
-  /// Returns the ids of the key slots that the vault's own credentials or `credentials` open. Every source is
-  /// asked.
+  /// Opens the key slots that the vault's own credentials and `credentials` fit, and the vault with them.
   ///
-  /// A change of the master key needs a credential for each slot that stays. Slots whose cost exceeds the
-  /// limits are not tried.
-  public func keySlots(openedBy credentials: [any VaultCredentialSource] = []) throws(SecretError) -> Set<
-    String
-  > {
-    try withSession { session throws(SecretError) in try session.keySlots(openedBy: credentials) }
+  /// With the result a change of the master key stretches no passphrase again. To add slots to an earlier result, give it
+  /// as `opened`: then only `credentials` are asked, for the slots that are not in it. One of the vault's own sources that
+  /// may show a prompt is asked only as long as nothing has opened the vault. Slots whose cost exceeds the limits are
+  /// not tried.
+  public func openKeySlots(
+    with credentials: [any VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
+  ) throws(SecretError) -> OpenedKeySlots {
+    try withSession { session throws(SecretError) in
+      try session.openKeySlots(
+        with: credentials, adding: opened, unlocking, .slotsWithoutFurtherPrompts)
+    }
   }
 
   /// Adds a key slot for `credential`. Returns the new slot.
@@ -25,7 +29,7 @@ extension VaultBackend {
     _ credential: borrowing VaultCredential, label: String = ""
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label)
+      try session.addKeySlot(credential, label: label, unlocking)
     }
   }
 
@@ -39,7 +43,7 @@ extension VaultBackend {
     id: String, with credential: borrowing VaultCredential, label: String? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label, replacing: id)
+      try session.addKeySlot(credential, label: label, replacing: id, unlocking)
     }
   }
 
@@ -54,16 +58,35 @@ extension VaultBackend {
   public func removeKeySlots(
     ids: Set<String>, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {
-    try withSession { session throws(SecretError) in
-      try session.rekey(without: ids, credentials: credentials)
-    }
+    try rekey(without: ids, credentials)
+  }
+
+  /// Removes the key slots `ids` as ``removeKeySlots(ids:credentials:)`` does, with the keys of the slots in `opened`.
+  /// Throws the same errors.
+  public func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots) throws(SecretError) {
+    try rekey(without: ids, opened)
   }
 
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlots(ids:credentials:)``.
+  /// credential like in ``removeKeySlots(ids:credentials:)``, which throws the same errors.
   public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
+    try rekey(without: [], credentials)
+  }
+
+  /// Changes the master key as ``rekey(credentials:)`` does, with the keys of the slots in `opened`. Throws the same
+  /// errors.
+  public func rekey(opened: OpenedKeySlots) throws(SecretError) { try rekey(without: [], opened) }
+
+  private func rekey(
+    without ids: Set<String>, _ credentials: [any VaultCredentialSource]
+  ) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rekey(without: [], credentials: credentials)
+      let opened = try session.openKeySlots(with: credentials, adding: nil, unlocking, .slots)
+      try session.rekey(without: ids, opened, unlocking)
     }
+  }
+
+  private func rekey(without ids: Set<String>, _ opened: OpenedKeySlots) throws(SecretError) {
+    try withSession { session throws(SecretError) in try session.rekey(without: ids, opened, unlocking) }
   }
 }

@@ -27,10 +27,10 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   private let lock: DeadlineLock
   private nonisolated(unsafe) let session: VaultSession  // used only under the lock
-  private let readers: VaultReaders
+  private let shared: SharedSnapshot
   private let broadcast: ChangeBroadcast
   private let watcher: VaultWatcher
-  private let lastLookFailed = Atomic(false)
+  private let lastSearchFailed = Atomic(false)
   private let options: VaultOptions
   let environment: VaultEnvironment
   /// The backend that this one shares everything with, except that it shows no prompt.
@@ -51,16 +51,16 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     self.options = options
     self.environment = environment
     original = nil
-    (lock, readers, broadcast) = (DeadlineLock(), VaultReaders(), ChangeBroadcast())
+    (lock, shared, broadcast) = (DeadlineLock(), SharedSnapshot(), ChangeBroadcast())
     session = VaultSession(
       path: path, chain: CredentialChain(credentials, options: options, environment: environment),
-      readers: readers)
+      shared: shared)
     watcher = VaultWatcher(path: path, environment: environment)
   }
 
   private init(withoutPromptsOf backend: VaultBackend) {
     (path, options, environment, original) = (backend.path, backend.options, backend.environment, backend)
-    (lock, session, readers) = (backend.lock, backend.session, backend.readers)
+    (lock, session, shared) = (backend.lock, backend.session, backend.shared)
     (broadcast, watcher) = (backend.broadcast, backend.watcher)
   }
 
@@ -69,45 +69,37 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     original == nil ? VaultBackend(withoutPromptsOf: self) : self
   }
 
-  /// Runs `body` with exclusive use of the session, then publishes the changes that it found or made. `unlocking` is what
-  /// may be done if the vault is locked; by default everything, but for a backend without prompts.
+  /// How a call on this object may unlock the vault.
+  var unlocking: Unlocking { original == nil ? .withPrompts : .withoutPrompts }
+
+  /// Runs `body` with exclusive use of the session, then publishes the changes that were found or made.
   func withSession<R: ~Copyable>(
-    _ unlocking: VaultSession.Unlocking? = nil, _ body: (VaultSession) throws(SecretError) -> R
+    _ body: (VaultSession) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    var changes: [SecretChange] = []
-    defer { for change in changes { broadcast.send(change) } }
-    return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in
-      defer { changes = session.takeChanges() }
-      return try session.use(unlocking ?? self.unlocking, body)
-    }
+    defer { publishChanges() }
+    return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in try body(session) }
   }
 
-  private var unlocking: VaultSession.Unlocking { original == nil ? .asNeeded : .withoutPrompts }
-
-  /// Runs `body` as `withSession` does, or returns `nil` if another thread uses the session.
-  private func withFreeSession<R: ~Copyable>(
-    _ body: (VaultSession) throws(SecretError) -> R
-  ) throws(SecretError) -> R? {
-    var changes: [SecretChange] = []
-    defer { for change in changes { broadcast.send(change) } }
-    return try lock.withLockIfFree { () throws(SecretError) in
-      defer { changes = session.takeChanges() }
-      return try session.use(unlocking, body)
-    }
+  private func publishChanges() {
+    for change in shared.takeChanges() { broadcast.send(change) }
   }
 
   /// Runs `body` on the current state of the vault. A failed run may be repeated, so `body` must have no effects.
   ///
-  /// If another thread uses the session, perhaps for a change that waits for the disk, a reader beside it is used. What a
-  /// reader cannot do waits for the session.
+  /// The session is used only for what needs it: to open the vault, to wait for a lock, and to judge what cannot be
+  /// read.
   func read<R: ~Copyable>(
-    _ body: (UnlockedVault) throws(SecretError) -> R
+    _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    if let result = try withFreeSession({ session throws(SecretError) in try session.read(body) }) {
+    try lock.requireNotHeld()
+    if let result = shared.read(body) {
+      if shared.hasNews {
+        defer { publishChanges() }
+        _ = try lock.withLockIfFree { session.settle() }
+      }
       return result
     }
-    if let result = readers.read(body) { return result }
-    return try withSession { session throws(SecretError) in try session.read(body) }
+    return try withSession { session throws(SecretError) in try session.read(unlocking, body) }
   }
 
   // MARK: SecretBackend
@@ -153,7 +145,9 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   public func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try withSession { session throws(SecretError) in try session.transaction(body) }
+    try withSession { session throws(SecretError) in
+      try session.transaction(unlocking) { transaction throws(SecretError) in try body(transaction) }
+    }
   }
 
   // MARK: Changes
@@ -169,26 +163,26 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   private func adjustWatch() {
     let owner = original ?? self
     watcher.adjust(isWanted: { !broadcast.isEmpty }) { [weak owner] sawEvent in
-      owner?.lookForChanges(sawEvent: sawEvent)
+      owner?.findChanges(sawEvent: sawEvent)
     }
   }
 
-  /// Looks at the file, so that `withSession` publishes what changed.
+  /// Reads the file, so that `withSession` publishes what changed.
   ///
-  /// A look must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read may
-  /// have changed: that is reported for each event, and once for looks without an event.
-  private func lookForChanges(sawEvent: Bool) {
+  /// The search must not unlock the vault, which could show a prompt or start a program. What it therefore cannot read may
+  /// have changed: that is reported for each event, and once for searches without an event.
+  private func findChanges(sawEvent: Bool) {
     var (wasOpened, hasFailed) = (false, false)
     do throws(SecretError) {
-      try withSession(.never) { session throws(SecretError) in
+      try withSession { session throws(SecretError) in
         wasOpened = session.wasOpened
-        if wasOpened { try session.read { _ in } }
+        if wasOpened { try session.read(.never) { _ in } }
       }
     } catch {
       // The next reader gets the error.
       hasFailed = true
     }
-    let failedBefore = lastLookFailed.exchange(hasFailed, ordering: .relaxed)
+    let failedBefore = lastSearchFailed.exchange(hasFailed, ordering: .relaxed)
     if hasFailed && !failedBefore || sawEvent && (hasFailed || !wasOpened) {
       broadcast.send(SecretChange(nil))
     }
@@ -198,7 +192,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   /// Opens the vault if it is not open yet, so that a failure shows early.
   public func unlock() throws(SecretError) {
-    try withSession { session throws(SecretError) in try session.read { _ in } }
+    try withSession { session throws(SecretError) in try session.read(unlocking) { _ in } }
   }
 
   /// Opens the vault and calls `body` with its id and its master key, which is valid during the call.
@@ -211,7 +205,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withSession { session throws(SecretError) in
-      try session.read { vault throws(SecretError) in
+      try session.read(unlocking) { vault throws(SecretError) in
         try body(vault.file.header.vaultID.hex, vault.keys.master)
       }
     }
@@ -220,7 +214,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Reads and authenticates every byte of the vault, including values, while no process writes.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
-      try session.readLocked { vault throws(SecretError) in try VaultReport(verifying: vault) }
+      try session.readLocked(unlocking) { vault throws(SecretError) in try VaultReport(verifying: vault) }
     }
   }
 
@@ -228,7 +222,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// worthwhile.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
-      try session.rewrite { _, _ in }
+      try session.rewrite(unlocking) { _, _ in }
     }
   }
 
@@ -240,13 +234,13 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// seen: a program that refuses the vault calls this method itself, or is started again.
   @discardableResult
   public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in try session.trust(policy?.recorded) }
+    try withSession { session throws(SecretError) in try session.trust(policy?.recorded, unlocking) }
   }
 
   /// Reads the vault, and returns what a person should know of its file although it can be used.
   public func condition() throws(SecretError) -> VaultCondition {
     try withSession { session throws(SecretError) in
-      try session.read { _ in }
+      try session.read(unlocking) { _ in }
       guard let condition = session.lastCondition else { throw .tampered("the vault was not read") }
       return condition
     }

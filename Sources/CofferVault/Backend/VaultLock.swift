@@ -41,7 +41,7 @@ extension VaultSession {
   private func releaseLock(of file: StorageFile) {
     do throws(SecretError) { try file.unlock() } catch {
       // Closing the file releases the lock as well.
-      close()
+      shared.close()
     }
   }
 }

@@ -38,7 +38,7 @@ public struct VaultReport: Hashable, Sendable {
   }
 
   /// Reads and authenticates the whole file.
-  init(verifying open: UnlockedVault) throws(SecretError) {
+  init(verifying open: VaultSnapshot) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
 
     func check(_ entry: BlockEntry) throws(SecretError) {

@@ -1,59 +1,38 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-/// A vault in use by this process: opened on first use, looked at again before each use, and opened anew if
-/// another file has taken its place.
+/// A vault in use by this process: opened on first use, read again before each use, and opened anew if another file has
+/// taken its place.
 ///
-/// Not thread-safe: the owner holds a lock.
+/// What it has read and accepted is in a ``SharedSnapshot``, from which other threads read without it. Not thread-safe:
+/// the owner holds a lock.
 final class VaultSession {
   let path: String
   let chain: CredentialChain
   let environment: VaultEnvironment
+  let shared: SharedSnapshot
 
-  private var open: UnlockedVault? { didSet { readers.follow(open) } }
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
   private var knownVaults: KnownVaults
-  private let readers: VaultReaders
   /// The condition of the last file.
   private var condition: FileCondition?
   /// The condition of the vault at its last use.
   private(set) var lastCondition: VaultCondition?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
-  /// How a use may unlock the vault if the keys that opened it last do not open it any more.
-  enum Unlocking { case asNeeded, withoutPrompts, never }
-  private var unlocking = Unlocking.asNeeded
-  /// Whether sources of credentials that may show a prompt are asked.
-  var mayPrompt: Bool { unlocking == .asNeeded }
-  /// The changes since they were last taken.
-  private var changes: [SecretChange] = []
 
-  /// `readers` read the vault beside this session, in other threads.
-  init(path: String, chain: CredentialChain, readers: VaultReaders) {
+  init(path: String, chain: CredentialChain, shared: SharedSnapshot) {
     self.path = path
     self.chain = chain
-    self.readers = readers
+    self.shared = shared
     environment = chain.environment
-    knownVaults = KnownVaults(path: path, options: chain.options, environment: chain.environment)
+    knownVaults = KnownVaults(
+      path: path, options: chain.options, environment: chain.environment, shared: shared)
   }
 
   /// Whether the vault was opened and not closed by the program since.
   var wasOpened: Bool { keys != nil }
-
-  /// Runs `body`. Then the readers accept nothing older than what it has seen.
-  func use<R: ~Copyable>(
-    _ unlocking: Unlocking, _ body: (VaultSession) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
-    self.unlocking = unlocking
-    defer { readers.learn(knownVaults.seenHere) }
-    return try body(self)
-  }
-
-  func takeChanges() -> [SecretChange] {
-    defer { changes = [] }
-    return changes
-  }
 
   /// The errors that a reader without a lock may meet although the vault is whole.
   private static let suspicious: Set<SecretError.Code> = [
@@ -67,11 +46,11 @@ final class VaultSession {
   /// If a check fails, another process may have been writing to the file: the file is opened again under a
   /// shared lock, and only a second failure is reported.
   func read<R: ~Copyable>(
-    _ body: (UnlockedVault) throws(SecretError) -> R
+    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
-      let vault = try current()
-      // One slot may be invalid because a commit is writing it. A second look under a lock tells.
+      let vault = try current(unlocking)
+      // One slot may be invalid because a commit is writing it. Reading again under a lock tells.
       guard vault.slots.isRecovered, !vault.wasOpenedLocked else {
         observe(vault)
         return try body(vault)
@@ -79,43 +58,37 @@ final class VaultSession {
     } catch {
       guard Self.suspicious.contains(error.code) else { throw error }
     }
-    return try readLocked(body)
+    return try readLocked(unlocking, body)
   }
 
   /// Opens the vault again and runs `body` on it while no process writes.
   func readLocked<R: ~Copyable>(
-    _ body: (UnlockedVault) throws(SecretError) -> R
+    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    close()
+    shared.close()
     return try withLock(exclusive: false, of: file) { file throws(SecretError) in
-      let opened = try open(file)
-      opened.wasOpenedLocked = true
+      let opened = try open(file, unlocking, isLocked: true)
       observe(opened)
       return try body(opened)
     }
   }
 
   /// Opens the vault or catches up with its changes.
-  private func current() throws(SecretError) -> UnlockedVault {
-    if let open {
-      // Before the look: what a reader sees during it may be newer.
-      knownVaults.seenByReaders = readers.seen
-      do throws(SecretError) {
-        if try open.file.isCurrent() {
-          changes += try open.refresh().map { SecretChange($0) }
-          try knownVaults.check(open)
-          return open
-        }
-      } catch {
-        // The next use begins with a new look.
-        close()
-        throw error
+  private func current(_ unlocking: Unlocking) throws(SecretError) -> VaultSnapshot {
+    do throws(SecretError) {
+      if let snapshot = try shared.refreshed() {
+        knownVaults.record(snapshot, isUrgent: false)
+        return snapshot
       }
-      close()
+    } catch {
+      // The next use opens the file again.
+      shared.close()
+      throw error
     }
-    let previous = knownVaults.newest
-    let opened = try open(file())
-    if let previous, previous != opened.state.checkpoint { changes.append(SecretChange(nil)) }
+    shared.close()
+    let previous = shared.accepted?.record.checkpoint
+    let opened = try open(file(), unlocking)
+    if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
     return opened
   }
 
@@ -126,115 +99,137 @@ final class VaultSession {
     return file
   }
 
-  private func open(_ file: VaultFile) throws(SecretError) -> UnlockedVault {
-    knownVaults.seenByReaders = readers.seen
+  private func open(
+    _ file: VaultFile, _ unlocking: Unlocking, isLocked: Bool = false
+  ) throws(SecretError) -> VaultSnapshot {
     try knownVaults.identify(file)
     let fileKeys: DerivedKeys
     if let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) {
       try keys.keys.authenticate(file.header)
       fileKeys = keys.keys
     } else {
-      if unlocking == .never { throw SecretError(.locked, "The vault at \(path) is not open.") }
-      fileKeys = try chain.unlock(file, mayPrompt: mayPrompt)
+      fileKeys = try chain.unlock(file, unlocking)
     }
-    let opened = try UnlockedVault(file, keys: fileKeys)
+    let opened = try VaultSnapshot(file, keys: fileKeys, isLocked: isLocked)
     keys = (file.header.vaultID, fileKeys)
     try knownVaults.admit(opened)
-    open = opened
     return opened
   }
 
-  /// Releases the file and its lock.
-  func close() { open = nil }
-
-  /// Releases the file and the keys. What was seen of the vault is remembered.
-  func closeAndForgetKeys() {
-    if open != nil {
-      // The readers may have seen a later state.
-      do throws(SecretError) {
-        knownVaults.recordSeen(try current(), isUrgent: true)
-      } catch {
-        // What was seen before is recorded, except perhaps for the last second.
-      }
-    }
-    close()
-    keys = nil
-    knownVaults.forgetKeys()
+  /// Records what readers have accepted.
+  func settle() {
+    if let snapshot = shared.current { knownVaults.record(snapshot, isUrgent: false) }
   }
 
-  /// Accepts the vault as it is now, whatever was seen before. Returns its checkpoint.
-  func trust(_ policy: KnownVaultRecord.Policy?) throws(SecretError) -> String {
+  /// Releases the file and the keys. What was accepted of the vault is remembered.
+  func closeAndForgetKeys() {
+    if shared.current != nil {
+      // The readers may have accepted a later state.
+      do throws(SecretError) {
+        knownVaults.record(try current(.never), isUrgent: true)
+      } catch {
+        // What was accepted before is recorded, except perhaps for the last second.
+      }
+    }
+    shared.close()
+    keys = nil
+    shared.forgetKeys()
+  }
+
+  /// Accepts the vault as it is now, whatever was accepted before. Returns its checkpoint.
+  func trust(
+    _ policy: KnownVaultRecord.Policy?, _ unlocking: Unlocking
+  ) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
-      let opened = try UnlockedVault(file, keys: chain.unlock(file, mayPrompt: mayPrompt))
+      let opened = try VaultSnapshot(file, keys: chain.unlock(file, unlocking))
       try knownVaults.trust(opened, policy)
-      readers.forget()
-      (open, keys) = (opened, (file.header.vaultID, opened.keys))
+      keys = (file.header.vaultID, opened.keys)
       return opened.state.checkpoint.description
     }
   }
 
-  private func observe(_ vault: UnlockedVault) {
+  private func observe(_ vault: VaultSnapshot) {
     lastCondition = VaultCondition(
       isRecovered: vault.slots.isRecovered,
       isReadableByOthers: vault.file.isReadableByOthers, isWritable: vault.file.isWritable,
-      trustPolicy: TrustPolicy(knownVaults.admittedPolicy), isRecordDamaged: knownVaults.isRecordDamaged,
-      isUnrecorded: knownVaults.isUnrecorded)
+      trustPolicy: TrustPolicy(shared.accepted?.record.policy ?? .strict),
+      isRecordDamaged: knownVaults.isRecordDamaged, isUnrecorded: knownVaults.isUnrecorded)
     if vault.slots.isRecovered { foundDamagedSlot = true }
+  }
+
+  // MARK: Key slots
+
+  /// Opens the slots that the vault's own credentials and `credentials` open, beyond those in `opened`, for which only
+  /// `credentials` are asked. Unlocks the vault with what it finds.
+  func openKeySlots(
+    with credentials: [any VaultCredentialSource], adding opened: OpenedKeySlots?, _ unlocking: Unlocking,
+    _ scope: CredentialChain.Scope
+  ) throws(SecretError) -> OpenedKeySlots {
+    var found = opened ?? OpenedKeySlots()
+    let file: VaultFile
+    if let keys {
+      file = try read(unlocking) { vault in vault.file }
+      found.vaultKeys = keys.keys
+    } else {
+      file = try self.file()
+      try knownVaults.identify(file)
+    }
+    if opened == nil { try chain.open(&found, of: file, unlocking, scope) }
+    try chain.with(credentials).open(&found, of: file, unlocking, .slots)
+    keys = (file.header.vaultID, try chain.requireKeys(found, of: file))
+    try read(unlocking) { _ in }
+    return found
   }
 
   // MARK: Writing
 
   /// Runs `body` on the newest state of the vault while no other process writes.
-  private func write<R>(_ body: (UnlockedVault) throws(SecretError) -> R) throws(SecretError) -> R {
+  private func write<R>(
+    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
     try withLock(exclusive: true) { () throws(SecretError) in
-      var vault = try read { vault throws(SecretError) in vault }
+      var vault = try read(unlocking) { vault throws(SecretError) in vault }
       if !vault.file.isWritable {
-        // It may have become writable since it was opened.
-        close()
-        vault = try read { vault throws(SecretError) in vault }
+        // The file may have become writable since it was opened.
+        shared.close()
+        vault = try read(unlocking) { vault throws(SecretError) in vault }
       }
       try vault.file.requireWritable()
       return vault.file
     } _: { _ throws(SecretError) in
-      try body(try current())
+      try body(try current(unlocking))
     }
   }
 
   /// Runs `body` on a transaction and commits its changes.
   func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
+    _ unlocking: Unlocking, _ body: (VaultTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try vaultTransaction { transaction, _ throws(SecretError) in try body(transaction) }
-  }
-
-  /// Runs `body` on a transaction and the vault that it changes, and commits its changes.
-  func vaultTransaction<R>(
-    _ body: (VaultTransaction, UnlockedVault) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
-    try write { vault throws(SecretError) in
+    try write(unlocking) { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
       defer { transaction.isOpen = false }
-      let result = try body(transaction, vault)
+      let result = try body(transaction)
       if !transaction.isEmpty { try commit(transaction, to: vault) }
       return result
     }
   }
 
-  private func commit(_ transaction: VaultTransaction, to vault: UnlockedVault) throws(SecretError) {
+  private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) {
+    let changed = transaction.changes.map(\.identifier)
     if let replacement = try replacement(of: vault, with: transaction) {
       try finish(replacement, vault.keys, after: vault)
+      shared.note(changed.map { SecretChange($0) })
     } else {
       try vault.file.synchronizeName()
-      try vault.append(transaction)
-      knownVaults.advance(to: vault.state.checkpoint, vault.keys, from: vault)
+      shared.publish(try vault.append(transaction), after: vault, changed: changed)
+      if let accepted = shared.accepted { knownVaults.record(accepted, from: vault, vault.keys) }
     }
-    changes += transaction.changes.map { SecretChange($0.identifier) }
   }
 
   /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to
   /// be appended.
   private func replacement(
-    of vault: UnlockedVault, with transaction: VaultTransaction
+    of vault: VaultSnapshot, with transaction: VaultTransaction
   ) throws(SecretError) -> Replacement? {
     let condition = vault.file.condition
     let replayLength = vault.replayLength + transaction.addedReplayLength
@@ -246,7 +241,7 @@ final class VaultSession {
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
-        UnlockedVault.RewriteChanges(of: vault), transaction: transaction, environment: environment)
+        VaultSnapshot.RewriteChanges(of: vault), transaction: transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.
@@ -259,21 +254,27 @@ final class VaultSession {
   /// Makes a new file durable that is in the vault's place. From now on the old one is not used, even if this
   /// fails.
   private func finish(
-    _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: UnlockedVault
+    _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: VaultSnapshot
   ) throws(SecretError) {
-    close()
+    shared.close()
     do throws(SecretError) { try replacement.writer.finishReplace() } catch {
       throw error.code == .io ? .unconfirmed(error, path: path) : error
     }
-    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)
+    guard var record = shared.accepted?.record else { return }
+    record.checkpoint = replacement.state.checkpoint
+    record.masterCommitment = newKeys.masterCommitment(record.vault)
+    let accepted = AcceptedState(record, newKeys)
+    shared.close(accepting: accepted)
+    knownVaults.record(accepted, from: vault, newKeys)
   }
 
   /// Writes the vault to a new file with the changes that `change` makes.
   func rewrite(
-    _ change: (UnlockedVault, inout UnlockedVault.RewriteChanges) throws(SecretError) -> Void
+    _ unlocking: Unlocking,
+    _ change: (VaultSnapshot, inout VaultSnapshot.RewriteChanges) throws(SecretError) -> Void
   ) throws(SecretError) {
-    try write { vault throws(SecretError) in
-      var changes = UnlockedVault.RewriteChanges(of: vault)
+    try write(unlocking) { vault throws(SecretError) in
+      var changes = VaultSnapshot.RewriteChanges(of: vault)
       try change(vault, &changes)
       let replacement = try vault.rewrite(changes, environment: environment)
       keys = (vault.file.header.vaultID, changes.keys)

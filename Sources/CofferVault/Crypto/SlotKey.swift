@@ -1,11 +1,11 @@
 package import CofferCore
 package import CofferVaultFormat
 
-/// The 32-byte secret of one key slot. It wraps master keys and unwraps them.
-package struct SlotKey: ~Copyable {
-  private let secret: SecretBytes
+/// The 32-byte secret of one key slot. It wraps master keys and unwraps them. Copies share the secret.
+package struct SlotKey: Sendable {
+  private let secret: SharedSecret
 
-  package init(_ secret: consuming SecretBytes) { self.secret = secret }
+  package init(_ secret: consuming SecretBytes) { self.secret = SharedSecret(secret) }
 
   /// The key that wraps the master key in one slot, and the commitment to it.
   private struct Derived: ~Copyable {
@@ -13,9 +13,10 @@ package struct SlotKey: ~Copyable {
     let commitment: [UInt8]
   }
 
-  private borrowing func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
+  private func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
     let both = SecretBytes(count: 64) {
-      Sodium.keyedHash(HashedMessage.slotKey(vault: vault, slotHeader: slotHeader), key: secret, into: $0)
+      Sodium.keyedHash(
+        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader), key: secret.bytes, into: $0)
     }
     return both.withBytes { both in
       Derived(
@@ -25,7 +26,7 @@ package struct SlotKey: ~Copyable {
   }
 
   /// Makes a slot with the header `slotHeader` that wraps `master`.
-  package borrowing func wrap(
+  package func wrap(
     _ master: borrowing SecretBytes, vault: Bytes16, slotHeader: [UInt8], randomness: any Randomness
   ) throws(SecretError) -> KeySlot {
     let derived = derive(vault: vault, slotHeader: slotHeader)
@@ -38,7 +39,7 @@ package struct SlotKey: ~Copyable {
 
   /// Returns the master key in `slot`, or `nil` if the slot has another secret. Throws `.tampered` if the
   /// slot has this secret and its wrapped key is damaged.
-  package borrowing func unwrap(_ slot: KeySlot, vault: Bytes16) throws(SecretError) -> SecretBytes? {
+  package func unwrap(_ slot: KeySlot, vault: Bytes16) throws(SecretError) -> SecretBytes? {
     let derived = derive(vault: vault, slotHeader: slot.header)
     guard Sodium.isEqual(derived.commitment, slot.commitment) else { return nil }
     let data = HashedMessage.wrappedKey(vault: vault, slotHeader: slot.header)

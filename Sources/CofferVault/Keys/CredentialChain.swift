@@ -1,6 +1,16 @@
 package import CofferCore
 internal import CofferVaultFormat
 
+/// How a call may unlock the vault if the keys that opened it last do not open it any more.
+package enum Unlocking: Sendable {
+  /// Every source of credentials is asked.
+  case withPrompts
+  /// Sources that may show a prompt are not asked.
+  case withoutPrompts
+  /// The call does not unlock the vault.
+  case never
+}
+
 /// The credential sources of a vault in their order, with the limits that apply to them.
 package struct CredentialChain: Sendable {
   private let sources: [any VaultCredentialSource]
@@ -15,90 +25,81 @@ package struct CredentialChain: Sendable {
     self.environment = environment
   }
 
-  /// The same chain with further sources at its end.
-  func appending(_ others: [any VaultCredentialSource]) -> CredentialChain {
-    CredentialChain(sources + others, options: options, environment: environment)
+  /// Other sources with the same limits.
+  func with(_ others: [any VaultCredentialSource]) -> CredentialChain {
+    CredentialChain(others, options: options, environment: environment)
   }
 
-  /// What a search did not open.
-  struct Misses {
-    /// The names of the sources that returned a key or a passphrase.
-    var tried: [String] = []
-    /// The slots that were passed over because of their cost, with the errors.
-    var refusals: [(slot: Bytes16, error: SecretError)] = []
-    /// Whether a source was not asked because it might have shown a prompt.
-    var wasQuiet = false
-  }
-
-  /// A slot's key as a credential gave it, and the master key that it opened.
-  private struct Opened: ~Copyable {
-    let key: SlotKey
-    let master: SecretBytes
+  /// What a search opens.
+  enum Scope {
+    /// The vault. The search ends when its keys are known.
+    case vault
+    /// Every slot.
+    case slots
+    /// Every slot, but sources that may show a prompt are asked only as long as nothing has opened the vault.
+    case slotsWithoutFurtherPrompts
   }
 
   /// Tries a credential on a slot. Returns `nil` if it does not fit or does not open the slot, and throws
   /// `.costLimitExceeded` before a derivation that exceeds what is left of `budget`.
-  private func tryOpening(
-    _ slot: KeySlot, of file: VaultFile, with credential: borrowing VaultCredential,
+  private func key(
+    of slot: KeySlot, in file: VaultFile, with credential: borrowing VaultCredential,
     _ budget: inout DerivationBudget
-  ) throws(SecretError) -> Opened? {
+  ) throws(SecretError) -> SlotKey? {
     guard let scheme = slot.scheme, type(of: scheme).kind == credential.kind else { return nil }
     if let cost = scheme.cost, !budget.spend(cost) { throw .overBudget(cost) }
-    guard let key = try scheme.key(for: credential, environment: environment),
-      let master = try key.unwrap(slot, vault: file.header.vaultID)
-    else { return nil }
-    return Opened(key: key, master: master)
+    return try scheme.key(for: credential, environment: environment)
   }
 
-  /// Asks each source in order and tries its credential on each of `slots` that no credential has opened yet.
+  /// Asks each source in order and tries its credential on each slot of `file` that is not open yet, and adds what it
+  /// opens to `opened`.
   ///
-  /// `use` is called for each slot that is opened, with its key and its master key, and `useMasterKey` for
-  /// each credential that is a master key. Either ends the search by returning `false`. A slot whose cost
-  /// exceeds the credential's budget is passed over. Any other error ends the search. Without `mayPrompt`, sources that
-  /// may show a prompt are not asked.
-  @discardableResult
+  /// A slot whose cost exceeds the credential's budget is passed over. Any other error ends the search.
   func open(
-    _ slots: [KeySlot], of file: VaultFile, mayPrompt: Bool = true,
-    useMasterKey: (borrowing SecretBytes) throws(SecretError) -> Bool = { _ in true },
-    use: (KeySlot, borrowing SlotKey, borrowing SecretBytes) throws(SecretError) -> Bool
-  ) throws(SecretError) -> Misses {
+    _ opened: inout OpenedKeySlots, of file: VaultFile, _ unlocking: Unlocking, _ scope: Scope
+  ) throws(SecretError) {
+    var isDone: Bool { scope == .vault && opened.vaultKeys != nil }
     let description = file.description
-    var misses = Misses()
-    var opened: Set<Bytes16> = []
-    for source in sources {
-      if source.mayPrompt && !mayPrompt {
-        misses.wasQuiet = true
-        continue
+    for source in sources where !isDone {
+      if source.mayPrompt {
+        if scope == .slotsWithoutFurtherPrompts && opened.vaultKeys != nil { continue }
+        if unlocking != .withPrompts {
+          opened.leftOutPrompt = true
+          continue
+        }
       }
       guard let credential = try source.credential(for: description) else { continue }
       if credential.kind == .masterKey {
-        guard try useMasterKey(credential.secret) else { return misses }
+        try opened.add(master: credential.secret, of: file, environment.randomness)
         continue
       }
-      misses.tried.append(source.name)
+      opened.tried.append(source.name)
       var budget = DerivationBudget(options)
-      for slot in slots where !opened.contains(slot.id) {
+      for slot in file.header.slots where opened[slot] == nil && !isDone {
         do throws(SecretError) {
-          guard let found = try tryOpening(slot, of: file, with: credential, &budget) else { continue }
-          opened.insert(slot.id)
-          guard try use(slot, found.key, found.master) else { return misses }
+          guard let key = try key(of: slot, in: file, with: credential, &budget) else { continue }
+          try opened.add(key, of: slot, in: file, environment.randomness)
         } catch {
           guard error.code == .costLimitExceeded else { throw error }
-          misses.refusals.append((slot.id, error))
+          opened.refusals[slot.id] = error
         }
       }
     }
-    return misses
   }
 
-  /// Returns the slot that `credential` opens, or `nil` if it opens none within its budget.
+  /// Returns the slot that `credential` opens, or `nil` if it opens none within its budget. The slot `exception` is not
+  /// tried.
   func slot(
-    openedBy credential: borrowing VaultCredential, of file: VaultFile
+    openedBy credential: borrowing VaultCredential, of file: VaultFile, except exception: KeySlot?
   ) throws(SecretError) -> KeySlot? {
     var budget = DerivationBudget(options)
-    for slot in file.header.slots {
+    for slot in file.header.slots where slot.id != exception?.id {
       do throws(SecretError) {
-        if try tryOpening(slot, of: file, with: credential, &budget) != nil { return slot }
+        if let key = try key(of: slot, in: file, with: credential, &budget),
+          try key.unwrap(slot, vault: file.header.vaultID) != nil
+        {
+          return slot
+        }
       } catch {
         guard error.code == .costLimitExceeded else { throw error }
       }
@@ -110,46 +111,35 @@ package struct CredentialChain: Sendable {
 
   /// Returns the keys of the vault from the first source whose credential opens a slot.
   ///
-  /// Throws `.locked` if no source returns a credential, or if a source was not asked because of `mayPrompt`; `.wrongKey`
-  /// if no credential opens the vault, `.costLimitExceeded` if a slot was passed over as well, and what a source throws.
-  package func unlock(_ file: VaultFile, mayPrompt: Bool = true) throws(SecretError) -> DerivedKeys {
-    var keys: DerivedKeys?
-    let misses = try open(
-      file.header.slots, of: file, mayPrompt: mayPrompt,
-      useMasterKey: { master throws(SecretError) in
-        guard master.count == DerivedKeys.masterLength else {
-          throw SecretError(
-            .invalidKey,
-            "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",
-            advice: "Use a master key that the vault returned.")
-        }
-        let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
-        // A master key that was kept is obsolete once the vault has another.
-        guard candidate.isCommitted(to: file.header) else { return true }
-        try candidate.authenticate(file.header)
-        keys = candidate
-        return false
-      },
-      use: { _, _, master throws(SecretError) in
-        let candidate = DerivedKeys(master: master.copy(), randomness: environment.randomness)
-        try candidate.authenticate(file.header)
-        keys = candidate
-        return false
-      })
-    if let keys { return keys }
-    if misses.wasQuiet {
+  /// Throws what ``requireKeys(_:of:)`` throws, and what a source throws.
+  package func unlock(_ file: VaultFile, _ unlocking: Unlocking = .withPrompts) throws(SecretError)
+    -> DerivedKeys
+  {
+    if unlocking == .never { throw SecretError(.locked, "The vault at \(file.path) is not open.") }
+    var opened = OpenedKeySlots()
+    try open(&opened, of: file, unlocking, .vault)
+    return try requireKeys(opened, of: file)
+  }
+
+  /// Returns the keys of the vault that a search has found.
+  ///
+  /// Throws `.locked` if no source returned a credential, or if a source was not asked because it may show a prompt;
+  /// `.wrongKey` if no credential opens the vault, and `.costLimitExceeded` if a slot was passed over as well.
+  func requireKeys(_ opened: OpenedKeySlots, of file: VaultFile) throws(SecretError) -> DerivedKeys {
+    if let keys = opened.vaultKeys { return keys }
+    if opened.leftOutPrompt {
       throw SecretError(
         .locked, "The vault at \(file.path) is locked, and no prompt may be shown now.",
         advice: options.lockedAdvice)
     }
-    if let refusal = misses.refusals.last { throw refusal.error }
-    if misses.tried.isEmpty {
+    for slot in file.header.slots.reversed() { if let refusal = opened.refusals[slot.id] { throw refusal } }
+    if opened.tried.isEmpty {
       throw SecretError(
         .locked, "The vault at \(file.path) is locked, and no key for it was found.",
         advice: options.lockedAdvice)
     }
     throw SecretError(
-      .wrongKey, "No key opens the vault at \(file.path); tried: \(misses.tried.joined(separator: ", ")).",
+      .wrongKey, "No key opens the vault at \(file.path); tried: \(opened.tried.joined(separator: ", ")).",
       advice: "Check that the key or passphrase is the one for this vault; a damaged header looks the same.")
   }
 }

@@ -2,9 +2,10 @@ package import CofferCore
 internal import CofferSystem
 package import CofferVaultFormat
 internal import Glibc
+internal import Synchronization
 
 /// A vault's file, open, with its header parsed. Nothing in it is authenticated or decrypted.
-package struct VaultFile {
+package struct VaultFile: Sendable {
   let location: StorageLocation
   let storage: StorageFile
   /// `false` if the file belongs to another user, or if the system permits only reading.
@@ -15,7 +16,7 @@ package struct VaultFile {
   package let headerLength: Int
   /// The BLAKE2b-256 of the header with its padding, which binds the commit slots.
   package let headerHash: [UInt8]
-  private(set) var condition: FileCondition
+  let condition: FileCondition
 
   var path: String { location.path }
   /// Whether other users may read the file.
@@ -46,13 +47,6 @@ package struct VaultFile {
 
   package init(path: String, environment: VaultEnvironment) throws(SecretError) {
     try self.init(path: path, environment: environment, known: nil)
-  }
-
-  /// A second object for the same open file, so that another thread can use it. Each object has its own condition.
-  func copy() -> VaultFile {
-    var copy = self
-    copy.condition = FileCondition(condition.status)
-    return copy
   }
 
   package var description: VaultDescription {
@@ -111,17 +105,37 @@ package struct VaultFile {
   }
 }
 
-/// What this process knows of one file apart from its bytes. It outlives the descriptors of the file.
-final class FileCondition {
-  /// The status at the last look, which identifies the file.
-  fileprivate(set) var status: FileStatus
+/// What this process knows of one file apart from its bytes. It outlives the descriptors of the file. Thread-safe.
+final class FileCondition: Sendable {
+  private struct Values {
+    var status: FileStatus
+    var isNameDurable = false
+    var didFailSync = false
+    var nextRewrite = 0
+  }
+  private let values: Mutex<Values>
+
+  init(_ status: FileStatus) { values = Mutex(Values(status: status)) }
+
+  /// The newest status, which identifies the file.
+  var status: FileStatus {
+    get { values.withLock { $0.status } }
+    set { values.withLock { $0.status = newValue } }
+  }
   /// Whether the directory's entry for the file is known to be on the disk.
-  var isNameDurable = false
+  var isNameDurable: Bool {
+    get { values.withLock { $0.isNameDurable } }
+    set { values.withLock { $0.isNameDurable = newValue } }
+  }
   /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them
   /// as clean, so the next change must write a new file.
-  var didFailSync = false
+  var didFailSync: Bool {
+    get { values.withLock { $0.didFailSync } }
+    set { values.withLock { $0.didFailSync = newValue } }
+  }
   /// After a failed rewrite: the tail's replay length from which the next rewrite is tried.
-  var nextRewrite = 0
-
-  init(_ status: FileStatus) { self.status = status }
+  var nextRewrite: Int {
+    get { values.withLock { $0.nextRewrite } }
+    set { values.withLock { $0.nextRewrite = newValue } }
+  }
 }

@@ -20,7 +20,7 @@ struct KnownVaultFile {
   }
 
   /// What the file holds: the current slot, and whether the other one is damaged.
-  struct Seen {
+  struct Reading {
     let content: Content
     let isHalfDamaged: Bool
   }
@@ -46,18 +46,18 @@ struct KnownVaultFile {
   ///
   /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
   /// lock.
-  func load() throws(SecretError) -> Seen? {
+  func load() throws(SecretError) -> Reading? {
     guard let file = try open() else { return nil }
     do throws(SecretError) {
-      let seen = try slots(of: file).seen
-      if !seen.isHalfDamaged { return seen }
+      let reading = try slots(of: file).reading
+      if !reading.isHalfDamaged { return reading }
     } catch {
-      // The second look decides.
+      // Reading again decides.
     }
     do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
       // It is read without the lock then.
     }
-    return try slots(of: file).seen
+    return try slots(of: file).reading
   }
 
   /// Returns `false` if other processes keep the record locked.
@@ -116,7 +116,7 @@ struct KnownVaultFile {
       }
     }
 
-    var seen: Seen { Seen(content: newest, isHalfDamaged: other == nil) }
+    var reading: Reading { Reading(content: newest, isHalfDamaged: other == nil) }
   }
 
   private var trailer: [UInt8] { encode(Text(path)) }

@@ -14,10 +14,8 @@ struct KnownVaults {
   private let directory: KnownVaultDirectory?
   private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
-  /// What this process has seen last.
-  private var seen: Seen?
-  /// The newest state that a reader beside the session has seen.
-  var seenByReaders: VaultReaders.Seen?
+  /// What this process has accepted is in it.
+  private let shared: SharedSnapshot
   private var places: [KnownVaultFile] = []
   /// The state that was recorded last, or `nil` if that failed, and the time of the last attempt.
   private var recorded: (checkpoint: Checkpoint?, time: Duration)?
@@ -28,42 +26,13 @@ struct KnownVaults {
   /// Whether a record could not be written.
   private(set) var isUnrecorded = false
 
-  init(path: String, options: VaultOptions, environment: VaultEnvironment) {
+  init(path: String, options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
+    self.shared = shared
     directory = options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
     namedPath = Self.absolute(path)
   }
-
-  private struct Seen {
-    let record: KnownVaultRecord
-    let authentication: Authentication
-
-    init(_ record: KnownVaultRecord, _ keys: DerivedKeys) {
-      self.record = record
-      authentication = .keys(keys)
-    }
-
-    init(_ record: KnownVaultRecord, mac: [UInt8]) {
-      self.record = record
-      authentication = .mac(mac)
-    }
-  }
-  private enum Authentication {
-    /// The keys of the vault, for the MAC of the record when it is needed.
-    case keys(DerivedKeys)
-    /// The MAC of the record.
-    case mac([UInt8])
-  }
-
-  /// The checkpoint of the newest state that was seen.
-  var newest: Checkpoint? { seen?.record.checkpoint }
-  /// The same for the readers beside the session.
-  var seenHere: VaultReaders.Seen? {
-    seen.map { .init(masterCommitment: $0.record.masterCommitment, checkpoint: $0.record.checkpoint) }
-  }
-  /// The policy by which the vault was admitted.
-  var admittedPolicy: KnownVaultRecord.Policy { seen?.record.policy ?? .strict }
 
   // MARK: Checking
 
@@ -71,7 +40,9 @@ struct KnownVaults {
   /// `.unverifiable`.
   mutating func identify(_ file: VaultFile) throws(SecretError) {
     try locate(file)
-    if let seen, seen.record.vault != file.header.vaultID { throw .unexpectedVault(path: file.path) }
+    if let accepted = shared.accepted, accepted.record.vault != file.header.vaultID {
+      throw .unexpectedVault(path: file.path)
+    }
     for place in places {
       if let known = try place.load(), known.content.record.vault != file.header.vaultID {
         throw .unexpectedVault(path: place.path)
@@ -79,74 +50,33 @@ struct KnownVaults {
     }
   }
 
-  /// Admits a file that was just opened, after ``identify(_:)``. Throws `.rolledBack`, `.unexpectedVault`,
-  /// `.unexpectedKey` or `.unverifiable`.
+  /// Admits a file that was just opened, after ``identify(_:)``, and publishes it. Throws `.rolledBack`,
+  /// `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`.
   ///
-  /// The records are read again: a prompt may have lasted since the first look, and what another process has recorded
-  /// in the meantime was seen.
-  mutating func admit(_ opened: UnlockedVault) throws(SecretError) {
-    try checkSeen(opened)
-    var known: [KnownVaultFile.Seen?] = []
+  /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
+  /// recorded a later state.
+  mutating func admit(_ opened: VaultSnapshot) throws(SecretError) {
+    let accepted = shared.accepted
+    if let accepted { try Self.check(opened, against: accepted.content, path: opened.file.path) }
+    var known: [KnownVaultFile.Reading?] = []
     for place in places {
       let found = try place.load()
       if let found { try Self.check(opened, against: found.content, path: place.path) }
       known.append(found)
     }
-    let policy = known.compactMap { $0?.content.record.policy }.min() ?? seen?.record.policy ?? firstUsePolicy
+    let policy =
+      known.compactMap { $0?.content.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
-    seen = Seen(record, opened.keys)
+    shared.publish(opened, AcceptedState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
     // What failed is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
   }
 
-  /// Admits the current state of a file that was admitted before. Throws `.rolledBack`.
-  mutating func check(_ opened: UnlockedVault) throws(SecretError) {
-    try checkReaders(opened)
-    if let seen, case .keys(let keys) = seen.authentication, keys === opened.keys,
-      seen.record.checkpoint == opened.state.checkpoint
-    {
-      recordSeen(opened, isUrgent: false)
-      return
-    }
-    try checkSeen(opened)
-    seen = Seen(Self.record(of: opened, seen?.record.policy ?? .strict), opened.keys)
-    recordSeen(opened, isUrgent: false)
-  }
-
-  private func checkReaders(_ opened: UnlockedVault) throws(SecretError) {
-    guard let seenByReaders, admittedPolicy == .strict, !opened.mayFollow(seenByReaders) else { return }
-    guard opened.file.header.masterCommitment == seenByReaders.masterCommitment else {
-      throw .unexpectedKey(path: opened.file.path)
-    }
-    throw .rolledBack(
-      path: opened.file.path, seen: seenByReaders.checkpoint, found: opened.state.checkpoint,
-      isRecovered: opened.slots.isRecovered)
-  }
-
-  private func checkSeen(_ opened: UnlockedVault) throws(SecretError) {
-    try checkReaders(opened)
-    guard let seen else { return }
-    let message = message(of: seen)
-    let content = KnownVaultFile.Content(record: seen.record, mac: mac(of: seen), message: message)
-    try Self.check(opened, against: content, path: opened.file.path)
-  }
-
-  private func message(of seen: Seen) -> [UInt8] {
-    HashedMessage.knownVault(path: namedPath, fields: seen.record.fields)
-  }
-
-  private func mac(of seen: Seen) -> [UInt8] {
-    switch seen.authentication {
-    case .keys(let keys): keys.knownVaultMAC(of: message(of: seen))
-    case .mac(let mac): mac
-    }
-  }
-
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
   private static func check(
-    _ opened: UnlockedVault, against known: KnownVaultFile.Content, path: String
+    _ opened: VaultSnapshot, against known: KnownVaultFile.Content, path: String
   ) throws(SecretError) {
     let (header, record) = (opened.file.header, known.record)
     guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
@@ -172,46 +102,38 @@ struct KnownVaults {
 
   // MARK: Remembering
 
-  /// Remembers a state that this process wrote and that is on the disk. `vault` is the vault in that state or
-  /// in the one before, and decides whether a record that another process has changed may be raised.
-  mutating func advance(
-    to checkpoint: Checkpoint, _ keys: DerivedKeys, from vault: UnlockedVault
-  ) {
-    guard var record = seen?.record else { return }
-    record.checkpoint = checkpoint
-    record.masterCommitment = keys.masterCommitment(record.vault)
-    seen = Seen(record, keys)
+  /// Records a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
+  /// before, and decides whether a record that another process has changed may be raised.
+  mutating func record(_ accepted: AcceptedState, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
-    for place in places { isRecorded = raise(place, to: record, keys, vault) && isRecorded }
-    recorded = (isRecorded ? checkpoint : nil, environment.uptime())
+    for place in places { isRecorded = raise(place, to: accepted.record, keys, vault) && isRecorded }
+    recorded = (isRecorded ? accepted.record.checkpoint : nil, environment.uptime())
   }
 
-  /// Records the state that was seen last, unless it is recorded. If nothing is urgent, this happens at most once in
-  /// ``recordingPeriod``. `opened` is the vault in that state.
-  mutating func recordSeen(_ opened: UnlockedVault, isUrgent: Bool) {
-    guard let record = seen?.record, record.checkpoint != recorded?.checkpoint else { return }
-    if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
-    var isRecorded = true
-    for place in places {
-      do throws(SecretError) {
-        isRecorded = remember(record, in: try place.load(), at: place, opened) && isRecorded
-      } catch {
-        // The record is damaged or may not be opened: the next program that opens the vault refuses it.
-        isRecorded = false
+  /// Records the state of `opened`, unless it is recorded. If nothing is urgent, this happens at most once in
+  /// ``recordingPeriod``.
+  mutating func record(_ opened: VaultSnapshot, isUrgent: Bool) {
+    let policy = shared.accepted?.record.policy ?? .strict
+    let record = Self.record(of: opened, policy)
+    if record.checkpoint != recorded?.checkpoint {
+      if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
+      var isRecorded = true
+      for place in places {
+        do throws(SecretError) {
+          isRecorded = remember(record, in: try place.load(), at: place, opened) && isRecorded
+        } catch {
+          // The record is damaged or may not be opened: the next program that opens the vault refuses it.
+          isRecorded = false
+        }
       }
+      recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
     }
-    recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
+    if let checkpoint = recorded?.checkpoint { shared.noteRecorded(checkpoint) }
   }
 
-  /// Releases the keys. The state that was seen last is still remembered, so that an older one is refused.
-  mutating func forgetKeys() {
-    guard let seen else { return }
-    self.seen = Seen(seen.record, mac: mac(of: seen))
-  }
-
-  /// Accepts `opened` as it is from now on, with `policy` if it is given. Throws `.io` or `.denied` if a
-  /// record cannot be written.
-  mutating func trust(_ opened: UnlockedVault, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
+  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. Throws `.io` or `.denied` if
+  /// a record cannot be written.
+  mutating func trust(_ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
     try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
     if let directory, places.isEmpty {
@@ -222,7 +144,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    (seen, seenByReaders) = (Seen(record, opened.keys), nil)
+    shared.publish(opened, AcceptedState(record, opened.keys))
     recorded = (record.checkpoint, environment.uptime())
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
@@ -233,14 +155,14 @@ struct KnownVaults {
     let policies = places.compactMap { place -> KnownVaultRecord.Policy? in
       do throws(SecretError) { return try place.load()?.content.record.policy } catch { return .strict }
     }
-    return policies.min() ?? seen?.record.policy ?? firstUsePolicy
+    return policies.min() ?? shared.accepted?.record.policy ?? firstUsePolicy
   }
 
   /// Records the state of `opened` at `place`, where `known` is recorded now. Returns `false` if that failed.
   @discardableResult
   private mutating func remember(
-    _ record: KnownVaultRecord, in known: KnownVaultFile.Seen?, at place: KnownVaultFile,
-    _ opened: UnlockedVault
+    _ record: KnownVaultRecord, in known: KnownVaultFile.Reading?, at place: KnownVaultFile,
+    _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
     if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { return true }
@@ -266,7 +188,7 @@ struct KnownVaults {
 
   /// Returns `false` if the record could not be raised.
   private mutating func raise(
-    _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: UnlockedVault
+    _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: VaultSnapshot
   ) -> Bool {
     do throws(SecretError) {
       return try place.raise(to: record, keys) { content throws(SecretError) in
@@ -280,7 +202,7 @@ struct KnownVaults {
   }
 
   private static func record(
-    of opened: UnlockedVault, _ policy: KnownVaultRecord.Policy
+    of opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy
   ) -> KnownVaultRecord {
     KnownVaultRecord(
       policy: policy, vault: opened.file.header.vaultID,
@@ -327,18 +249,12 @@ extension KnownVaultRecord.Policy: Comparable {
   static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-extension UnlockedVault {
+extension VaultSnapshot {
   /// Whether this state may have come after `earlier`, as far as the file shows: a fork that is older than
   /// the last rewrite leaves no trace.
   func mayFollow(_ earlier: Checkpoint) -> Bool {
     guard state.sequence >= earlier.sequence else { return false }
     guard let tag = tag(at: earlier.sequence) else { return true }
     return tag == earlier.tailTag
-  }
-
-  /// The same for a state that was seen under the same master key, or under another one before a rekey.
-  func mayFollow(_ earlier: VaultReaders.Seen) -> Bool {
-    earlier.masterCommitment == file.header.masterCommitment
-      ? mayFollow(earlier.checkpoint) : base.sequence > earlier.checkpoint.sequence
   }
 }

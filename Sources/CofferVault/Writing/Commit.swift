@@ -1,13 +1,13 @@
 internal import CofferCore
 internal import CofferVaultFormat
 
-extension UnlockedVault {
+extension VaultSnapshot {
   /// Appends the changes and commits them: frames, barrier, one commit slot, barrier, the other commit slot.
   /// The caller holds the exclusive lock and has read the newest state.
   ///
-  /// If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
+  /// Returns the new state. If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
   /// too, all of them.
-  func append(_ transaction: VaultTransaction) throws(SecretError) {
+  func append(_ transaction: VaultTransaction) throws(SecretError) -> VaultSnapshot {
     var next = state
     var bytes: [UInt8] = []
     var frames: [TailReader.Frame] = []
@@ -65,7 +65,7 @@ extension UnlockedVault {
     } catch {
       // The next commit writes this slot first.
     }
-    adopt(next, pages: pages, frames: frames)
+    return committed(next, pages: pages, frames: frames)
   }
 }
 

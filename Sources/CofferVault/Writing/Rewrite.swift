@@ -10,7 +10,7 @@ struct Replacement {
   let state: CommitState
 }
 
-extension UnlockedVault {
+extension VaultSnapshot {
   /// An item of the new file. Its sealed value is in the old file, or in memory if it is of a transaction.
   private struct Source {
     let position: VersionPosition
@@ -30,7 +30,7 @@ extension UnlockedVault {
     var history: HistoryLimit
 
     /// The key slots, keys and history limit of `vault` as they are.
-    init(of vault: UnlockedVault) {
+    init(of vault: VaultSnapshot) {
       (slots, keys, history) = (vault.file.header.slots, vault.keys, vault.base.settings.history)
     }
   }

@@ -31,7 +31,7 @@ struct PendingChange {
 /// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
 /// transaction is open.
 final class VaultTransaction: SecretTransaction {
-  private let vault: UnlockedVault
+  let vault: VaultSnapshot
   private let now: @Sendable () -> Date
   /// The indices in ``changes`` of the changes of each secret.
   private var indices: [Bytes16: [Int]] = [:]
@@ -46,7 +46,7 @@ final class VaultTransaction: SecretTransaction {
   private(set) var addedReplayLength = 0
   var isOpen = true
 
-  init(_ vault: UnlockedVault, now: @escaping @Sendable () -> Date) {
+  init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
     self.vault = vault
     self.now = now
   }

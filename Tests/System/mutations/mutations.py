@@ -19,7 +19,7 @@ REWRITE = VAULT + "Writing/Rewrite.swift"
 SEAL_CONTEXT = FORMAT + "SealContext.swift"
 SESSION = VAULT + "Backend/VaultSession.swift"
 SLOT_CHANGES = VAULT + "Keys/KeySlotChanges.swift"
-UNLOCKED = VAULT + "Snapshot/UnlockedVault.swift"
+UNLOCKED = VAULT + "Snapshot/VaultSnapshot.swift"
 
 BARRIER = "try storage.synchronizeData()"
 ATTACK = "Tests/System/attacks/attack.py SECRET "

@@ -48,7 +48,7 @@ import Testing
     // Whatever tries a passphrase has this limit.
     derivations.withLock { $0 = 0 }
     let backend = vault.open(.key, options: limited(toSlots: 2), environment: environment)
-    #expect(try backend.keySlots(openedBy: [passphrase(4)]).count == 1)
+    #expect(try backend.openKeySlots(with: [passphrase(4)]).ids.count == 1)
     #expect(derivations.withLock { $0 } == 2)
     derivations.withLock { $0 = 0 }
     #expect(
@@ -143,7 +143,7 @@ import Testing
       return nil
     }
     let backend = vault.open(environment: environment)
-    #expect(try backend.keySlots(openedBy: [passphrase(0), passphrase(0), passphrase(1)]).count == 2)
+    #expect(try backend.openKeySlots(with: [passphrase(0), passphrase(0), passphrase(1)]).ids.count == 2)
     #expect(derivations.withLock { $0 } == 1)
   }
 

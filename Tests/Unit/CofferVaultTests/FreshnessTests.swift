@@ -23,7 +23,7 @@ import Testing
     let file = try VaultFile(path: vault.path, environment: environment)
     let chain = CredentialChain([credential], options: .cheap, environment: environment)
     let keys = try chain.unlock(file)
-    let open = try UnlockedVault(file, keys: keys)
+    let open = try VaultSnapshot(file, keys: keys)
     let bytes = try vault.bytes
     func nonce(_ offset: Int) -> [UInt8] { Array(bytes[offset..<offset + Layout.nonceLength]) }
 

@@ -166,7 +166,7 @@ import Testing
     let file = try VaultFile(path: vault.path, environment: environment)
     let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment)
       .unlock(file)
-    let open = try UnlockedVault(file, keys: keys)
+    let open = try VaultSnapshot(file, keys: keys)
     let bytes = try vault.bytes
     return Set(
       try open.records(identifier(name)).filter { $0.valueLength > 0 }.map {

@@ -2,6 +2,7 @@ import CofferCore
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
+import Synchronization
 import Testing
 
 @Suite struct KeySlotTests {
@@ -134,7 +135,7 @@ import Testing
     let slot = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
     let backend = vault.open(Self.first, options: Self.limited)
     let staying = try VaultBackend.describe(path: vault.path).keySlots.map(\.id).filter { $0 != slot.id }
-    #expect(try backend.keySlots(openedBy: [Self.second]) == Set(staying))
+    #expect(try backend.openKeySlots(with: [Self.second]).ids == Set(staying))
     try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
@@ -163,7 +164,7 @@ import Testing
     }
     func open() -> VaultBackend { VaultBackend(path: vault.path, credentials: [kept]) }
     #expect(try open().get("name") == [1, 2, 3])
-    #expect(try open().keySlots().isEmpty)
+    #expect(try open().openKeySlots().ids.isEmpty)
     let refused = #expect(throws: SecretError.self) { try open().addKeySlot(kept.credential) }
     #expect(refused?.code == .invalidKey)
     try vault.open().rekey()
@@ -307,5 +308,33 @@ import Testing
       let expected = try encode(#require(Bytes16(hex: first)), #require(Bytes16(hex: second)))
       #expect(key.array() == expected)
     }
+  }
+
+  /// Each derivation asks for the memory that is left.
+  @Test func noPassphraseIsStretchedTwiceForOneSlot() throws {
+    let vault = try TestVault()
+    let derivations = Atomic(0)
+    var environment = VaultEnvironment()
+    environment.memoryLeft = {
+      derivations.add(1, ordering: .relaxed)
+      return nil
+    }
+    func expect(_ count: Int, _ body: (VaultBackend) throws -> Void) throws {
+      derivations.store(0, ordering: .relaxed)
+      try body(vault.open(Self.first, environment: environment))
+      #expect(derivations.load(ordering: .relaxed) == count)
+    }
+    let slot = try vault.open().addKeySlot(Self.first.credential)
+    let other = try vault.open().addKeySlot(FixedCredential.otherKey.credential)
+    let keys: [FixedCredential] = [.key, .otherKey]
+    try expect(1) { try $0.rekey(opened: $0.openKeySlots(with: keys)) }
+    try expect(1) {
+      let opened = try $0.openKeySlots()
+      try $0.rekey(opened: $0.openKeySlots(with: keys, adding: opened))
+    }
+    try expect(1) { try $0.rekey(credentials: keys) }
+    try expect(1) { try $0.removeKeySlots(ids: [other.id], opened: $0.openKeySlots(with: keys)) }
+    // The old passphrase for the old slot, and the new one for the new slot.
+    try expect(2) { try $0.replaceKeySlot(id: slot.id, with: Self.second.credential) }
   }
 }

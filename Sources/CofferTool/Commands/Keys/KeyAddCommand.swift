@@ -33,6 +33,7 @@ struct KeyAddCommand: ParsableCommand {
       throw Failure.usage("Use one of --passphrase, --key-file PATH and --recovery.")
     }
     let editor = try KeySlotEditor(global.backend)
+    try editor.vault.unlock()
     let slot: VaultKeySlot
     if let keyFile {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")

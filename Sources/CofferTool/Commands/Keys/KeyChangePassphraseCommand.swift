@@ -21,6 +21,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
 
   func run() throws {
     let editor = try KeySlotEditor(global.backend)
+    try editor.vault.unlock()
     let slots = editor.description.keySlots.filter { $0.kind == .passphrase }
     let slot: VaultKeySlot
     if let id {

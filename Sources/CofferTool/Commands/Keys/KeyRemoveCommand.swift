@@ -28,7 +28,7 @@ struct KeyRemoveCommand: ParsableCommand {
   var keyFile: [String] = []
 
   func run() throws {
-    let editor = try KeySlotEditor(global.backend, keyFiles: keyFile)
+    let editor = try KeySlotEditor(global.backend)
     let removed = try ids.map { try editor.slot($0) }
     let removedIDs = Set(removed.map(\.id))
     let remaining = editor.description.keySlots.filter { !removedIDs.contains($0.id) }
@@ -38,9 +38,9 @@ struct KeyRemoveCommand: ParsableCommand {
         "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add"
       )
     }
-    let credentials = try editor.credentials(of: remaining)
+    let opened = try editor.open(remaining, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") {
-      try editor.vault.removeKeySlots(ids: removedIDs, credentials: credentials)
+      try editor.vault.removeKeySlots(ids: removedIDs, opened: opened)
     }
     editor.forgetKeptKey()
     for slot in editor.description.keySlots where removedIDs.contains(slot.id) {

@@ -2,24 +2,20 @@ internal import Coffer
 internal import CofferConfiguration
 internal import CofferSystem
 
-/// An unlocked vault whose key slots a command changes, with the credentials for them.
+/// A vault whose key slots a command changes.
 struct KeySlotEditor {
   let vault: VaultBackend
   let description: VaultDescription
   let configuration: CofferConfiguration
-  private let keyFiles: [String]
 
-  /// Unlocks the vault. `keyFiles` are key files of further slots.
-  init(_ options: BackendOptions, keyFiles: [String] = []) throws {
+  /// Selects the vault. It is not unlocked.
+  init(_ options: BackendOptions) throws {
     let path = try options.openVault(requirement: "Only a vault has key slots").path
-    configuration = CofferConfiguration.current()
-    self.keyFiles = keyFiles
-    let prompt = RememberedPrompt()
-    vault = configuration.vault(at: path, additionalCredentials: configuration.mayPrompt ? [prompt] : [])
-    VaultNotes.register(vault)
-    try vault.unlock()
-    prompt.stopPrompting()
-    description = try VaultBackend.describe(path: path)
+    let configuration = CofferConfiguration.current()
+    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
+    self.init(
+      vault: configuration.vault(at: path, additionalCredentials: prompts),
+      description: try VaultBackend.describe(path: path), configuration: configuration)
   }
 
   /// Uses a vault with other credentials.
@@ -28,7 +24,6 @@ struct KeySlotEditor {
     self.vault = vault
     self.description = description
     self.configuration = configuration
-    keyFiles = []
   }
 
   /// The slot whose id begins with `prefix`.
@@ -42,19 +37,17 @@ struct KeySlotEditor {
     return slot
   }
 
-  /// The credentials of `slots`, beyond the vault's own credential sources: from the key files and from
-  /// prompts. Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open
-  /// its slot.
-  func credentials(of slots: [VaultKeySlot]) throws -> [any VaultCredentialSource] {
-    var sources: [any VaultCredentialSource] = []
-    for path in keyFiles {
+  /// Unlocks the vault, and opens `slots`: with the vault's own credential sources, the keys in `keyFiles`, and prompts.
+  /// Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open its slot.
+  func open(_ slots: [VaultKeySlot], keyFiles: [String]) throws -> OpenedKeySlots {
+    let keys = try keyFiles.map { path in
       guard let key = try KeyFile(path: path).key() else {
         throw Failure(.noInput, "There is no key file \(path). Check the path.")
       }
-      sources.append(GivenCredential(key: key, named: path))
+      return GivenCredential(key: key, named: path)
     }
-    var opened = try vault.keySlots(openedBy: sources)
-    let missing = slots.filter { !opened.contains($0.id) }
+    var opened = try vault.openKeySlots(with: keys)
+    let missing = slots.filter { !opened.ids.contains($0.id) }
     if !missing.isEmpty && !configuration.canPrompt {
       throw SecretError(
         .locked,
@@ -66,10 +59,9 @@ struct KeySlotEditor {
           """
       )
     }
-    for slot in missing where !opened.contains(slot.id) {
-      sources.append(try prompt(for: slot))
-      opened = try vault.keySlots(openedBy: sources)
-      if !opened.contains(slot.id) {
+    for slot in missing where !opened.ids.contains(slot.id) {
+      opened = try vault.openKeySlots(with: [try prompt(for: slot)], adding: opened)
+      if !opened.ids.contains(slot.id) {
         throw SecretError(
           .wrongKey,
           "The entry does not open the key slot \(slot.summary), and nothing was changed.",
@@ -77,7 +69,7 @@ struct KeySlotEditor {
         )
       }
     }
-    return sources
+    return opened
   }
 
   private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {

@@ -21,9 +21,9 @@ struct RekeyCommand: ParsableCommand {
   var keyFile: [String] = []
 
   func run() throws {
-    let editor = try KeySlotEditor(global.backend, keyFiles: keyFile)
-    let credentials = try editor.credentials(of: editor.description.keySlots)
-    try Progress.during("Encrypting the vault …") { try editor.vault.rekey(credentials: credentials) }
+    let editor = try KeySlotEditor(global.backend)
+    let opened = try editor.open(editor.description.keySlots, keyFiles: keyFile)
+    try Progress.during("Encrypting the vault …") { try editor.vault.rekey(opened: opened) }
     editor.forgetKeptKey()
     note("The vault is encrypted with a new master key.")
   }

@@ -227,7 +227,7 @@ struct VaultAnatomy {
     let vault = try VaultFile(path: "vault", environment: environment)
     let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment).unlock(
       vault)
-    let open = try UnlockedVault(vault, keys: keys)
+    let open = try VaultSnapshot(vault, keys: keys)
     let state = open.state
     headerLength = vault.headerLength
     slots = (0...1).map {

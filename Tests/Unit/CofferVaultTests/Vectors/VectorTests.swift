@@ -29,7 +29,7 @@ import Testing
       let file = try VaultFile(path: path, environment: VaultEnvironment())
       let chain = CredentialChain(
         [VectorCredential(vector.credential)], options: vector.options, environment: VaultEnvironment())
-      let vault = try UnlockedVault(file, keys: chain.unlock(file))
+      let vault = try VaultSnapshot(file, keys: chain.unlock(file))
       let length = vault.base.settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
       #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
     }

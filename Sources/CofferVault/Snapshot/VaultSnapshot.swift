@@ -1,64 +1,103 @@
 package import CofferCore
 package import CofferVaultFormat
+internal import Synchronization
 
-/// The content of a vault as of the last look at its file: the current state, the index of the base, and the
-/// tail.
+/// The content of a vault in one state: the commit slots, the index of the base, and the tail.
 ///
-/// Not thread-safe: the owner holds a lock.
-package final class UnlockedVault {
+/// A snapshot never changes. A later state is another snapshot, which shares the decoded blocks. Thread-safe.
+package final class VaultSnapshot: Sendable {
   package let file: VaultFile
   package let keys: DerivedKeys
-  package private(set) var slots: CommitSlots
-  /// Whether no process was writing when the vault was opened.
-  var wasOpenedLocked = false
+  package let slots: CommitSlots
   package let base: BaseIndex
-  /// The records of the tail for each secret that the tail names, in ascending order.
-  private var tail: [Bytes16: [BlockEntry]] = [:]
-  /// The tags of the tail's frames in order.
-  private var tailTags: [Bytes16] = []
-  /// The bytes of the tail that a reader has to read to find one secret: everything but values.
-  private(set) var replayLength = 0
+  private let tail: Tail
+  private let blocks: DecodedBlocks
+  /// Whether no process was writing when the file was opened in this state.
+  let wasOpenedLocked: Bool
 
-  private var blocks: [Int: [BlockEntry]] = [:]
-  /// The number of decoded blocks that are kept, of about 100 items each.
-  private static let maximumCachedBlocks = 1024
+  /// The frames after the base.
+  private struct Tail {
+    /// The records for each secret that the tail names, in ascending order.
+    var records: [Bytes16: [BlockEntry]] = [:]
+    /// The tags of the frames in order.
+    var tags: [Bytes16] = []
+    /// The bytes that a reader has to read to find one secret: everything but values.
+    var replayLength = 0
+
+    mutating func add(_ frame: TailReader.Frame) {
+      records[frame.entry.record.id, default: []].append(frame.entry)
+      tags.append(frame.tag)
+      replayLength += frame.replayLength
+    }
+  }
+
+  /// The decoded blocks of one base.
+  private final class DecodedBlocks: Sendable {
+    private let blocks = Mutex<[Int: [BlockEntry]]>([:])
+    /// The number of blocks that are kept, of about 100 items each.
+    private static let maximumCount = 1024
+
+    subscript(_ index: Int) -> [BlockEntry]? {
+      get { blocks.withLock { $0[index] } }
+      set {
+        blocks.withLock { blocks in
+          if blocks.count >= Self.maximumCount { blocks.removeAll(keepingCapacity: true) }
+          blocks[index] = newValue
+        }
+      }
+    }
+  }
 
   package var state: CommitState { slots.state }
+  /// The bytes of the tail that a reader has to read to find one secret: everything but values.
+  var replayLength: Int { tail.replayLength }
 
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
-  package init(_ file: VaultFile, keys: DerivedKeys) throws(SecretError) {
-    self.file = file
-    self.keys = keys
+  package init(_ file: VaultFile, keys: DerivedKeys, isLocked: Bool = false) throws(SecretError) {
+    (self.file, self.keys, wasOpenedLocked, blocks) = (file, keys, isLocked, DecodedBlocks())
     slots = try CommitSlots(reading: file, keys: keys)
     let state = slots.state
     let root = try keys.open(
       file.storage.read(state.rootLength, at: state.rootOffset), tag: state.rootTag,
       .root(file: file.header.fileID, offset: state.rootOffset))
     base = try BaseIndex(parsing: root, start: file.baseStart, rootOffset: state.rootOffset)
-    _ = try replay(from: state.baseEnd, previousTag: state.rootTag, sequence: base.sequence)
+    var tail = Tail()
+    _ = try Self.replay(
+      slots.state, of: file, keys, from: state.baseEnd, previousTag: state.rootTag, sequence: base.sequence,
+      into: &tail)
+    self.tail = tail
   }
 
-  // MARK: Looking again
+  /// The state after `former` that `slots` names, in the same file.
+  private init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
+    (file, keys, base, blocks) = (former.file, former.keys, former.base, former.blocks)
+    (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
+  }
 
-  /// Reads the commits that were made to the same file since the last look. Returns the names that they
-  /// changed.
-  func refresh() throws(SecretError) -> [SecretIdentifier] {
-    guard try CommitSlots.nonces(of: file) != slots.nonces else { return [] }
-    let before = state
-    slots = try CommitSlots(reading: file, keys: keys)
-    guard state.baseEnd == before.baseEnd, state.rootTag == before.rootTag else {
+  // MARK: Later states
+
+  /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed, or
+  /// `nil` if there was no commit. Throws `.tampered`, `.rolledBack` and `.io`.
+  func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier])? {
+    guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
+    let new = try CommitSlots(reading: file, keys: keys)
+    guard new.state.baseEnd == state.baseEnd, new.state.rootTag == state.rootTag else {
       throw .tampered("the base changed under an open vault")
     }
-    wasOpenedLocked = false
-    guard state.sequence >= before.sequence, state.end >= before.end else {
-      throw .rolledBack(path: file.path, seen: before.checkpoint, found: state.checkpoint)
+    guard new.state.sequence >= state.sequence, new.state.end >= state.end else {
+      throw .rolledBack(path: file.path, seen: state.checkpoint, found: new.state.checkpoint)
     }
-    return try replay(from: before.end, previousTag: before.tailTag, sequence: before.sequence)
+    var tail = tail
+    let changed = try Self.replay(
+      new.state, of: file, keys, from: state.end, previousTag: state.tailTag, sequence: state.sequence,
+      into: &tail)
+    return (VaultSnapshot(after: self, new, tail), changed)
   }
 
-  /// Applies the frames from `offset` to the state's end. Returns the names that they change.
-  private func replay(
-    from offset: Int, previousTag: Bytes16, sequence: Int
+  /// Applies the frames from `offset` to the end of `state`. Returns the names that they change.
+  private static func replay(
+    _ state: CommitState, of file: VaultFile, _ keys: DerivedKeys, from offset: Int, previousTag: Bytes16,
+    sequence: Int, into tail: inout Tail
   ) throws(SecretError) -> [SecretIdentifier] {
     var frames = TailReader(
       file, keys: keys, from: offset, to: state.end, previousTag: previousTag, sequence: sequence)
@@ -66,8 +105,8 @@ package final class UnlockedVault {
     while let frame = try frames.next() {
       let identifier = try frame.entry.record.identifier()
       guard keys.lookupID(identifier) == frame.entry.record.id else { throw .foreignLookupID }
-      add(frame)
-      guard replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
+      tail.add(frame)
+      guard tail.replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
       changed.append(identifier)
     }
     guard frames.previousTag == state.tailTag, frames.sequence == state.sequence else {
@@ -76,16 +115,12 @@ package final class UnlockedVault {
     return changed
   }
 
-  private func add(_ frame: TailReader.Frame) {
-    tail[frame.entry.record.id, default: []].append(frame.entry)
-    tailTags.append(frame.tag)
-    replayLength += frame.replayLength
-  }
-
-  /// Applies a commit that this process has just made durable. `pages` are the commit slots as written.
-  func adopt(_ state: CommitState, pages: [[UInt8]], frames: [TailReader.Frame]) {
+  /// The state after a commit that this process has just made. `pages` are the commit slots as written.
+  func committed(_ state: CommitState, pages: [[UInt8]], frames: [TailReader.Frame]) -> VaultSnapshot {
+    var (slots, tail) = (slots, tail)
     slots.advance(to: state, pages: pages)
-    for frame in frames { add(frame) }
+    for frame in frames { tail.add(frame) }
+    return VaultSnapshot(after: self, slots, tail)
   }
 
   /// Returns the tag that ended the vault's chain when `sequence` was its last change, or `nil` if the file
@@ -93,7 +128,7 @@ package final class UnlockedVault {
   func tag(at sequence: Int) -> Bytes16? {
     if sequence == base.sequence { return state.rootTag }
     let index = sequence - base.sequence - 1
-    return tailTags.indices.contains(index) ? tailTags[index] : nil
+    return tail.tags.indices.contains(index) ? tail.tags[index] : nil
   }
 
   // MARK: Finding
@@ -107,7 +142,7 @@ package final class UnlockedVault {
 
   /// Returns the newest record with a lookup id.
   private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
-    if let entry = tail[id]?.last { return entry }
+    if let entry = tail.records[id]?.last { return entry }
     guard let index = base.block(for: id) else { return nil }
     let items = try cachedBlock(index)
     let next = items.partitioningIndex { $0.record.id > id }
@@ -126,7 +161,7 @@ package final class UnlockedVault {
       guard records.count <= Layout.maximumBaseRecords else { throw .tooManyRecords }
       block = items.first?.record.id == id && index > 0 ? index - 1 : nil
     }
-    records = records.reversed() + (tail[id] ?? [])
+    records = records.reversed() + (tail.records[id] ?? [])
     guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
     return records
   }
@@ -134,7 +169,6 @@ package final class UnlockedVault {
   private func cachedBlock(_ index: Int) throws(SecretError) -> [BlockEntry] {
     if let items = blocks[index] { return items }
     let items = try block(index)
-    if blocks.count >= Self.maximumCachedBlocks { blocks.removeAll(keepingCapacity: true) }
     blocks[index] = items
     return items
   }
@@ -169,7 +203,7 @@ package final class UnlockedVault {
       guard keys.lookupID(try first.identifier()) == first.id,
         records.allSatisfy({ $0.record.hasName(of: first) })
       else { throw .foreignLookupID }
-      if let newer = tail[first.id] {
+      if let newer = tail.records[first.id] {
         records += newer
         named.insert(first.id)
       }
@@ -184,7 +218,7 @@ package final class UnlockedVault {
       }
     }
     try finish()
-    for (id, records) in tail where !named.contains(id) { try body(records) }
+    for (id, records) in tail.records where !named.contains(id) { try body(records) }
   }
 
   /// Returns the current version of every secret, in no particular order. Throws `.tampered` if their number

@@ -1,0 +1,54 @@
+internal import CofferCore
+internal import CofferVaultFormat
+
+/// The key slots of a vault that credentials have opened, with their keys in guarded memory.
+///
+/// ``VaultBackend/openKeySlots(with:adding:)`` makes one. A change of the master key takes the key of each slot from it,
+/// so that no passphrase is stretched twice. Copies share the keys, which are wiped with the last of them.
+public struct OpenedKeySlots: Sendable {
+  /// The keys by the headers of their slots.
+  private var keys: [[UInt8]: SlotKey] = [:]
+  /// The ids of the slots.
+  public private(set) var ids: Set<String> = []
+  /// The keys of the vault, if a credential has opened it.
+  var vaultKeys: DerivedKeys?
+
+  /// The names of the sources that returned a key or a passphrase.
+  var tried: [String] = []
+  /// The errors of the slots that were passed over because of their cost, by their ids.
+  var refusals: [Bytes16: SecretError] = [:]
+  /// Whether a source was not asked because it may show a prompt.
+  var leftOutPrompt = false
+
+  subscript(_ slot: KeySlot) -> SlotKey? { keys[slot.header] }
+
+  /// Adds the key if it opens the slot. Throws `.tampered` if the slot or the header is damaged.
+  mutating func add(
+    _ key: SlotKey, of slot: KeySlot, in file: VaultFile, _ randomness: any Randomness
+  ) throws(SecretError) {
+    guard let master = try key.unwrap(slot, vault: file.header.vaultID) else { return }
+    if vaultKeys == nil {
+      let candidate = DerivedKeys(master: master, randomness: randomness)
+      try candidate.authenticate(file.header)
+      vaultKeys = candidate
+    }
+    keys[slot.header] = key
+    ids.insert(slot.id.hex)
+  }
+
+  /// Uses a master key that a program has kept, unless it is obsolete because the vault has another one. Throws
+  /// `.invalidKey` if it is malformed, and `.tampered` if the header is damaged.
+  mutating func add(
+    master: borrowing SecretBytes, of file: VaultFile, _ randomness: any Randomness
+  ) throws(SecretError) {
+    guard master.count == DerivedKeys.masterLength else {
+      throw SecretError(
+        .invalidKey, "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",
+        advice: "Use a master key that the vault returned.")
+    }
+    let candidate = DerivedKeys(master: master.copy(), randomness: randomness)
+    guard vaultKeys == nil, candidate.isCommitted(to: file.header) else { return }
+    try candidate.authenticate(file.header)
+    vaultKeys = candidate
+  }
+}

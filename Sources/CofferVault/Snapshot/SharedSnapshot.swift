@@ -1,0 +1,124 @@
+internal import CofferCore
+internal import CofferVaultFormat
+internal import Synchronization
+
+/// The newest snapshot of a vault, which the session and the readers beside it share. Thread-safe.
+///
+/// A reader takes no lock, asks for no credential and writes nothing, so it does not wait for another thread's change.
+/// It reads only while the path names the open file. Everything else is left to the session.
+final class SharedSnapshot: Sendable {
+  private struct State {
+    /// The newest state of the open file. `nil`: the session must open the file.
+    var snapshot: VaultSnapshot?
+    /// The newest state that was accepted. It stays when the file is closed, so that an older one is refused.
+    var accepted: AcceptedState?
+    /// The changes that observers were not told of yet.
+    var changes: [SecretChange] = []
+    /// Whether another program's change was accepted that may not be in the records of known vaults.
+    var isUnrecorded = false
+  }
+
+  private let state = Mutex(State())
+
+  /// The newest state of the open file, or `nil` if no file is open.
+  var current: VaultSnapshot? { state.withLock { $0.snapshot } }
+  /// The newest state that was accepted.
+  var accepted: AcceptedState? { state.withLock { $0.accepted } }
+  /// Whether the session should tell observers or record what was read.
+  var hasNews: Bool { state.withLock { $0.isUnrecorded || !$0.changes.isEmpty } }
+
+  // MARK: For the session
+
+  /// Publishes the first snapshot of a file, which the session has admitted or which a person trusts.
+  func publish(_ snapshot: VaultSnapshot, _ accepted: AcceptedState) {
+    state.withLock { state in
+      (state.snapshot, state.accepted, state.isUnrecorded) = (snapshot, accepted, false)
+    }
+  }
+
+  /// Publishes a commit of this process, which changed `changed`. A reader may have published the same state before, and
+  /// what it changed.
+  func publish(_ snapshot: VaultSnapshot, after former: VaultSnapshot, changed: [SecretIdentifier]) {
+    _ = advance(from: former, to: snapshot, changed)
+  }
+
+  /// Closes the file. `accepted` is a state of another file that is in its place now.
+  func close(accepting accepted: AcceptedState? = nil) {
+    let former = state.withLock { state in
+      defer { state.snapshot = nil }
+      if let accepted { state.accepted = accepted }
+      return state.snapshot
+    }
+    withExtendedLifetime(former) {}
+  }
+
+  /// Releases the keys of the accepted state.
+  func forgetKeys() {
+    let former = state.withLock { state in
+      defer { state.accepted = state.accepted?.withoutKeys() }
+      return state.accepted
+    }
+    withExtendedLifetime(former) {}
+  }
+
+  /// Everything up to `checkpoint` is recorded.
+  func noteRecorded(_ checkpoint: Checkpoint) {
+    state.withLock { state in
+      if state.accepted?.record.checkpoint == checkpoint { state.isUnrecorded = false }
+    }
+  }
+
+  /// Adds changes that observers are to be told of.
+  func note(_ changes: [SecretChange]) { state.withLock { $0.changes += changes } }
+
+  /// The changes since they were last taken.
+  func takeChanges() -> [SecretChange] {
+    state.withLock { state in
+      defer { state.changes = [] }
+      return state.changes
+    }
+  }
+
+  // MARK: Reading
+
+  /// Reads the commits since, and returns the newest snapshot. Returns `nil` if no file is open, or if the path names
+  /// another file. Throws what ``VaultSnapshot/refreshed()`` throws, and `.denied`.
+  func refreshed() throws(SecretError) -> VaultSnapshot? {
+    while let snapshot = current {
+      guard try snapshot.file.isCurrent() else { return nil }
+      if let (newer, changed) = try snapshot.refreshed() {
+        if advance(from: snapshot, to: newer, changed, isUnrecorded: true) { return newer }
+      } else if current === snapshot {
+        return snapshot
+      }
+      // Another thread was faster. What it has accepted may be newer.
+    }
+    return nil
+  }
+
+  /// Returns `false` if `former` is not the newest snapshot any more.
+  private func advance(
+    from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changed: [SecretIdentifier],
+    isUnrecorded: Bool = false
+  ) -> Bool {
+    state.withLock { state in
+      guard state.snapshot === former else { return false }
+      state.snapshot = snapshot
+      state.accepted?.advance(to: snapshot)
+      state.changes += changed.map { SecretChange($0) }
+      if isUnrecorded { state.isUnrecorded = true }
+      return true
+    }
+  }
+
+  /// Runs `body` on the current state of the vault. Returns `nil` if the session must do that: the vault is not open, the
+  /// path names another file, a check fails or may fail because a commit is being written, or `body` throws.
+  func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) -> R? {
+    do throws(SecretError) {
+      guard let snapshot = try refreshed(), !snapshot.slots.isRecovered else { return nil }
+      return try body(snapshot)
+    } catch {
+      return nil
+    }
+  }
+}
