@@ -7,6 +7,9 @@ internal import Synchronization
 /// Like a vault, the backend keeps earlier versions of its secrets up to a ``HistoryLimit``. They are in guarded memory
 /// too. A version that is too old is no longer returned. Its memory is wiped at the next change of the secret or of the
 /// limit. With ``HistoryLimit/none``, a value is wiped when it is replaced or removed.
+///
+/// Every method that throws, except ``tryLease(_:)``, throws `.conflict` inside a transaction of the same backend, and
+/// `.timedOut` if another thread's transaction takes longer than 10 seconds.
 public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBackend, LeasingSecretBackend,
   SnapshotSecretBackend
 {
@@ -49,12 +52,15 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   // MARK: SecretBackend
 
-  /// Returns the secret's bytes, or `nil` if there is no such secret.
+  /// Returns the secret's bytes, or `nil` if there is no such secret. Throws `.conflict` or `.timedOut`.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try read { state in state.current(identifier)?.secret.bytes.copy() }
   }
 
   /// Stores `secret`, and replaces any existing secret with that identifier, which becomes an earlier version.
+  ///
+  /// Throws `.tooLarge` above ``maximumSecretSize``, `.invalidMetadata` for metadata out of bounds, `.conflict` or
+  /// `.timedOut`.
   public func store(
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
@@ -63,18 +69,20 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret.
+  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret. Throws `.conflict` or
+  /// `.timedOut`.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try change { transaction throws(SecretError) in try transaction.remove(identifier) }
   }
 
-  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets.
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`. Throws
+  /// `.conflict` or `.timedOut`.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try read { state in state.items(inService: service) }
   }
 
-  /// Runs `body` with exclusive access, then makes its changes at once.
+  /// Runs `body` with exclusive access, then makes its changes at once. Throws what `body` throws, `.conflict` or `.timedOut`.
   public func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -84,7 +92,8 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
   /// Returns a new stream of the changes by this object.
   public func changes() -> AsyncStream<SecretChange> { broadcast.subscribe() }
 
-  /// Takes the lease of a secret, which holds between the threads of this process.
+  /// Takes the lease of a secret, which holds between the threads of this process. Returns `nil` if another thread has the
+  /// lease. Throws nothing.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     guard leases.withLock({ $0.insert(identifier).inserted }) else { return nil }
     return SecretLease { [weak self] in _ = self?.leases.withLock { $0.remove(identifier) } }
@@ -104,14 +113,16 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
 
   // MARK: VersionedSecretBackend
 
-  /// Returns the versions of a secret within the history limit, newest first, without values.
+  /// Returns the versions of a secret within the history limit, newest first, without values. Throws `.conflict` or
+  /// `.timedOut`.
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try read { state throws(SecretError) in
       try SecretVersion.list(state.history(identifier, now: now()))
     }
   }
 
-  /// Returns the value of one version, or `nil` if there is no such version within the history limit.
+  /// Returns the value of one version, or `nil` if there is no such version within the history limit. Throws `.conflict` or
+  /// `.timedOut`.
   public func lookUp(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> SecretBytes? {
     try read { state in
       let record = state.history(identifier, now: now()).first { $0.number == version }
@@ -119,7 +130,8 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Returns the removed secrets of which there is a version within the history limit, sorted by identifier.
+  /// Returns the removed secrets of which there is a version within the history limit, sorted by identifier. Throws
+  /// `.conflict` or `.timedOut`.
   public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
     try read { state in
       let now = now()
@@ -130,7 +142,7 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Stores earlier versions again as the current ones, at once.
+  /// Stores earlier versions again as the current ones, at once. Throws what `choose` throws, `.conflict` or `.timedOut`.
   @discardableResult
   public func restore(
     _ identifiers: [SecretIdentifier],
@@ -146,10 +158,10 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Returns the limit beyond which earlier versions are dropped.
+  /// Returns the limit beyond which earlier versions are dropped. Throws `.conflict` or `.timedOut`.
   public func historyLimit() throws(SecretError) -> HistoryLimit { try read { state in state.limit } }
 
-  /// Changes the limit, and wipes the versions beyond it.
+  /// Changes the limit, and wipes the versions beyond it. Throws `.conflict` or `.timedOut`.
   public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
     try change { transaction in transaction.setLimit(limit) }
   }

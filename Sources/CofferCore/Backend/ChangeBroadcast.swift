@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Sends each change to all streams that a backend's `changes()` returned. Thread-safe.
 ///
-/// A stream keeps up to 1024 changes that were not read. One more, and they become one change of all secrets.
+/// A stream keeps up to 1024 changes that were not read. The next one replaces them by one change of all secrets.
 package final class ChangeBroadcast: Sendable {
   private struct Subscribers {
     var next = 0

@@ -14,7 +14,7 @@ public struct HistoryLimit: Hashable, Sendable {
   /// The largest number of earlier versions that a limit can keep.
   package static let maximumVersions = 1000
 
-  /// Returns `nil` if a number is out of bounds.
+  /// Creates a limit, or returns `nil` if a number is out of bounds.
   public init?(versions: Int, days: Int) {
     guard (0...Self.maximumVersions).contains(versions), (0...36_500).contains(days) else { return nil }
     self.init(uncheckedVersions: versions, days: days)

@@ -4,18 +4,20 @@ package import FoundationEssentials
 package protocol HistoryRecord {
   /// The number of the version, by which a ``SecretVersion`` names it.
   var number: Int { get }
-  /// The metadata that was stored with the value; empty for a removal.
+  /// Returns the metadata that was stored with the value, or empty metadata for a removal. Throws `.tampered` if the
+  /// metadata of a damaged vault does not decode.
   func metadata() throws(SecretError) -> SecretMetadata
   /// Whether the record says that the secret was removed. Otherwise it has a value.
   var isRemoval: Bool { get }
   /// When the version was stored, or the secret removed.
   var date: Date { get }
-  /// The same in milliseconds since 1970.
+  /// The ``date`` in milliseconds since 1970.
   var time: Int64 { get }
 }
 
 extension SecretVersion {
-  /// The versions of a secret, newest first, from its records, which ascend.
+  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
+  /// throws.
   package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
     var versions: [SecretVersion] = []
     for record in records.reversed() {
@@ -30,7 +32,8 @@ extension SecretVersion {
 
   /// Restores the versions that `choose` names, for ``VersionedSecretBackend/restore(_:choosing:)``.
   ///
-  /// `history` returns the records of a secret within the limit, and `store` stores one of them again.
+  /// `history` returns the records of a secret within the limit, oldest first, and `store` stores one of them again. Throws
+  /// what the three closures throw.
   package static func restore<Record: HistoryRecord>(
     _ identifiers: [SecretIdentifier],
     choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?,
@@ -64,10 +67,8 @@ package struct HistoryRule: Sendable {
     self.now = Timestamp.milliseconds(now)
   }
 
-  /// Returns the records to keep of one secret, whose records ascend.
-  ///
-  /// They are the current version, the newest earlier versions within the limit, and the removals directly
-  /// after those.
+  /// Returns the records to keep of one secret, oldest first as they are given: the current version, the newest earlier
+  /// versions within the limit, and the removals directly after those.
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
     var kept: [Record] = []
     var earlier = 0

@@ -1,8 +1,8 @@
-/// The same calls for `async` code. Each call runs on a thread outside the cooperative pool, because a keyring
+/// The calls of a backend for `async` code. Each call runs on a thread outside the cooperative pool, because a keyring
 /// can show a prompt for minutes. At most 64 calls run at a time in one process; more wait in order. Cancelling the
-/// task does not end the call.
+/// task does not end the call. Each call throws what the method without `async` throws.
 extension SecretBackend {
-  /// Returns the secret's bytes, or `nil` if there is no such secret.
+  /// Returns the secret's bytes, or `nil` if there is no such secret. Throws an error of the store.
   public func lookUp(_ identifier: SecretIdentifier) async throws(SecretError) -> SecretBytes? {
     let secret = try await CallThreads.shared.call { () throws(SecretError) -> SharedSecret? in
       guard let secret = try self.lookUp(identifier) else { return nil }
@@ -11,7 +11,8 @@ extension SecretBackend {
     return secret?.bytes.copy()
   }
 
-  /// Stores `secret` in place of the one that was there.
+  /// Stores `secret`, and replaces any existing secret with that identifier. Throws `.tooLarge`, `.invalidMetadata` or an
+  /// error of the store.
   public func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
@@ -23,24 +24,26 @@ extension SecretBackend {
     }
   }
 
-  /// Removes the secret. Returns `false` if there was none.
+  /// Removes the secret. Returns `false` if there is no such secret. Throws an error of the store.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) async throws(SecretError) -> Bool {
     try await CallThreads.shared.call { () throws(SecretError) in try self.remove(identifier) }
   }
 
-  /// Removes every secret in `service`, as the method without `async` does. Returns how many there were.
+  /// Removes every secret in `service`, in one step if the backend has transactions. Returns how many there were. Throws an
+  /// error of the store.
   @discardableResult
   public func removeAll(inService service: String) async throws(SecretError) -> Int {
     try await CallThreads.shared.call { () throws(SecretError) in try self.removeAll(inService: service) }
   }
 
-  /// The names and metadata of the secrets in `service`, or of all if it is `nil`, sorted by identifier.
+  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted by
+  /// identifier. Throws an error of the store.
   public func items(inService service: String?) async throws(SecretError) -> [SecretItem] {
     try await CallThreads.shared.call { () throws(SecretError) in try self.items(inService: service) }
   }
 
-  /// The name and metadata of one secret, or `nil` if there is no such secret.
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
   public func item(_ identifier: SecretIdentifier) async throws(SecretError) -> SecretItem? {
     try await CallThreads.shared.call { () throws(SecretError) in try self.item(identifier) }
   }

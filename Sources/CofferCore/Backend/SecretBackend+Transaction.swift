@@ -4,12 +4,13 @@ extension SecretBackend {
 
   /// Runs `body` in a transaction if the backend has transactions, and on the backend itself otherwise.
   ///
-  /// With a ``TransactionalSecretBackend`` this is its `transaction`. With any
-  /// other backend it is not atomic: each call inside is a call on the backend and takes effect at once, other
-  /// programs see the steps between, and what was changed before `body` throws stays changed. To lose nothing
-  /// in either case, read and check first, store before you remove, and store what can be missed last.
+  /// With a ``TransactionalSecretBackend`` this is its `transaction`. With any other backend it is not atomic: each call
+  /// inside takes effect at once, other programs see the steps between, and what was changed before `body` throws stays
+  /// changed. To lose nothing in either case, read and check first, store before you remove, and store last what you can
+  /// do without.
   ///
-  /// Inside `body`, use only the transaction, which throws `.conflict` once `body` has returned.
+  /// Inside `body`, use only the transaction, which throws `.conflict` once `body` has returned. Throws what `body` throws,
+  /// and an error of the store.
   public func withTransaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -19,7 +20,8 @@ extension SecretBackend {
     return try body(transaction)
   }
 
-  /// Removes every secret in `service`, in one step if the backend has transactions. Returns how many there were.
+  /// Removes every secret in `service`, in one step if the backend has transactions. Returns how many there were. Throws an
+  /// error of the store.
   @discardableResult
   public func removeAll(inService service: String) throws(SecretError) -> Int {
     try withTransaction { transaction throws(SecretError) in try transaction.removeAll(inService: service) }

@@ -7,23 +7,37 @@
 /// A backend is an object. Values with one key in the same object see each other's changes.
 ///
 /// `CofferTesting` contains the conformance suite that every backend passes.
+///
+/// ## Errors
+///
+/// Every method throws an *error of the store* if the store cannot be used:
+/// - `.locked`, `.wrongKey`, `.promptDismissed` or `.costLimitExceeded` if it cannot be unlocked;
+/// - `.denied`, `.unavailable` or `.io` if the system or the service refuses or fails;
+/// - `.timedOut` at a deadline, and `.conflict` inside a transaction of the same backend;
+/// - for a vault, `.vaultNotFound`, `.notAVault`, `.unsupportedVersion` or `.tampered` if the file cannot be read, and
+///   `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if it is not the one that was seen before;
+/// - `.unsupported` or `.configuration` if the backend has no such store.
+///
+/// Each backend documents which of these it throws. Each method documents what it throws in addition.
 public protocol SecretBackend: AnyObject, Sendable {
   /// Returns the secret's bytes, exactly as stored, or `nil` if there is no such secret.
   ///
-  /// `nil` means that the backend was read and does not contain the secret. Throws in every other case, for example
-  /// if the backend is locked, unreachable or damaged.
+  /// `nil` means that the backend was read and does not contain the secret. Throws an error of the store in every other
+  /// case, for example if the backend is locked, unreachable or damaged.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
   /// Returns the secrets with these identifiers, without those that do not exist. The default looks up one after the
-  /// other.
+  /// other. Throws an error of the store.
   func lookUp(_ identifiers: [SecretIdentifier]) throws(SecretError) -> [SecretIdentifier: SharedSecret]
 
   /// Stores `secret`, and replaces any existing secret with that identifier.
   ///
   /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing
   /// secret is unchanged. An empty secret is stored like any other. `metadata` is merged by the rule of
-  /// ``SecretMetadata/merged(_:over:now:)``; `nil` keeps the existing metadata. Throws `.tooLarge` if the secret is
-  /// larger than the backend's maximum.
+  /// ``SecretMetadata/merged(_:over:now:)``; `nil` keeps the existing metadata.
+  ///
+  /// Throws `.tooLarge` if the secret is larger than the backend's maximum, `.invalidMetadata` if the metadata exceeds its
+  /// bounds, and else an error of the store.
   func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
@@ -31,22 +45,26 @@ public protocol SecretBackend: AnyObject, Sendable {
   ) throws(SecretError)
 
   /// Removes the secret. Returns `false` if there is no such secret.
+  ///
+  /// Throws `.ambiguous` in a ``MultipleItemSecretBackend`` if several different items have the identifier, and else an
+  /// error of the store.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 
   /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
-  /// by identifier. No value is decrypted.
+  /// by identifier. No value is decrypted. Throws an error of the store.
   func items(inService service: String?) throws(SecretError) -> [SecretItem]
 
-  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper.
+  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper. Throws
+  /// an error of the store.
   func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier]
 
-  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 }
 
 extension SecretBackend {
-  /// Stores `secret` and keeps the existing metadata.
+  /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
   public func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier
@@ -54,7 +72,7 @@ extension SecretBackend {
     try store(secret, for: identifier, metadata: nil)
   }
 
-  /// Returns the secrets with these identifiers, by a lookup of each.
+  /// Returns the secrets with these identifiers, by a lookup of each. Throws an error of the store.
   public func lookUp(
     _ identifiers: [SecretIdentifier]
   ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
@@ -65,12 +83,12 @@ extension SecretBackend {
     return result
   }
 
-  /// Returns the identifiers of `items(inService:)`.
+  /// Returns the identifiers of `items(inService:)`. Throws an error of the store.
   public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
     try items(inService: service).map(\.identifier)
   }
 
-  /// Returns the identifier and metadata of one secret, by a search through its service.
+  /// Returns the identifier and metadata of one secret, by a search through its service. Throws an error of the store.
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try items(inService: identifier.service).first { $0.identifier == identifier }
   }
@@ -81,12 +99,12 @@ public protocol ObservableSecretBackend: SecretBackend {
   /// Returns a new stream of the changes from now on. Each stream yields every change once.
   ///
   /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
-  /// Several changes of one secret by another process, or through another object, between two looks of the backend may
-  /// be reported once. A stream that is not read keeps a limited number of changes, and then one of all secrets.
+  /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that is
+  /// not read keeps a limited number of changes. Further ones replace them by one change of all secrets.
   func changes() -> AsyncStream<SecretChange>
 
-  /// The same store for reads that no person asked for, such as those that follow a change: it never shows a prompt. A
-  /// read that would need one throws `.locked`.
+  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
+  /// a change. A read that would need a prompt throws `.locked`.
   ///
   /// The default is the backend itself, for backends without prompts.
   var withoutPrompts: any SecretBackend { get }
@@ -104,7 +122,7 @@ extension ObservableSecretBackend {
   public var withoutPrompts: any SecretBackend { self }
 }
 
-/// A notice that a secret was stored or removed. It contains no value: look the secret up again.
+/// A notice that a secret was stored or removed, without the value. To get the value, look the secret up again.
 public struct SecretChange: Hashable, Sendable {
   /// The secret that was stored or removed, or `nil` if any secret may have been.
   public let identifier: SecretIdentifier?
@@ -119,41 +137,45 @@ public protocol TransactionalSecretBackend: SecretBackend {
   ///
   /// Reads in `body` see the transaction's own changes. If `body` throws, nothing is changed. In `body`, use only the
   /// transaction: the backend's own methods throw `.conflict`. Keep `body` short, because other writers wait for it.
-  /// The transaction throws `.conflict` after `body` has returned. A closure that throws other errors than `SecretError`
-  /// goes to the overload for them.
+  /// The transaction throws `.conflict` after `body` has returned.
+  ///
+  /// Throws what `body` throws, and an error of the store. For a closure that throws other errors than `SecretError` there is
+  /// an overload.
   func transaction<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R
 }
 
-/// The methods of a transaction. They have the contracts of the methods of ``SecretBackend``.
+/// The methods of a transaction. They have the contracts of the methods of ``SecretBackend``, and throw `.conflict` after the
+/// closure that received the transaction has returned.
 public protocol SecretTransaction {
-  /// Returns the secret's bytes, or `nil` if there is no such secret.
+  /// Returns the secret's bytes, or `nil` if there is no such secret. Throws an error of the store.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
-  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret.
+  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
 
   /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
-  /// by identifier, with the transaction's own changes.
+  /// by identifier, with the transaction's own changes. Throws an error of the store.
   func items(inService service: String?) throws(SecretError) -> [SecretItem]
 
-  /// Stores `secret`, and replaces any existing secret with that identifier.
+  /// Stores `secret`, and replaces any existing secret with that identifier. Throws `.tooLarge`, `.invalidMetadata` or an
+  /// error of the store.
   func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
     metadata: SecretMetadata?
   ) throws(SecretError)
 
-  /// Removes the secret. Returns `false` if there is no such secret.
+  /// Removes the secret. Returns `false` if there is no such secret. Throws an error of the store.
   @discardableResult
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 
-  /// Keeps no earlier version of a secret, and no record of its removal, when the transaction is committed. The secret
+  /// Drops every earlier version of a secret, and the record of its removal, when the transaction is committed. The secret
   /// itself stays as the transaction leaves it, whether it is changed before the call or after.
   ///
-  /// Returns `false` if the backend had nothing of the secret, neither a value nor an earlier version. The default
-  /// throws `.unsupported`, for backends that keep no versions.
+  /// Returns `false` if the backend had neither a value nor an earlier version of the secret. Throws an error of the store.
+  /// The default throws `.unsupported`, for backends that keep no versions.
   @discardableResult
   func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
 }
@@ -167,12 +189,12 @@ extension SecretTransaction {
       advice: "Remove the secret, or use a vault.", identifier: identifier)
   }
 
-  /// Stores `secret` and keeps the existing metadata.
+  /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
   public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
     try store(secret, for: identifier, metadata: nil)
   }
 
-  /// Removes every secret in `service`. Returns how many there were.
+  /// Removes every secret in `service`. Returns how many there were. Throws an error of the store.
   @discardableResult
   public func removeAll(inService service: String) throws(SecretError) -> Int {
     let items = try items(inService: service)

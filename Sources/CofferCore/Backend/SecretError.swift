@@ -3,7 +3,7 @@ public import FoundationEssentials
 /// An error with a code for programs and a text for people.
 ///
 /// The type is a struct with an extensible code, so that functions with typed throws stay source compatible
-/// when a code is added. It never contains a secret or anything derived from one.
+/// when a code is added. An error never contains a secret or anything derived from one.
 public struct SecretError: Error, Hashable, Sendable {
   /// The kind of the error. Programs decide by the code, and not by the text.
   public let code: Code
@@ -58,7 +58,7 @@ extension SecretError {
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The name of the code: that of its static property.
     public let description: String
-    /// Creates the code of that name, for a backend with errors of its own.
+    /// Creates the code of that name. For a backend with errors of its own.
     public init(_ name: String) { description = name }
 
     // The backend cannot be used now.

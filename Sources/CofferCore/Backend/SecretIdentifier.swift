@@ -68,6 +68,6 @@ extension SecretIdentifier: Comparable {
 }
 
 extension SecretIdentifier: CustomStringConvertible {
-  /// `service/account`, for messages. It cannot be parsed, because both parts may contain slashes.
+  /// `service/account`, for messages. The text cannot be parsed, because both parts may contain slashes.
   public var description: String { "\(service)/\(account)" }
 }

@@ -2,13 +2,13 @@ internal import Synchronization
 
 /// A backend with locks on single secrets that hold between processes.
 ///
-/// A lease does not keep anybody from reading or changing the secret. It keeps others from taking the same lease, so
-/// that of several programs that refresh one token only one does.
+/// Only one thread of one process has the lease of a secret at a time. If several programs refresh one token, a lease lets
+/// one of them do it. Reading and changing the secret need no lease.
 public protocol LeasingSecretBackend: SecretBackend {
-  /// Takes the lease of a secret, which need not exist. Returns `nil` if another thread or process has it. Does not
-  /// wait for it.
+  /// Takes the lease of a secret, which need not exist. Returns `nil`, without waiting, if another thread or process has
+  /// the lease. The system releases the leases of a process that ends.
   ///
-  /// The system releases the leases of a process that ends.
+  /// Throws `.denied` or `.io` if the system refuses the lease, and else an error of the store.
   func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
 }
 
@@ -32,11 +32,11 @@ public final class SecretLease: Sendable {
 }
 
 extension SecretBackend {
-  /// Runs `body` with the lease of a secret, and throws what it throws.
+  /// Runs `body` with the lease of a secret. In `body`, the backend can be used as usual, but the same lease cannot be taken
+  /// again.
   ///
-  /// Throws `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and `.unsupported` if
-  /// the backend is no ``LeasingSecretBackend``. In `body`, the backend can be used as usual, but the same lease cannot
-  /// be taken again.
+  /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`,
+  /// `.unsupported` if the backend is no ``LeasingSecretBackend``, and what ``LeasingSecretBackend/tryLease(_:)`` throws.
   public func withLease<R>(
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: () throws -> R
   ) throws -> R {
@@ -50,8 +50,9 @@ extension SecretBackend {
     }
   }
 
-  /// Runs `body` with the lease of a secret, as the method without `async` does. The wait blocks no thread, and ends
-  /// with `CancellationError` if the task is cancelled.
+  /// Runs `body` with the lease of a secret, as the method without `async` does. The wait blocks no thread.
+  ///
+  /// Throws what that method throws, and `CancellationError` if the task is cancelled during the wait.
   public func withLease<R>(
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> sending R

@@ -2,8 +2,8 @@ package import FoundationEssentials
 
 /// Converts dates to whole milliseconds since 1970, as a vault has them, and back.
 package enum Timestamp {
-  /// Returns 0 for `nil`, and the nearest end of the range (±292 million years) for a date outside
-  /// of it.
+  /// Returns the milliseconds since 1970, and 0 for `nil`. A date outside of the range (±292 million years) becomes the
+  /// nearest end of the range.
   package static func milliseconds(_ date: Date?) -> Int64 {
     guard let date else { return 0 }
     let value = (date.timeIntervalSince1970 * 1000).rounded()

@@ -2,20 +2,19 @@ public import FoundationEssentials
 
 /// A backend that keeps earlier versions of its secrets when they are replaced or removed.
 ///
-/// Like every method of a backend, these may be called from any thread, and throw what reading or storing
-/// throws.
+/// The methods may be called from any thread. ``SecretBackend`` lists the errors of the store.
 public protocol VersionedSecretBackend: TransactionalSecretBackend {
   /// Returns the versions of a secret that the backend still has, newest first, without values.
   ///
   /// The first is the current version, or the removal if the secret was removed. Returns an empty array if
-  /// the backend has nothing of the secret.
+  /// the backend has nothing of the secret. Throws an error of the store.
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion]
 
-  /// Returns the value of one version, or `nil` if the backend does not have it.
+  /// Returns the value of one version, or `nil` if the backend does not have it. Throws an error of the store.
   func lookUp(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> SecretBytes?
 
   /// Returns the removed secrets in `service` that can be restored, or of all services if it is `nil`, sorted
-  /// by identifier.
+  /// by identifier. Throws an error of the store.
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret]
 
   /// Stores earlier versions again as the current ones, with the metadata that they had, in one durable step.
@@ -23,36 +22,36 @@ public protocol VersionedSecretBackend: TransactionalSecretBackend {
   /// `choose` gets each of `identifiers` with its versions, newest first, and returns the number of the version
   /// to store. The secret stays as it is if `choose` returns `nil` or a number that is not an earlier version's.
   /// If `choose` throws, nothing is changed. `choose` must not use the backend: other threads and processes
-  /// wait for it. Returns the versions that were stored again.
+  /// wait for it. Returns the versions that were stored again. Throws what `choose` throws, and an error of the store.
   @discardableResult
   func restore(
     _ identifiers: [SecretIdentifier],
     choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
   ) throws(SecretError) -> [SecretIdentifier: SecretVersion]
 
-  /// The limit beyond which earlier versions are dropped.
+  /// Returns the limit beyond which earlier versions are dropped. Throws an error of the store.
   func historyLimit() throws(SecretError) -> HistoryLimit
 
-  /// Changes the limit, and drops the versions beyond it.
+  /// Changes the limit, and drops the versions beyond it. Throws an error of the store.
   func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError)
 }
 
 /// One version of a secret, without its value.
 public struct SecretVersion: Hashable, Sendable {
-  /// What became of the version.
+  /// What a version is.
   public enum Kind: Hashable, Sendable {
     /// The secret has this value now.
     case current
     /// The value was replaced or removed.
     case earlier
-    /// Not a value, but the removal of the secret.
+    /// The secret was removed. There is no value.
     case removal
   }
 
   /// Identifies the version among those of its secret. A later version has a higher number, and no number is
   /// used again. The numbers of one secret need not be consecutive.
   public let number: Int
-  /// What became of the version.
+  /// What the version is.
   public let kind: Kind
   /// When the version was stored, or the secret removed.
   public let date: Date
@@ -87,7 +86,7 @@ extension VersionedSecretBackend {
   ///
   /// `version` is a number from ``versions(of:)``; `nil` stands for the newest earlier version. Returns
   /// `false` and changes nothing if the backend does not have it. The version that was current becomes an
-  /// earlier one.
+  /// earlier one. Throws an error of the store.
   @discardableResult
   public func restore(
     _ identifier: SecretIdentifier, version: Int? = nil
@@ -100,8 +99,8 @@ extension VersionedSecretBackend {
 
   /// Stores `secret`, and drops all earlier versions in the same durable step, by ``SecretTransaction/purge(_:)``.
   ///
-  /// Throws what storing throws. Copies of a vault's file, and blocks of the disk that the file used before, may still
-  /// contain the earlier versions.
+  /// Throws `.tooLarge`, `.invalidMetadata` or an error of the store. Copies of a vault's file, and blocks of the disk that
+  /// the file used before, may still contain the earlier versions.
   public func storeWithoutHistory(
     _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
@@ -111,11 +110,11 @@ extension VersionedSecretBackend {
     }
   }
 
-  /// Removes the secrets that there are, and drops all of their earlier versions, in one durable step.
+  /// Removes the secrets that exist, and drops all of their earlier versions, in one durable step.
   ///
   /// Returns `false` and changes nothing if the backend has neither the secret nor a version of it for one of
-  /// `identifiers`. A version beyond the limit counts as long as the backend has not dropped it. Throws what removing
-  /// throws. Copies of a vault's file, and blocks of the disk that the file used before, may still contain the versions.
+  /// `identifiers`. A version beyond the limit counts as long as the backend has not dropped it. Throws an error of the
+  /// store. Copies of a vault's file, and blocks of the disk that the file used before, may still contain the versions.
   @discardableResult
   public func removeWithHistory(_ identifiers: [SecretIdentifier]) throws(SecretError) -> Bool {
     var isAbsent = false
@@ -137,7 +136,7 @@ extension VersionedSecretBackend {
   }
 
   /// Removes the secret if there is one, and drops all of its earlier versions in the same durable step.
-  /// Returns `false` if the backend had nothing of the secret.
+  /// Returns `false` if the backend had nothing of the secret. Throws an error of the store.
   @discardableResult
   public func removeWithHistory(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try removeWithHistory([identifier])

@@ -28,7 +28,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     self.init(copying: string.utf8.span)
   }
 
-  /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy.
+  /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body` throws.
   public init<E: Error>(
     count: Int,
     initializing body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
@@ -57,7 +57,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   /// Whether ``count`` is 0. An empty secret is not a missing one.
   public var isEmpty: Bool { count == 0 }
 
-  /// Calls `body` with the bytes. The span cannot outlive the call.
+  /// Calls `body` with the bytes, and throws what `body` throws. The span cannot outlive the call.
   public borrowing func withBytes<R: ~Copyable, E: Error>(
     _ body: (Span<UInt8>) throws(E) -> R
   ) throws(E) -> R {

@@ -43,7 +43,8 @@ extension SecretBytes {
 }
 
 extension SecretIdentifier {
-  /// The BLAKE2b-128 hash of service and account in lower-case hexadecimal, for names that must be short. It hides neither.
+  /// The BLAKE2b-128 hash of service and account in lower-case hexadecimal, for names that must be short. The hash has no
+  /// key, so it does not hide the identifier.
   package var hashText: String {
     _ = GuardedMemory.isReady
     // Neither part contains NUL.

@@ -53,7 +53,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     if isThreadNeeded { threads += 1 } else { pthread_cond_signal(condition) }
     pthread_mutex_unlock(mutex)
     if isThreadNeeded && startThread({ self.work() }) != 0 {
-      // The system has no thread to give. Others will do the job, or else this one must.
+      // The system gives no thread. Other threads do the job, or, if there are none, this one does.
       pthread_mutex_lock(mutex)
       threads -= 1
       let stranded = threads == 0 ? jobs.popFirst() : nil
@@ -73,7 +73,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     while let job = nextJob() { job() }
   }
 
-  /// Waits for a job. Returns `nil`, and gives the thread up, when none has come in the idle time.
+  /// Waits for a job. Returns `nil`, so that the thread ends, if no job comes within the idle time.
   private func nextJob() -> Job? {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
@@ -92,7 +92,7 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
 }
 
 extension CallThreads {
-  /// Runs `body` as ``run(_:)`` does, and throws what it throws.
+  /// Runs `body` as ``run(_:)`` does, and throws what `body` throws.
   package func call<R: Sendable>(
     _ body: @escaping @Sendable () throws(SecretError) -> R
   ) async throws(SecretError) -> R {

@@ -8,7 +8,7 @@ internal import Synchronization
 /// which would be a deadlock. Thread-safe.
 package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may be used by any thread
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  /// The thread that holds the lock, or 0. A thread finds itself here only if it wrote that itself.
+  /// The thread that holds the lock, or 0. Only the holder writes it, so a thread that reads its own id holds the lock.
   private let owner = Atomic<UInt>(0)
 
   package init() {
@@ -21,9 +21,10 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     mutex.deallocate()
   }
 
-  /// Runs `body` with the lock held. Throws `.conflict` if the calling thread holds the lock already, and
-  /// `.timedOut` if another thread still holds it after `timeout`. A waiting thread is not interrupted by
-  /// signals or by the cancellation of a task.
+  /// Runs `body` with the lock held. Signals and the cancellation of a task do not end the wait.
+  ///
+  /// Throws what `body` throws, `.conflict` if the calling thread holds the lock already, and `.timedOut` if another thread
+  /// still holds it after `timeout`.
   package func withLock<R: ~Copyable>(
     timeout: Duration,
     _ body: () throws(SecretError) -> R
@@ -44,8 +45,8 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     return try holding(body)
   }
 
-  /// Runs `body` with the lock held. Returns `nil` if another thread holds it. Throws `.conflict` if the calling
-  /// thread does.
+  /// Runs `body` with the lock held. Returns `nil` if another thread holds the lock. Throws what `body` throws, and
+  /// `.conflict` if the calling thread holds the lock already.
   package func withLockIfFree<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R? {
     guard pthread_mutex_trylock(mutex) == 0 else {
       try requireNotHeld()

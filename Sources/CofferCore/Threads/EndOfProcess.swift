@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// Work that is done before the process ends: at `exit`, at the end of `main`, and at SIGTERM, SIGINT and SIGHUP.
 ///
-/// A signal is caught only if its action is the default one when ``run(_:)`` is called first. An action that the
-/// program installs later replaces the handler. The handler wakes a thread, which does the work and then ends the process
-/// by the same signal, as the default action does, unless the program has installed an action meanwhile.
+/// A signal is caught only if its action is the default one at the first call of ``run(_:)``. An action that the
+/// program installs later replaces the handler. The handler wakes a thread, which does the work. The thread then ends the
+/// process by the same signal, as the default action does, unless the program has installed an action since.
 package enum EndOfProcess {
   /// The signals by which other programs and terminals ask a process to end.
   private static let signals = [SIGTERM, SIGINT, SIGHUP]
@@ -14,7 +14,7 @@ package enum EndOfProcess {
   /// The time that a supervisor such as docker gives a process before it kills it.
   private static let limit = Duration.seconds(10)
 
-  /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. It may run twice, if a signal
+  /// Runs `body` when the process ends, for at most ten seconds, on a thread of its own. `body` may run twice, if a signal
   /// arrives during `exit`. Calls after the first have no effect.
   package static func run(_ body: @escaping @Sendable () -> Void) {
     let isFirst = work.withLock { work in
@@ -36,7 +36,7 @@ package enum EndOfProcess {
   }
 
   private static func finish() {
-    // A copy of the process by fork has the work of the original, which does it itself.
+    // In a copy of the process by fork there is nothing to do: the original process does the work.
     guard coffer_is_original_process() != 0, let body = work.withLock({ $0 }) else { return }
     let isDone = Flag()
     let failure = startThread {

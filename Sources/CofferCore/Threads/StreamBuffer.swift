@@ -58,7 +58,7 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
       }
       if element != nil || isFinished { return element }
       var iterator = signals.makeAsyncIterator()
-      // `nil` if the task is cancelled, or if the stream was finished meanwhile.
+      // `nil` if the task is cancelled, or if the stream was finished during the wait.
       if await iterator.next() == nil, Task.isCancelled { return nil }
     }
   }
@@ -70,7 +70,7 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
     return AsyncStream { await subscription.buffer.next() }
   }
 
-  /// What a stream owns. Its end is the stream's end.
+  /// The object that a stream owns. The stream ends when this object is released.
   private final class Subscription: Sendable {
     let buffer: StreamBuffer
     private let onEnd: @Sendable () -> Void

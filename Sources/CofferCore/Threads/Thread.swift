@@ -25,7 +25,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) -> Int32 {
   return result
 }
 
-/// Blocks the thread for at least `duration`, also if signals arrive.
+/// Blocks the thread for at least `duration`, even if signals arrive.
 func threadSleep(_ duration: Duration) {
   let (seconds, attoseconds) = duration.components
   var left = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
