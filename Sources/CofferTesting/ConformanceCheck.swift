@@ -5,7 +5,7 @@ struct ConformanceCheck: Sendable {
   let name: String
   var omittedBy: SecretBackendConformance.Omissions = []
   var applies: @Sendable (any SecretBackend) -> Bool = { _ in true }
-  /// Runs on a thread that may block. It calls the synchronous methods of the backend.
+  /// The code. It runs on a thread that may block, and calls the synchronous methods of the backend.
   let body: @Sendable (ConformanceContext) throws -> Void
 
   static let all: [ConformanceCheck] =

@@ -8,7 +8,8 @@ internal import Synchronization
 /// backend.fail(.lookUp, with: SecretError(.locked, "The keyring is locked."))
 /// ```
 ///
-/// A failing call changes nothing. Calls inside a transaction are calls like any other.
+/// A failing call changes nothing. A call inside a transaction fails like one outside of it. Each method also throws what
+/// the same method of ``base`` throws.
 public final class FailingBackend: TransactionalSecretBackend, ObservableSecretBackend, LeasingSecretBackend {
   /// The calls that can fail.
   public enum Call: Hashable, Sendable, CaseIterable {
@@ -36,7 +37,7 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     var counts: [Call: Int] = [:]
   }
 
-  /// The backend behind this one, in which a test can look and change what another process would.
+  /// The backend behind this one. A test can read and change it as another process would.
   public let base: any TransactionalSecretBackend & ObservableSecretBackend & LeasingSecretBackend
   private let state = Mutex(State())
 

@@ -8,7 +8,7 @@ internal import Synchronization
 /// try await SecretBackendConformance { MyBackend() }.run()
 /// ```
 ///
-/// Each check has a stable name, and so has each failure. A check uses a service with a random name and
+/// Each check has a stable name, by which a failure names it. A check uses a service with a random name and
 /// removes what it stored, so the store may contain other secrets. `ObservableSecretBackend`,
 /// `TransactionalSecretBackend` and `VersionedSecretBackend` are checked if the backend conforms to them.
 ///
@@ -31,7 +31,7 @@ public struct SecretBackendConformance: Sendable {
 
   /// Runs the checks with these names, or all checks if `names` is `nil`, one after the other.
   ///
-  /// Throws ``ConformanceFailures`` with every check that failed and every name that no check has.
+  /// Throws ``ConformanceFailures`` with every check that failed, and every element of `names` that is not the name of a check.
   @discardableResult
   public func run(only names: Set<String>? = nil) async throws(ConformanceFailures) -> ConformanceReport {
     var failures = (names ?? []).subtracting(Self.checkNames).sorted().map {

@@ -49,7 +49,8 @@ package struct BaseIndex: Sendable {
 
   package init(sequence: Int, settings: Settings) { (self.sequence, self.settings) = (sequence, settings) }
 
-  /// Parses the root of a base that fills the file from `start` to `rootOffset`.
+  /// Parses the root of a base that fills the file from `start` to `rootOffset`. Throws `.tampered`, and
+  /// `.unsupportedVersion` for an unknown critical field.
   package init(parsing bytes: [UInt8], start: Int, rootOffset: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "the root")
     sequence = try reader.number()
@@ -127,8 +128,8 @@ package struct BaseIndex: Sendable {
 }
 
 extension Array {
-  /// Returns the index of the first element that satisfies `predicate`, by binary search. No element that
-  /// satisfies it may come before one that does not.
+  /// Returns the index of the first element that satisfies `predicate`, or the number of elements, by binary search. The
+  /// elements that satisfy `predicate` must be at the end.
   package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {

@@ -14,15 +14,16 @@ package struct BlockEntry: Sendable {
     self.valueLength = valueLength
   }
 
-  /// The bytes that the record and the value have in the file, about.
+  /// The approximate number of bytes that the record and the value have in the file.
   package var size: Int { record.bytes.count + valueLength }
 
-  /// The bytes that a block has for a put in addition to its record.
+  /// The number of bytes that a block has for a put in addition to its record.
   package static let overhead = 12
-  /// The shortest record: a remove whose names have one byte each.
+  /// The length of the shortest record: a remove whose service and account have one byte each.
   package static let minimumLength = 41
 
-  /// Parses the entries of `block`. Their values fill the file from `start` to the block.
+  /// Parses the entries of `block`. Their values fill the file from `start` to the block. Throws `.tampered`, and
+  /// `.unsupportedVersion` for an unknown critical field.
   package static func parse(
     _ bytes: [UInt8], block: BaseIndex.Block, start: Int, maximumSequence: Int
   ) throws(SecretError) -> [BlockEntry] {
@@ -59,6 +60,7 @@ package struct BlockEntry: Sendable {
 extension BlockEntry: HistoryRecord {
   package var number: Int { record.sequence }
   package var date: Date { Timestamp.date(record.time) }
+  /// Returns the metadata, which is empty for a remove. Throws `.tampered`.
   package func metadata() throws(SecretError) -> SecretMetadata {
     isRemoval ? SecretMetadata() : try record.item().metadata
   }

@@ -2,7 +2,7 @@ package import CofferCore
 
 /// Reads fields from bytes in order, and never past the end.
 ///
-/// Every method throws `.tampered` if the bytes run out or break a rule of the format.
+/// Every method that throws, throws `.tampered` if the bytes end too early or break a rule of the format.
 package struct ByteReader {
   package let bytes: [UInt8]
   /// The offset in `bytes` of the next field.
@@ -54,8 +54,7 @@ package struct ByteReader {
     }
   }
 
-  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the text's
-  /// range.
+  /// Reads a `u16` length within `lengths` and then a text of that length without a NUL. Returns the range of the text.
   package mutating func text(_ lengths: ClosedRange<Int>) throws(SecretError) -> Range<Int> {
     let range = try range(Int(try u16()))
     guard lengths.contains(range.count) else { throw failure("has a text of a forbidden length") }
@@ -66,7 +65,7 @@ package struct ByteReader {
   /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose
   /// type is in `known`. Returns the other fields.
   ///
-  /// Throws `.unsupportedVersion` if one of those is critical.
+  /// Throws `.unsupportedVersion` if one of the other fields is critical, and what `parse` throws.
   @discardableResult
   package mutating func taggedFields(
     _ known: ClosedRange<UInt16>?,

@@ -1,6 +1,4 @@
-/// Sixteen bytes that are compared and never computed with: an id or an authentication tag.
-///
-/// The order is the order of the bytes, first byte first.
+/// Sixteen bytes that are only compared: an id or an authentication tag. They are ordered byte by byte, first byte first.
 package struct Bytes16: Hashable, Comparable, Sendable, Field {
   private var high: UInt64
   private var low: UInt64

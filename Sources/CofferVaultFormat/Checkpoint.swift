@@ -1,4 +1,4 @@
-/// Names one state of one vault by the number of changes so far and the tag of the last one.
+/// Identifies one state of one vault: the number of changes so far, and the tag of the last change.
 package struct Checkpoint: Hashable, Sendable, CustomStringConvertible {
   package let sequence: Int
   package let tailTag: Bytes16

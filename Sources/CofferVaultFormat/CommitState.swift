@@ -34,7 +34,7 @@ package struct CommitState: Hashable, Sendable {
     (end, tailTag, deadBytes) = (baseEnd, rootTag, 0)
   }
 
-  /// Parses and checks the state of a file whose padded header has `headerLength` bytes.
+  /// Parses and checks the state of a file whose padded header has `headerLength` bytes. Throws `.tampered`.
   package init(parsing bytes: [UInt8], headerLength: Int) throws(SecretError) {
     var reader = ByteReader(bytes, part: "a commit slot")
     sequence = try reader.number()

@@ -55,10 +55,9 @@ package struct Text: Field {
   package func append(to bytes: inout [UInt8]) { bytes += encode(UInt16(text.utf8.count), text) }
 }
 
-/// An optional field of a record or of the root, with a type and a length, so that later versions can add
-/// some.
+/// An optional field of a record or of the root, with a type and a length, so that later versions can add fields.
 package struct TaggedField: Field, Sendable {
-  /// A reader that does not know a type from here on must refuse what contains it.
+  /// The first critical type. A reader refuses a record or a root with a critical field that it does not know.
   package static let firstCritical: UInt16 = 0x8000
 
   package let type: UInt16
@@ -73,7 +72,7 @@ package struct TaggedField: Field, Sendable {
 
 /// A list of tagged fields with its `u16` length. The types must ascend.
 ///
-/// A list that is too long is encoded with a length that is not its own, so that the writer's own reader refuses it.
+/// A list that is too long is encoded with a wrong length, so that a reader refuses it, the writer's own check included.
 package struct TaggedFields: Field {
   private let fields: [TaggedField]
 

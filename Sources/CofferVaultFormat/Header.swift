@@ -2,7 +2,7 @@ package import CofferCore
 
 /// The header of a vault's file, parsed and not yet authenticated.
 package struct Header: Sendable {
-  /// A rewrite keeps the minor version and the feature bits, which this version does not know.
+  /// A rewrite keeps the minor version and the feature bits, even if this version of Coffer does not know them.
   package var minorVersion: UInt16 = 0
   package var readOnlyCompatible: UInt32 = 0
   package var compatible: UInt32 = 0

@@ -4,17 +4,17 @@ package import CofferCore
 package protocol KeySlotParameters: Sendable {
   /// The slot's type in the file.
   static var type: UInt8 { get }
+  /// Reads the fields. Throws `.tampered`.
   init(parsing reader: inout ByteReader) throws(SecretError)
   var bytes: [UInt8] { get }
 }
 
 /// One way to open the vault: the master key, wrapped under a key that is derived from a credential.
 package struct KeySlot: Sendable {
-  /// The kinds of key slots. A kind that is missing here is kept when the file is rewritten, and opens
-  /// nothing.
+  /// The kinds of key slots. A slot of another kind is kept when the file is rewritten, and opens nothing.
   package static let kinds: [any KeySlotParameters.Type] = [PassphraseParameters.self, KeyParameters.self]
 
-  /// Zero if the slot is of an unknown kind, whose fields cannot be told apart.
+  /// Zero if the slot is of an unknown kind, because the fields of such a slot are unknown too.
   package let id: Bytes16
   /// `nil` if the slot is of an unknown kind.
   package let parameters: (any KeySlotParameters)?
@@ -46,12 +46,12 @@ package struct KeySlot: Sendable {
       fields)
   }
 
-  /// Makes a slot of a header and the bytes that were derived for it.
+  /// Makes a slot of a header and the bytes that were derived for it. Throws `.tampered` at a limit of the format.
   package init(header: [UInt8], commitment: [UInt8], wrappedKey: [UInt8]) throws(SecretError) {
     try self.init(parsing: header + commitment + wrappedKey, from: 0, to: nil)
   }
 
-  /// Parses the slot that begins at `start` and must end at or before `end`.
+  /// Parses the slot that begins at `start` and must end at or before `end`. Throws `.tampered`.
   package init(parsing all: [UInt8], from start: Int, to end: Int?) throws(SecretError) {
     var outer = ByteReader(all, from: start, to: end, part: "a key slot")
     let type = try outer.u8()

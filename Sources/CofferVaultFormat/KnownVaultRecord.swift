@@ -6,7 +6,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
   package enum Policy: UInt8, Sendable {
     /// The vault's state may not go back.
     case strict = 0
-    /// Only the vault's identity and its keys are held. For vaults in version control.
+    /// Only the vault's identity and its master key are checked. For vaults in version control.
     case versioned = 1
   }
   package var policy: Policy
@@ -24,7 +24,7 @@ package struct KnownVaultRecord: Hashable, Sendable {
 
   /// The length of one of the two slots that a record's file begins with.
   package static let slotLength = 512
-  /// The part of a slot that its last 16 bytes are a hash of.
+  /// The length of the part of a slot that the last 16 bytes of the slot are a hash of.
   package static let hashedLength = slotLength - 16
   private static let magic = Array("COFFERK1".utf8)
   private static let macLength = 32

@@ -41,7 +41,7 @@ package enum Layout {
   /// The largest number of records that a base has of one secret: the newest put, and the most versions that a
   /// history limit keeps, each with its removal.
   package static let maximumBaseRecords = 2 * HistoryLimit.maximumVersions + 1
-  /// The longest tail that a reader accepts, without values, because each reader holds its records: 32 MiB.
+  /// The longest tail that a reader accepts, values not counted: 32 MiB. Each reader holds the records of the tail in memory.
   package static let maximumReplayLength = 1 << 25
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64

@@ -1,7 +1,7 @@
 package import CofferCore
 package import FoundationEssentials
 
-/// One version of a secret, without its value: a put stores it, and a remove says that it was removed.
+/// One version of a secret, without its value. A put is a stored value. A remove says that the secret was removed.
 ///
 /// A record keeps its encoded bytes, so that a rewrite copies them, and decodes texts only on request.
 package struct Record: Sendable {
@@ -34,7 +34,8 @@ package struct Record: Sendable {
     static let attributes: UInt16 = 3
   }
 
-  /// Parses a record, and leaves `reader` at its end.
+  /// Parses a record, and leaves `reader` at its end. Throws `.tampered`, and `.unsupportedVersion` for an unknown critical
+  /// field.
   package init(parsing reader: inout ByteReader) throws(SecretError) {
     let start = reader.position
     guard let kind = Kind(rawValue: try reader.u8()) else { throw reader.failure("has an unknown kind") }
@@ -132,8 +133,8 @@ package struct Record: Sendable {
     try reader.expectEnd()
   }
 
-  /// Returns the same record under another master key: with another lookup id, and the tag of the same value
-  /// sealed again. Throws `.tampered`.
+  /// Returns the record under another master key: with another lookup id, and the tag of the value sealed again. Throws
+  /// `.tampered`.
   package func with(id: Bytes16, valueTag: Bytes16) throws(SecretError) -> Record {
     let tag = account.upperBound
     let rest = kind == .put ? encode(valueTag, Array(bytes[(tag + 16)...])) : Array(bytes[tag...])
@@ -156,7 +157,7 @@ package struct Record: Sendable {
     bytes[service] == other.bytes[other.service] && bytes[account] == other.bytes[other.account]
   }
 
-  /// Whether the secret belongs to `service`, compared as bytes. Every secret does if `service` is `nil`.
+  /// Whether the secret belongs to `service`, compared as bytes. `true` if `service` is `nil`.
   package func isInService(_ service: String?) -> Bool {
     guard let service else { return true }
     return bytes[self.service].elementsEqual(service.utf8)

@@ -39,7 +39,7 @@ package struct SealContext: Sendable {
     SealContext(.metadata, "a frame", encode(file, offset, UInt32(length), previousTag))
   }
 
-  /// A value. It is not bound to an offset or a file, so that a rewrite copies it.
+  /// A value. The seal is not bound to an offset or a file, so that a rewrite copies it.
   package static func value(vault: Bytes16, lookupID: Bytes16, sequence: Int) -> SealContext {
     SealContext(.values, "a value", encode(vault, lookupID, sequence))
   }
@@ -52,7 +52,7 @@ package struct SealContext: Sendable {
     SealContext(.base, "the root", encode("coffer-root", file, offset))
   }
 
-  /// The keys of former master keys in the root. They are not bound to a file, so that a rewrite copies them.
+  /// The keys of former master keys in the root. The seal is not bound to a file, so that a rewrite copies it.
   package static func lineage(vault: Bytes16) -> SealContext {
     SealContext(.lineage, "the lineage", encode("coffer-lineage", vault))
   }
