@@ -5,14 +5,14 @@ extension VaultBackend {
   /// Creates an empty vault with one key slot, in an existing directory. Returns when it is on the disk.
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is anything at
-  /// `path`, `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, `.configuration` if
-  /// the options set a cost below the minimum, `.tooLarge` for one above the maximum, `.io` and `.denied`. If it
-  /// throws, there is no new file. There is one exception: the directory could not be written to the disk, and the new
-  /// file could not be removed afterwards.
+  /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.invalidMetadata`
+  /// for a malformed label, `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the
+  /// maximum, `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not be
+  /// written to the disk, and the new file could not be removed afterwards.
   ///
-  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of one that
-  /// was seen at the path before. Returns whether it was recorded. If it was not, its first use records it, or
-  /// throws if another vault was seen at the path: ``trust(_:)`` accepts it.
+  /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
+  /// was recorded for the path before. Returns whether it was recorded. If it was not, its first use records it, or
+  /// throws if another vault is recorded for the path: ``trust(_:)`` accepts the new one.
   @discardableResult
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",

@@ -22,8 +22,9 @@ extension VaultBackend {
   ///
   /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
   /// opens the vault already, `.tooLarge` if the vault has 16 slots or its passphrases would cost too much together,
-  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, and `.configuration` if the
-  /// options set a cost below the minimum.
+  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, `.configuration` if the
+  /// options set a cost below the minimum, `.conflict` if another process changes the master key during the call, and an
+  /// error of the vault.
   @discardableResult
   public func addKeySlot(
     _ credential: borrowing VaultCredential, label: String = ""
@@ -36,8 +37,8 @@ extension VaultBackend {
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
   /// The master key stays the same, so an old copy of the file still opens with the old credential. The label
-  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and like
-  /// ``addKeySlot(_:label:)``.
+  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and what
+  /// ``addKeySlot(_:label:)`` throws.
   @discardableResult
   public func replaceKeySlot(
     id: String, with credential: borrowing VaultCredential, label: String? = nil
@@ -49,12 +50,13 @@ extension VaultBackend {
 
   /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
-  /// A program that had the credential of a slot may have kept the old master key. Each slot that stays needs
-  /// its own credential for the new one, from the vault's own sources or from `credentials`. A slot that is
-  /// removed needs none, so that slots whose credentials are lost can be removed together. Throws
-  /// `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, and `.conflict` if no slot would stay. If it throws,
-  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
+  /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot that
+  /// stays needs its own credential, from the vault's own sources or from `credentials`. A slot that is
+  /// removed needs none, so that slots whose credentials are lost can be removed together.
+  ///
+  /// Throws `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
+  /// the cost of a slot that stays exceeds the limits, `.conflict` if no slot would stay, and an error of the vault. If it
+  /// throws, nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
   public func removeKeySlots(
     ids: Set<String>, credentials: [any VaultCredentialSource] = []
   ) throws(SecretError) {

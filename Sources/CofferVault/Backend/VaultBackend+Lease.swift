@@ -6,9 +6,10 @@ extension VaultBackend: LeasingSecretBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
   /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`. The file is made
-  /// if there is none. The byte depends on the master key, so that its number does not tell the secret's name. A lease
-  /// from before a change of the master key therefore does not exclude one from after it. Throws `.denied` or `.io` if
-  /// the file cannot be made, for example in a read-only directory.
+  /// if there is none. The number of the byte depends on the master key, so that it does not reveal the secret's name. A
+  /// lease that was taken before a change of the master key therefore does not exclude one that is taken after it.
+  ///
+  /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the vault.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let (path, offset) = try read { vault throws(SecretError) in
       var id: [UInt8] = []

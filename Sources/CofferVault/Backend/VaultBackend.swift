@@ -10,12 +10,12 @@ internal import Synchronization
 /// thread or process ends at ``VaultOptions/lockTimeout``. A change is on the disk when its method returns. The file
 /// format is specified in `VaultFormat`.
 ///
-/// In addition to the errors that each method documents, every method except
-/// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw:
+/// In addition to the errors that each method documents, every method except ``close()``,
+/// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw an *error of the vault*:
 /// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot
 ///   be used;
-/// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not what was seen
-///   before, or if that cannot be determined;
+/// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not the vault that was seen
+///   before, or not a later state of it, or if that cannot be determined;
 /// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
@@ -190,7 +190,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   // MARK: The vault as a whole
 
-  /// Opens the vault if it is not open yet, so that a failure shows early.
+  /// Opens the vault if it is not open yet, so that a failure shows early. Throws an error of the vault.
   public func unlock() throws(SecretError) {
     try withSession { session throws(SecretError) in try session.read(unlocking) { _ in } }
   }
@@ -201,6 +201,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the
   /// master key can read and change the vault until ``rekey(credentials:)`` or
   /// ``removeKeySlots(ids:credentials:)`` changes it.
+  ///
+  /// Throws what `body` throws, and an error of the vault. `body` may run twice if another process changes the file.
   public func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
@@ -211,33 +213,35 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Reads and authenticates every byte of the vault, including values, while no process writes.
+  /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if one
+  /// is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
       try session.readLocked(unlocking) { vault throws(SecretError) in try VaultReport(verifying: vault) }
     }
   }
 
-  /// Rewrites the file without replaced and removed secrets. Changes do this automatically when it is
-  /// worthwhile.
+  /// Rewrites the file without the versions that are beyond the history limit. Changes do this automatically when enough
+  /// space is unused. Throws an error of the vault.
   public func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { _, _ in }
     }
   }
 
-  /// Accepts the vault as it is now, whatever was seen of it before: after `.rolledBack`, `.unexpectedVault`,
-  /// `.unexpectedKey` or `.unverifiable`, if a person knows that the vault is the right one.
+  /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`, if a
+  /// person knows that the vault is the right one.
   ///
-  /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Throws `.io` or
-  /// `.denied` if the decision cannot be recorded. A decision does not change what another running process has
-  /// seen: a program that refuses the vault calls this method itself, or is started again.
+  /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Another process that is running and
+  /// refuses the vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot
+  /// be recorded, and an error of the vault.
   @discardableResult
   public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
     try withSession { session throws(SecretError) in try session.trust(policy?.recorded, unlocking) }
   }
 
-  /// Reads the vault, and returns what a person should know of its file although it can be used.
+  /// Reads the vault, and returns what a person should know about its file even though it can be used. Throws an error of
+  /// the vault.
   public func condition() throws(SecretError) -> VaultCondition {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { _ in }
@@ -246,8 +250,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// The condition at the last use of the vault, or `nil` if it was not used yet. A commit slot that was
-  /// damaged and then repaired by a change still counts.
+  /// Returns the condition at the last use of the vault, or `nil` if it was not used yet. A commit slot that was
+  /// damaged and then repaired by a change still counts. Throws an error of the vault.
   package func lastCondition() throws(SecretError) -> VaultCondition? {
     try withSession { session in
       var condition = session.lastCondition
@@ -256,7 +260,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Returns what can be known of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,
+  /// Returns what can be read of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,
   /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
   public static func describe(path: String) throws(SecretError) -> VaultDescription {
     try VaultFile(path: path, environment: VaultEnvironment()).description

@@ -1,4 +1,4 @@
-/// What a person should know of a vault's file although it can be used.
+/// What a person should know about a vault's file even though it can be used.
 public struct VaultCondition: Hashable, Sendable {
   /// Whether one of the two commit slots was damaged or torn. Then the last change may be missing.
   public internal(set) var isRecovered: Bool
@@ -7,11 +7,10 @@ public struct VaultCondition: Hashable, Sendable {
   public let isReadableByOthers: Bool
   /// Whether the vault can be changed: it belongs to this user and the system permits writing.
   public let isWritable: Bool
-  /// How the vault is held to what was seen of it before.
+  /// How the vault is compared with its record.
   public let trustPolicy: TrustPolicy
-  /// Whether one half of a record of what was seen of the vault was damaged. The vault was held to the other
-  /// half.
+  /// Whether one half of a record of the vault was damaged. The vault was compared with the other half.
   public let isRecordDamaged: Bool
-  /// Whether what was seen of the vault could not be recorded. A later run may not notice an older copy.
+  /// Whether the state of the vault could not be recorded. A later run may not notice an older copy.
   public let isUnrecorded: Bool
 }

@@ -1,12 +1,12 @@
 /// What opening a vault may cost, and how long its calls may wait.
 public struct VaultOptions: Sendable {
-  /// The time to wait for another process's or thread's change before a call throws `.timedOut`: 10 seconds.
+  /// The longest wait for another process or thread before a call throws `.timedOut`: 10 seconds.
   public var lockTimeout: Duration = .seconds(10)
   /// The largest memory in bytes that the derivation of a passphrase may use: 1 GiB. Raise it to open a vault
   /// that was made with more.
   public var maximumPassphraseMemory: Int = 1 << 30
-  /// The largest work that a passphrase may cause: the memory in bytes times the passes, in sum over the key slots
-  /// that it is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
+  /// The largest work that a passphrase may cause: the memory in bytes times the passes, summed over the key slots
+  /// that the passphrase is tried on. 4 GiB, which takes about three seconds: as much as one derivation with libsodium's
   /// `crypto_pwhash_MEMLIMIT_SENSITIVE` and 4 passes, or more than 16 slots of the default cost.
   public var maximumPassphraseWork: Int = 4 << 30
   /// The memory in bytes for passphrases that are set from now on, a multiple of 1024: 64 MiB, which is
@@ -16,13 +16,13 @@ public struct VaultOptions: Sendable {
   /// 64 MiB.
   public var passphrasePasses: Int = 3
 
-  /// A private directory that remembers between runs what was seen of each vault, so that another vault or an
-  /// older copy in its place is noticed. If it does not exist, ``VaultCondition/isUnrecorded`` says so; if it
-  /// cannot be used, `.unverifiable` is thrown. `nil`: only a process that has seen the newer state notices.
+  /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older copy
+  /// in its place is noticed. If the directory does not exist, ``VaultCondition/isUnrecorded`` says so; if it cannot be used,
+  /// calls throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
-  /// How a vault is held to what was seen of it, from its first use at a path on. Later only
-  /// ``VaultBackend/trust(_:)`` changes it. `nil`: strict, unless a configuration chooses by the vault's place.
+  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:)`` changes it. `nil` is
+  /// strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
   /// What to do if no source has a credential.

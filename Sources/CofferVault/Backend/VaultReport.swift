@@ -1,7 +1,7 @@
 public import CofferCore
 internal import CofferVaultFormat
 
-/// The result of a verification: everything that it read is authentic.
+/// The result of a successful verification: the whole vault is authentic.
 public struct VaultReport: Hashable, Sendable {
   /// The number of secrets in the vault.
   public let secretCount: Int
@@ -11,13 +11,13 @@ public struct VaultReport: Hashable, Sendable {
   public let keySlotCount: Int
   /// The size of the file in bytes.
   public let fileSize: Int
-  /// The bytes after the end of the last commit, which an interrupted change left. They do not count.
+  /// The number of bytes after the end of the last commit, which an interrupted change left. They are not used.
   public let unacknowledgedBytes: Int
   /// The state that was verified: `SEQUENCE-TAG`. A later state has a higher sequence.
   public let checkpoint: String
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
-  /// The tags of the states that the file shows, by their sequences: since the last rewrite.
+  /// The tags of the states since the last rewrite, by their sequences.
   private let tags: [Int: Bytes16]
 
   /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if

@@ -32,7 +32,7 @@ extension VaultCredential {
   /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a
   /// derivation until the master key is changed.
   ///
-  /// A master key fits no key slot, so it cannot be added to a vault, and it cannot be removed by itself.
+  /// A master key fits no key slot: it cannot be added to a vault, nor removed without a change of the master key.
   /// Prefer a key for anything that is kept longer than a session.
   public static func masterKey(_ master: consuming SecretBytes) -> VaultCredential {
     VaultCredential(.masterKey, master)
@@ -47,7 +47,7 @@ public protocol VaultCredentialSource: Sendable {
   /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
   var name: String { get }
 
-  /// Whether the source may ask a person. It is then not asked for a read that no person asked for, such as one that
+  /// Whether the source may show a prompt. Such a source is not used for a read that no person asked for, such as one that
   /// follows a change by another process. The default is `false`.
   var mayPrompt: Bool { get }
 
@@ -61,7 +61,7 @@ extension VaultCredentialSource {
   public var mayPrompt: Bool { false }
 }
 
-/// What can be known of a vault without opening it.
+/// What can be read of a vault without opening it.
 public struct VaultDescription: Sendable {
   /// The path that the vault is opened by.
   public let path: String

@@ -9,8 +9,8 @@ public struct VaultCredentialClosure: VaultCredentialSource {
   private let body: @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
 
   /// Creates a source. `body` is called as ``VaultCredentialSource/credential(for:)``: when the vault is first used, and
-  /// again when another process has changed its master key. The call blocks a use of the vault, so `body` needs a
-  /// deadline of its own.
+  /// again when another process has changed its master key. Calls on the vault wait for `body`, so `body` needs a deadline
+  /// of its own.
   public init(
     name: String,
     mayPrompt: Bool = false,
@@ -21,7 +21,7 @@ public struct VaultCredentialClosure: VaultCredentialSource {
     self.body = body
   }
 
-  /// Calls the closure.
+  /// Calls the closure, and throws what it throws.
   public func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     try body(vault)
   }
@@ -30,7 +30,7 @@ public struct VaultCredentialClosure: VaultCredentialSource {
 extension VaultBackend {
   /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
   ///
-  /// Nothing is opened yet. With bytes that are no key, each use throws `.invalidKey`.
+  /// Nothing is opened yet. If `key` does not have 32 bytes, each use throws `.invalidKey`.
   public convenience init(
     path: String, key: consuming SecretBytes, options: VaultOptions = VaultOptions()
   ) {
