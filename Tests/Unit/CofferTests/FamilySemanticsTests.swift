@@ -153,7 +153,5 @@ import Testing
     let store = try await load()
     try await store.insert(keys.map { Note(id: $0) })
     #expect(try await load().items.map { Array($0.id.utf8) } == keys.map { Array($0.utf8) })
-    let engine = SecretStorageEngine(scope)
-    #expect(try await engine.keyCount() == keys.count)
   }
 }
