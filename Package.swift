@@ -101,7 +101,8 @@ let package = Package(
     .target(
       name: "CofferTool",
       dependencies: [
-        "Coffer", "CofferSystem", "CLinux", "CEarlyInit",
+        "Coffer", "CofferConfiguration", "CofferVault", "CofferSystem", "CofferCore", "CLinux", "CEarlyInit",
+        .target(name: "CofferKeyring", condition: .when(traits: ["Keyring"])),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),
@@ -114,7 +115,8 @@ let package = Package(
     .target(
       name: "CofferTestSupport", dependencies: ["CofferCore", "CLinux"], path: "Tests/Support/TestSupport"),
     .executableTarget(
-      name: "CofferProbe", dependencies: ["Coffer", "CofferCore", "CofferVault"], path: "Tests/Support/Probe"),
+      name: "CofferProbe", dependencies: ["Coffer", "CofferConfiguration", "CofferVault", "CofferCore"],
+      path: "Tests/Support/Probe"),
 
     .testTarget(
       name: "CofferCoreTests", dependencies: ["CofferCore", "CofferTesting", "CofferTestSupport"],
@@ -125,7 +127,7 @@ let package = Package(
     .testTarget(
       name: "CofferVaultTests",
       dependencies: [
-        "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferTesting", "CofferSimulation",
+        "CofferVault", "CofferVaultFormat", "CofferSystem", "CofferCore", "CofferTesting", "CofferSimulation",
         "CofferTestSupport",
       ],
       path: "Tests/Unit/CofferVaultTests"),
@@ -135,7 +137,7 @@ let package = Package(
       path: "Tests/Unit/CofferKeyringTests"),
     .testTarget(
       name: "CofferConfigurationTests",
-      dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferTesting", "CofferTestSupport"],
+      dependencies: ["CofferConfiguration", "Coffer", "CofferVault", "CofferCore", "CofferTestSupport"],
       path: "Tests/Unit/CofferConfigurationTests"),
     .testTarget(
       name: "CofferTests",
@@ -165,8 +167,8 @@ let package = Package(
     .testTarget(
       name: "CofferFuzzTests",
       dependencies: [
-        "CofferTool", "CofferConfiguration", "CofferVault", "CofferVaultFormat", "CofferSystem",
-        "CofferSimulation", "CofferTestSupport",
+        "CofferTool", "Coffer", "CofferConfiguration", "CofferVault", "CofferVaultFormat", "CofferSystem",
+        "CofferCore", "CofferSimulation", "CofferTestSupport",
       ],
       path: "Fuzz/Sources"),
   ],
