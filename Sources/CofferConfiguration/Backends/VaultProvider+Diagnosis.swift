@@ -130,8 +130,7 @@ extension VaultProvider {
     if let count = unfinishedCopies(of: path, in: directory), count > 0 {
       diagnosis.note(
         "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)", nil,
-        "They hold nothing that the vault lacks. While no program writes, remove the files .\(name(of: path)).*"
-      )
+        "They hold nothing that the vault lacks. The next rewrite removes them.")
     }
     switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
     case .memory?:
@@ -150,10 +149,10 @@ extension VaultProvider {
     }
   }
 
-  /// The number of files like those that a rewrite of the vault creates beside it: `.NAME.` and 32 digits.
+  /// The number of files that interrupted rewrites of the vault have left beside it.
   private func unfinishedCopies(of path: String, in directory: String) -> Int? {
     do throws(SystemCallError) {
-      return try Path.names(inDirectory: directory).count { $0.hasPrefix(".\(name(of: path)).") }
+      return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name(of: path)) }
     } catch { return nil }
   }
 

@@ -83,6 +83,21 @@ package protocol File: AnyObject, Sendable {
   func unlock() throws(FileSystemError)
 }
 
+extension File {
+  /// Writes all of `bytes` at `offset`, in as many calls as that takes.
+  package func writeAll(_ bytes: Span<UInt8>, at offset: Int) throws(FileSystemError) {
+    try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
+      var written = 0
+      while written < bytes.count {
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+        let count = try uninterrupted { () throws(FileSystemError) in try write(rest, at: offset + written) }
+        if count == 0 { throw FileSystemError(EIO) }
+        written += count
+      }
+    }
+  }
+}
+
 /// A watch that is in force until it is released.
 package protocol DirectoryWatch: AnyObject, Sendable {
   /// Whether the directory still exists.

@@ -93,7 +93,10 @@ struct LinuxDirectory: Directory {
     // Some file systems do not support flags. A link fails as well if the name is taken.
     guard errno == EINVAL || errno == ENOSYS else { throw FileSystemError(errno) }
     _ = try check(linkat(descriptor.number, name, descriptor.number, newName, 0))
-    try remove(name)
+    // Another process may have removed the old name, as one that an interrupted process left.
+    do throws(FileSystemError) { try remove(name) } catch {
+      guard error.number == ENOENT else { throw error }
+    }
   }
 
   func remove(_ name: String) throws(FileSystemError) {

@@ -1,23 +1,73 @@
 internal import Glibc
 
-/// The contents of a file before they have the file's name.
+/// A file of mode 0600 that takes a name in its directory when its contents are complete.
 ///
-/// They are in a file without a name, which is gone if the process is killed. To replace a file they need a name beside
-/// it for the moment between two system calls. On a file system without such files they have that name from the start.
-/// It is hidden, ends in `.unfinished`, and is removed by the next process that writes the same file: the file is locked
-/// while it is in use.
-struct NewFile {
-  private let directory: LinuxDirectory
+/// Until then the file has a temporary name beside it, or none. A temporary name is hidden and ends in `.unfinished`. The
+/// file is locked from its creation until its last reference is released, so that no other process takes it for an
+/// abandoned one, or changes it too early. Not thread-safe.
+package struct NewFile {
+  package let file: any File
+  private let directory: any Directory
   private let name: String
-  private let file: LinuxFile
-  /// The name that the contents have now.
-  private var temporaryName: String?
+  private let temporaryName: String
 
   private static let suffix = ".unfinished"
   private static let digits = 16
-  /// The longest beginning of a name in the temporary one, in bytes: a name has at most 255.
+  /// The longest part of a name in the temporary one, in bytes. A name has at most 255.
   private static let longestBeginning = 200
   private static let attempts = 10
+
+  /// Creates the file under a temporary name, and locks it. `random` makes the name one that no other program can foresee.
+  package init(
+    for name: String, in directory: any Directory, random: () -> UInt64 = { .random(in: .min ... .max) }
+  ) throws(FileSystemError) {
+    for _ in 1...Self.attempts {
+      let temporaryName = Self.temporaryName(of: name, random())
+      let file = try uninterrupted { () throws(FileSystemError) in try directory.create(temporaryName) }
+      do throws(FileSystemError) {
+        // Another process may take the file for an abandoned one before it is locked.
+        let isLocked = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
+        if isLocked, try uninterrupted(file.status).links == 1 {
+          (self.file, self.directory, self.name) = (file, directory, name)
+          self.temporaryName = temporaryName
+          return
+        }
+        Self.remove(temporaryName, in: directory)
+      } catch {
+        Self.remove(temporaryName, in: directory)
+        throw error
+      }
+    }
+    throw FileSystemError(EBUSY)
+  }
+
+  /// Gives a temporary name to a file that has none, and that the caller has locked.
+  init(_ file: LinuxFile, for name: String, in directory: LinuxDirectory) throws(FileSystemError) {
+    (self.file, self.directory, self.name) = (file, directory, name)
+    temporaryName = Self.temporaryName(of: name, .random(in: .min ... .max))
+    try directory.link(file, to: temporaryName)
+  }
+
+  /// Waits until the contents are on the disk, and gives the file its name, which may not be on the disk then.
+  ///
+  /// Throws `EEXIST` without `replacing` if the name is taken. If it throws, the name is as it was before, and the caller
+  /// must call ``abandon()``.
+  package func takeName(replacing: Bool) throws(FileSystemError) {
+    defer { withExtendedLifetime(file) {} }  // the lock
+    try uninterrupted(file.synchronize)
+    try uninterrupted { () throws(FileSystemError) in
+      try directory.rename(temporaryName, to: name, replacing: replacing)
+    }
+  }
+
+  /// Removes the file after a failure. If that fails, ``removeAbandoned(for:in:user:)`` of a later writer removes it.
+  package func abandon() { Self.remove(temporaryName, in: directory) }
+
+  private static func remove(_ name: String, in directory: any Directory) {
+    do throws(FileSystemError) { try directory.remove(name) } catch {}
+  }
+
+  // MARK: Temporary names
 
   private static func prefix(of name: String) -> String {
     var beginning = name
@@ -25,108 +75,39 @@ struct NewFile {
     return ".\(beginning)."
   }
 
-  private static func newTemporaryName(of name: String) -> String {
-    let number = (1...digits).compactMap { _ in "0123456789abcdef".randomElement() }
-    return prefix(of: name) + String(number) + suffix
+  private static func temporaryName(of name: String, _ number: UInt64) -> String {
+    let text = String(number, radix: 16)
+    return prefix(of: name) + String(repeating: "0", count: digits - text.utf8.count) + text + suffix
   }
 
-  /// Puts a file of mode 0600 with `contents` at `name`. Its contents are on the disk then, and its name may not be.
-  ///
-  /// Throws `EEXIST` if the name is taken, unless it may be `replacing` the file there. If it throws, `name` is as it
-  /// was before.
-  static func put(
-    _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, isNamed: Bool, replacing: Bool
-  ) throws(SystemCallError) {
-    var file = try NewFile(for: name, in: directory, isNamed: isNamed)
-    do throws(SystemCallError) {
-      try file.fill(contents)
-      try file.takeName(replacing: replacing)
-    } catch {
-      file.abandon()
-      throw error
-    }
-  }
-
-  private init(for name: String, in directory: LinuxDirectory, isNamed: Bool) throws(SystemCallError) {
-    (self.directory, self.name) = (directory, name)
-    if isNamed {
-      (file, temporaryName) = try Self.createNamed(for: name, in: directory)
-      return
-    }
-    file = try directory.createUnnamed()
-    // Nobody else can have the lock. It is for the moment in which the file has a temporary name.
-    _ = try uninterrupted { () throws(SystemCallError) in try file.tryLock(exclusive: true) }
-  }
-
-  private static func createNamed(
-    for name: String, in directory: LinuxDirectory
-  ) throws(SystemCallError) -> (LinuxFile, String) {
-    for _ in 1...attempts {
-      let temporaryName = newTemporaryName(of: name)
-      let file = try directory.createFile(temporaryName)
-      // Another process may take the file for an abandoned one before it is locked.
-      let isLocked = try uninterrupted { () throws(SystemCallError) in try file.tryLock(exclusive: true) }
-      if isLocked, try file.status().links == 1 { return (file, temporaryName) }
-    }
-    throw SystemCallError(EBUSY)
-  }
-
-  /// Writes all of `bytes`, and returns when they are on the disk.
-  private func fill(_ bytes: Span<UInt8>) throws(SystemCallError) {
-    try bytes.withUnsafeBytes { bytes throws(SystemCallError) in
-      var written = 0
-      while written < bytes.count {
-        let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-        let count = try uninterrupted { () throws(SystemCallError) in try file.write(rest, at: written) }
-        if count == 0 { throw SystemCallError(EIO) }
-        written += count
-      }
-    }
-    try uninterrupted { () throws(SystemCallError) in try file.synchronize() }
-  }
-
-  /// Gives the file its name.
-  private mutating func takeName(replacing: Bool) throws(SystemCallError) {
-    if temporaryName == nil {
-      do throws(SystemCallError) { return try directory.link(file, to: name) } catch {
-        guard replacing, error.number == EEXIST else { throw error }
-      }
-      let unfinished = Self.newTemporaryName(of: name)
-      try directory.link(file, to: unfinished)
-      temporaryName = unfinished
-    }
-    guard let unfinished = temporaryName else { return }
-    try directory.rename(unfinished, to: name, replacing: replacing)
-    temporaryName = nil
-  }
-
-  /// Removes what has a temporary name, after a failure.
-  private mutating func abandon() {
-    guard let unfinished = temporaryName else { return }
-    // If that fails, the next process that writes the file removes it.
-    do throws(SystemCallError) { try directory.remove(unfinished) } catch {}
-    temporaryName = nil
-  }
-
-  /// Removes what killed processes of this user left of files for `name`. What cannot be removed stays.
-  static func removeAbandoned(for name: String, in directory: LinuxDirectory) {
-    var names: [String] = []
-    do throws(SystemCallError) { names = try directory.names() } catch {}
+  /// Whether `other` is a temporary name for `name`.
+  package static func isTemporaryName(_ other: String, of name: String) -> Bool {
     let prefix = prefix(of: name)
-    for name in names where name.hasPrefix(prefix) && name.hasSuffix(suffix) {
-      let number = name.utf8.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count)
-      guard number.count == digits, number.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
-      else { continue }
-      do throws(SystemCallError) { try removeIfAbandoned(name, in: directory) } catch {}
+    guard other.hasPrefix(prefix), other.hasSuffix(suffix) else { return false }
+    let number = other.dropFirst(prefix.count).dropLast(suffix.count)
+    return UInt64(number, radix: 16).map { temporaryName(of: name, $0) == other } ?? false
+  }
+
+  /// Removes the files for `name` that interrupted processes of `user` left. What cannot be removed stays.
+  package static func removeAbandoned(for name: String, in directory: any Directory, user: UInt32) {
+    var names: [String] = []
+    do throws(FileSystemError) { names = try uninterrupted(directory.names) } catch {}
+    for other in names where isTemporaryName(other, of: name) {
+      do throws(FileSystemError) {
+        if try isAbandoned(other, for: name, in: directory, user: user) { try directory.remove(other) }
+      } catch {}
     }
   }
 
-  private static func removeIfAbandoned(
-    _ name: String, in directory: LinuxDirectory
-  ) throws(SystemCallError) {
-    let file = try directory.open(name, writable: true)
-    let status = try file.status()
-    guard status.isRegular, status.owner == geteuid(), try file.tryLock(exclusive: true) else { return }
-    try directory.remove(name)
+  private static func isAbandoned(
+    _ temporaryName: String, for name: String, in directory: any Directory, user: UInt32
+  ) throws(FileSystemError) -> Bool {
+    try uninterrupted { () throws(FileSystemError) in
+      let status = try directory.status(of: temporaryName)
+      guard status.isRegular, status.owner == user else { return false }
+      // Where a rename is a link and a removal, an interrupted one leaves both names. The file may be locked then.
+      if status.links > 1, try directory.status(of: name).isSameFile(as: status) { return true }
+      return try directory.open(temporaryName, writable: true).tryLock(exclusive: true)
+    }
   }
 }

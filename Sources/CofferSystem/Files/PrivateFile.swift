@@ -125,23 +125,54 @@ package enum PrivateFile {
   private static func put(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
   ) throws(SystemCallError) -> SystemCallError? {
-    NewFile.removeAbandoned(for: name, in: directory)
+    NewFile.removeAbandoned(for: name, in: directory, user: geteuid())
     do throws(SystemCallError) {
-      try NewFile.put(contents, at: name, in: directory, isNamed: false, replacing: replacing)
+      try putUnnamed(contents, at: name, in: directory, replacing: replacing)
     } catch {
       // No second attempt, which would give the contents a name.
       if error.number == EEXIST { throw error }
       // Some file systems have no files without a name. Without /proc, older kernels give them none.
-      try NewFile.put(contents, at: name, in: directory, isNamed: true, replacing: replacing)
+      let file = try NewFile(for: name, in: directory)
+      try finish(file, replacing: replacing) { () throws(SystemCallError) in
+        try file.file.writeAll(contents, at: 0)
+      }
     }
     let failure: SystemCallError
     do throws(SystemCallError) {
-      try uninterrupted { () throws(SystemCallError) in try directory.synchronize() }
+      try uninterrupted(directory.synchronize)
       return nil
     } catch { failure = error }
     // What was there before a new file can be restored.
     if replacing { return failure }
     do throws(SystemCallError) { try directory.remove(name) } catch { return failure }
     throw failure
+  }
+
+  /// Writes a file without a name, which is gone if the process is killed. To replace a file, it needs a temporary name
+  /// for the moment between two system calls.
+  private static func putUnnamed(
+    _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
+  ) throws(SystemCallError) {
+    let file = try directory.createUnnamed()
+    // Nobody else can have the lock.
+    _ = try uninterrupted { () throws(SystemCallError) in try file.tryLock(exclusive: true) }
+    try file.writeAll(contents, at: 0)
+    try uninterrupted(file.synchronize)
+    do throws(SystemCallError) { return try directory.link(file, to: name) } catch {
+      guard replacing, error.number == EEXIST else { throw error }
+    }
+    try finish(NewFile(file, for: name, in: directory), replacing: true)
+  }
+
+  private static func finish(
+    _ file: NewFile, replacing: Bool, _ fill: () throws(SystemCallError) -> Void = {}
+  ) throws(SystemCallError) {
+    do throws(SystemCallError) {
+      try fill()
+      try file.takeName(replacing: replacing)
+    } catch {
+      file.abandon()
+      throw error
+    }
   }
 }

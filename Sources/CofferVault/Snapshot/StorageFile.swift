@@ -56,18 +56,8 @@ struct StorageFile: Sendable {
 
   /// Writes all of `bytes` at `offset`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
-    var written = 0
-    while written < bytes.count {
-      written += try perform("write", path: path) { () throws(FileSystemError) in
-        let result = bytes.withUnsafeBytes { buffer in
-          Result { () throws(FileSystemError) in
-            try file.write(UnsafeRawBufferPointer(rebasing: buffer[written...]), at: offset + written)
-          }
-        }
-        let count = try result.get()
-        guard count > 0 else { throw FileSystemError(EIO) }
-        return count
-      }
+    try perform("write", path: path) { () throws(FileSystemError) in
+      try file.writeAll(bytes.span, at: offset)
     }
   }
 
@@ -77,9 +67,6 @@ struct StorageFile: Sendable {
 
   /// Waits until the file's data is on the disk.
   func synchronizeData() throws(SecretError) { try perform("write", path: path, file.synchronizeData) }
-
-  /// Waits until the file's data and metadata are on the disk.
-  func synchronize() throws(SecretError) { try perform("write", path: path, file.synchronize) }
 
   /// Takes the advisory lock. Returns `false` if another process or another open file has it.
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool {
@@ -163,72 +150,33 @@ struct StorageLocation: Sendable {
     throw .io(FileSystemError(EEXIST), "make", path: path)
   }
 
-  /// Moves the file `source` of the same directory here. Throws `.alreadyExists` without `replacing` if the
-  /// name is taken, and `.denied` if the file here is a mount point.
-  func rename(from source: String, replacing: Bool) throws(SecretError) {
-    do throws(FileSystemError) {
-      try location.directory.rename(source, to: name, replacing: replacing)
-    } catch {
-      throw error.number == EBUSY ? .mountedFile(path: path) : .io(error, "write", path: path)
-    }
-  }
+  // MARK: New files
 
-  // MARK: Temporary files
-
-  /// What the names of temporary files begin with. 32 random hexadecimal digits follow.
-  private var temporaryPrefix: String { ".\(name)." }
-
-  /// Creates a file of mode 0600 in the same directory, with a name that no other program can foresee, and
-  /// locks it.
-  ///
-  /// The lock keeps other processes from changing the file once it is renamed, and from removing it before.
-  func createTemporary(
-    _ randomness: any Randomness
-  ) throws(SecretError) -> (name: String, file: StorageFile) {
-    let name = temporaryPrefix + randomness.bytes16().hex
-    let created = try perform("write", path: path) { () throws(FileSystemError) in
-      try location.directory.create(name)
-    }
-    let file = StorageFile(created, path: path)
-    do throws(SecretError) {
-      guard try file.tryLock(exclusive: true) else { throw .io(FileSystemError(EBUSY), "write", path: path) }
-    } catch {
-      removeTemporary(name)
-      throw error
-    }
-    return (name, file)
-  }
-
-  /// Removes a temporary file. If that fails, a later ``removeAbandonedTemporaries(of:)`` removes it.
-  func removeTemporary(_ name: String) {
-    do throws(FileSystemError) { try location.directory.remove(name) } catch {
-      // The file is sealed like every other, and is never read.
-    }
-  }
-
-  /// Removes the temporary files that interrupted processes of `user` left. A file that is in use is locked,
-  /// and stays.
-  func removeAbandonedTemporaries(of user: UInt32) {
-    var names: [String] = []
-    do throws(SecretError) { names = try perform("read", path: path, location.directory.names) } catch {
-      // The next call tries again.
-    }
-    for name in names {
-      guard let number = Bytes16(hex: name.suffix(32)), name == temporaryPrefix + number.hex else { continue }
-      do throws(SecretError) { if try isAbandoned(name, by: user) { removeTemporary(name) } } catch {
-        // It was removed in the meantime, or it stays.
+  /// Creates a locked file that ``put(_:replacing:)`` moves here.
+  func createNew(_ randomness: any Randomness) throws(SecretError) -> NewFile {
+    try perform("write", path: path) { () throws(FileSystemError) in
+      try NewFile(for: name, in: location.directory) {
+        randomness.array(8).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
       }
     }
   }
 
-  private func isAbandoned(_ name: String, by user: UInt32) throws(SecretError) -> Bool {
-    try perform("read", path: path) { () throws(FileSystemError) in
-      let status = try location.directory.status(of: name)
-      guard status.isRegular, status.owner == user else { return false }
-      // On some file systems a rename is a link first, and can be interrupted before the old name is removed.
-      if status.links > 1, try status.isSameFile(as: location.directory.status(of: self.name)) { return true }
-      return try location.directory.open(name, writable: true).tryLock(exclusive: true)
+  /// Removes what interrupted processes of `user` left of new files.
+  func removeAbandoned(of user: UInt32) {
+    NewFile.removeAbandoned(for: name, in: location.directory, user: user)
+  }
+
+  /// Waits until the file is on the disk, and moves it here. Throws `.alreadyExists` without `replacing` if the name is
+  /// taken, and `.denied` if the file here is a mount point.
+  func put(_ file: NewFile, replacing: Bool) throws(SecretError) {
+    do throws(FileSystemError) { try file.takeName(replacing: replacing) } catch {
+      throw error.number == EBUSY ? .mountedFile(path: path) : .io(error, "write", path: path)
     }
+  }
+
+  /// Removes the file. A failure is not an error: the file is sealed like every other.
+  func remove() {
+    do throws(FileSystemError) { try location.directory.remove(name) } catch {}
   }
 
   /// Waits until the entries of the directory are on the disk.

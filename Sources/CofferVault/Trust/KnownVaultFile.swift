@@ -76,7 +76,7 @@ struct KnownVaultFile {
       file = try location.open().file
       if try file.status().links > 1 {
         // An interrupted rename may have left the name of the temporary file as well.
-        location.removeAbandonedTemporaries(of: environment.user)
+        location.removeAbandoned(of: environment.user)
       }
       status = try file.status()
     } catch {
@@ -164,17 +164,14 @@ struct KnownVaultFile {
   /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists`
   /// if there is a file and it is not to be replaced.
   func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
-    location.removeAbandonedTemporaries(of: environment.user)
-    let (temporaryName, file) = try location.createTemporary(environment.randomness)
-    // Keeps the lock until the file has its name.
-    defer { withExtendedLifetime(file) {} }
+    location.removeAbandoned(of: environment.user)
+    let new = try location.createNew(environment.randomness)
     do throws(SecretError) {
       let slot = slot(record, keys)
-      try file.write(slot + slot + trailer, at: 0)
-      try file.synchronize()
-      try location.rename(from: temporaryName, replacing: replacing)
+      try StorageFile(new.file, path: path).write(slot + slot + trailer, at: 0)
+      try location.put(new, replacing: replacing)
     } catch {
-      location.removeTemporary(temporaryName)
+      new.abandon()
       throw error
     }
     try location.synchronize()

@@ -67,7 +67,7 @@ extension VaultSnapshot {
     let now = environment.now()
     let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
     let sources = try sources(transaction, newKeys, rules)
-    file.location.removeAbandonedTemporaries(of: environment.user)
+    file.location.removeAbandoned(of: environment.user)
     var writer = try VaultFileWriter(
       at: file.location, header: header, keys: newKeys,
       sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings)

@@ -9,8 +9,8 @@ internal import Glibc
 /// old file unchanged.
 struct VaultFileWriter {
   private let location: StorageLocation
-  private let temporaryName: String
-  private let file: StorageFile
+  private let newFile: NewFile
+  private var file: StorageFile { StorageFile(newFile.file, path: location.path) }
   private let header: Header
   private let keys: DerivedKeys
 
@@ -45,14 +45,14 @@ struct VaultFileWriter {
     index = BaseIndex(sequence: sequence, settings: settings)
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
-    (temporaryName, file) = try location.createTemporary(keys.randomness)
+    newFile = try location.createNew(keys.randomness)
   }
 
   /// Removes the temporary file after a failure.
-  func abandon() { location.removeTemporary(temporaryName) }
+  func abandon() { newFile.abandon() }
 
   /// Removes a new vault that took its place, and that nobody knows of yet.
-  func withdraw() { location.removeTemporary(location.name) }
+  func withdraw() { location.remove() }
 
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
@@ -122,8 +122,7 @@ struct VaultFileWriter {
     let headerHash = Sodium.hash(start.span, count: 32)
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerHash: headerHash)) }
     try file.write(start, at: 0)
-    try file.synchronize()
-    try location.rename(from: temporaryName, replacing: existing)
+    try location.put(newFile, replacing: existing)
     return state
   }
 

@@ -170,12 +170,14 @@ def check_files(scene, files, before, after, result, is_killed, fail):
         base = os.path.basename(name)
         # A message may name the directory of an edited text, without its file.
         is_named = is_killed or os.path.dirname(name) in result.stderr.decode()
-        allowed = SEALED_REST.match(base) or EDITING_REST.match(name) and is_named
+        is_sealed = SEALED_REST.match(name)
+        allowed = is_sealed or EDITING_REST.match(name) and is_named
         # A file that replaces another one has a name for a moment. Without a value it may be left, until the next writer.
         is_harmless = is_killed and VALUE.encode() not in files[name]
         if not allowed and not (PLAIN_REST.match(base) and (is_harmless or is_rest_of_output(scene, is_killed, result))):
             fail(f"the file {name} is left")
-        if VALUE.encode() in files[name] and not PLAIN_REST.match(base) and not EDITING_REST.match(name):
+        may_be_plain = PLAIN_REST.match(base) and not is_sealed or EDITING_REST.match(name)
+        if VALUE.encode() in files[name] and not may_be_plain:
             fail(f"a value in plain text is in {name}")
     for name in known & set(files):
         is_plain = VALUE.encode() in files[name]

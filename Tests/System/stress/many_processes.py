@@ -77,7 +77,7 @@ class Run:
     def look_at_files(self, after_a_rewrite=False):
         """Killed rewrites may leave their temporary files, which the next rewrite removes."""
         found = sorted(os.listdir(os.path.dirname(self.vault)))
-        temporary = [name for name in found if re.fullmatch(r"\.vault\.[0-9a-f]{32}", name)]
+        temporary = [name for name in found if re.fullmatch(r"\.vault\.[0-9a-f]{16}\.unfinished", name)]
         if [name for name in found if name not in temporary] != ["vault"] or (after_a_rewrite and temporary):
             self.fail(f"the directory of the vault contains {found}")
 

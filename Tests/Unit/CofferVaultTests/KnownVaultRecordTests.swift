@@ -335,7 +335,7 @@ import Testing
     try fresh().unlock()
     let name = URL(filePath: try record).lastPathComponent
     #expect(unlink(try record) == 0)
-    try write([1], to: states.file(".\(name).\(String(repeating: "0", count: 32))"))
+    try write([1], to: states.file(".\(name).0000000000000000.unfinished"))
     try fresh().unlock()
     #expect(try FileManager.default.contentsOfDirectory(atPath: states.path) == [name])
   }

@@ -8,7 +8,11 @@ import Testing
 
 /// Temporary files that interrupted processes left beside a vault or beside its records.
 @Suite struct TemporaryFileTests {
-  private static let digits = String(repeating: "0123456789abcdef", count: 2)
+  private static let digits = "0123456789abcdef"
+
+  private static func left(_ digits: some StringProtocol, of name: String = "test.vault") -> String {
+    ".\(name).\(digits).unfinished"
+  }
 
   private func touch(_ path: String) {
     let descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
@@ -19,30 +23,32 @@ import Testing
   @Test func aRewriteRemovesAbandonedFilesOfTheVaultAndNoOthers() throws {
     let vault = try TestVault()
     let directory = vault.directory
-    let abandoned = [".test.vault.\(Self.digits)", ".test.vault.\(String(repeating: "f", count: 32))"]
+    let abandoned = [Self.left(Self.digits), Self.left(String(repeating: "f", count: 16))]
     var others = [
-      ".test.vault.\(Self.digits.uppercased())", ".test.vault.\(Self.digits)0", ".test.vault.0",
-      ".test.vault.\(Self.digits.dropLast())", ".other.vault.\(Self.digits)", "test.vault.\(Self.digits)",
-      "..test.vault.\(Self.digits)", ".test.vault.\(Self.digits.dropLast())g", "notes",
+      Self.left(Self.digits.uppercased()), Self.left(Self.digits + "0"), Self.left("0"),
+      Self.left(Self.digits.dropLast()), Self.left(Self.digits, of: "other.vault"),
+      "test.vault.\(Self.digits).unfinished", "." + Self.left(Self.digits), Self.left(Self.digits) + "~",
+      Self.left("+" + Self.digits.dropLast()), Self.left(Self.digits.dropLast() + "g"),
+      ".test.vault.\(Self.digits)", "notes",
     ]
     for name in abandoned + others { touch(directory.file(name)) }
     // A second name of the vault itself, as an interrupted rename leaves it where renaming is linking.
-    #expect(link(vault.path, directory.file(".test.vault.\(String(repeating: "1", count: 32))")) == 0)
-    let linked = ".test.vault.\(String(repeating: "2", count: 32))"
+    #expect(link(vault.path, directory.file(Self.left("1111111111111111"))) == 0)
+    let linked = Self.left("2222222222222222")
     #expect(symlink("notes", directory.file(linked)) == 0)
-    let below = ".test.vault.\(String(repeating: "3", count: 32))"
+    let below = Self.left("3333333333333333")
     #expect(mkdir(directory.file(below), 0o700) == 0)
-    let pipe = ".test.vault.\(String(repeating: "6", count: 32))"
+    let pipe = Self.left("6666666666666666")
     #expect(mkfifo(directory.file(pipe), 0o600) == 0)
     others += [linked, below, pipe]
     if geteuid() == 0 {
-      let foreign = ".test.vault.\(String(repeating: "4", count: 32))"
+      let foreign = Self.left("4444444444444444")
       touch(directory.file(foreign))
       #expect(chown(directory.file(foreign), 1234, 1234) == 0)
       others.append(foreign)
     }
     // A file in use is locked.
-    let used = ".test.vault.\(String(repeating: "5", count: 32))"
+    let used = Self.left("5555555555555555")
     touch(directory.file(used))
     let lock = open(directory.file(used), O_RDONLY | O_CLOEXEC)
     #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
@@ -78,8 +84,8 @@ import Testing
         ".\(name).\(number).new", "\(name).unfinished", ".\(name).unfinished", "\(name).0.unfinished",
         ".\(name).lock",
         ".\(name).", ".\(name).\(String(repeating: "0", count: 32))", ".\(name).\(Self.digits)",
-        "\(name).bak", ".\(name).\(String(repeating: "0", count: 16)).unfinished",
-        ".\(name).\(Self.digits.prefix(16)).unfinished",
+        "\(name).bak", Self.left(String(repeating: "0", count: 16), of: name),
+        Self.left(Self.digits, of: name),
       ] {
         let taken = place.file(other)
         switch kind {
@@ -144,7 +150,7 @@ import Testing
     options.knownVaultsDirectory = records.path
     try vault.open(options: options).set("a", [1])
     let record = try #require(Path.names(inDirectory: records.path).first)
-    let left = records.file(".\(record).\(Self.digits)")
+    let left = records.file(Self.left(Self.digits, of: record))
     #expect(link(records.file(record), left) == 0)
     #expect(try vault.open(options: options).get("a") == [1])
     #expect(try Path.names(inDirectory: records.path) == [record])
