@@ -1,10 +1,11 @@
 import Foundation
 
-/// A script of commands with the expected result of each.
+/// A script of commands with the expected result of each. A file has one or more of them.
 ///
 /// ```
+/// == A title                begins another script, with a private directory of its own
 /// # A comment.
-/// % gpg pass                the programs that the scenario needs, apart from the usual ones
+/// % gpg pass                the programs that the script needs, apart from the usual ones, or the trait Keyring
 /// $ secret get NAME         a shell command; its further lines begin with two spaces
 /// < a line of its standard input
 /// > a line of its standard output
@@ -29,25 +30,33 @@ struct Scenario {
   }
 
   private(set) var steps: [Step] = []
-  private(set) var programs: [String] = []
+  private(set) var needs: [String] = []
 
-  init(parsing text: String) throws {
+  /// The scripts of a file.
+  static func parse(_ text: String) throws -> [Scenario] {
+    var scenarios: [Scenario] = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-      let content = String(line.dropFirst(2))
-      switch line.prefix(2) {
-      case "$ ": steps.append(Step(line: index + 1, command: content))
-      case _ where line.isEmpty || line.hasPrefix("#"): continue
-      case "% ": programs += content.split(separator: " ").map(String.init)
-      case _ where steps.isEmpty: throw Malformed(line: index + 1)
-      case "  ": steps[steps.count - 1].command += "\n" + content
-      case "< ", "<": steps[steps.count - 1].input.append(content)
-      case "> ", ">": steps[steps.count - 1].output.append(content)
-      case "! ", "!": steps[steps.count - 1].errors.append(content)
-      case "? ":
-        guard let status = Int32(content) else { throw Malformed(line: index + 1) }
-        steps[steps.count - 1].status = status
-      default: throw Malformed(line: index + 1)
-      }
+      if index == 0 || line.hasPrefix("== ") { scenarios.append(Scenario()) }
+      if !line.hasPrefix("== ") { try scenarios[scenarios.count - 1].append(line, number: index + 1) }
+    }
+    return scenarios
+  }
+
+  private mutating func append(_ line: Substring, number: Int) throws {
+    let content = String(line.dropFirst(2))
+    switch line.prefix(2) {
+    case "$ ": steps.append(Step(line: number, command: content))
+    case _ where line.isEmpty || line.hasPrefix("#"): break
+    case "% ": needs += content.split(separator: " ").map(String.init)
+    case _ where steps.isEmpty: throw Malformed(line: number)
+    case "  ": steps[steps.count - 1].command += "\n" + content
+    case "< ", "<": steps[steps.count - 1].input.append(content)
+    case "> ", ">": steps[steps.count - 1].output.append(content)
+    case "! ", "!": steps[steps.count - 1].errors.append(content)
+    case "? ":
+      guard let status = Int32(content) else { throw Malformed(line: number) }
+      steps[steps.count - 1].status = status
+    default: throw Malformed(line: number)
     }
   }
 
