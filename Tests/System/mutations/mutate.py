@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Breaks the code in one of the ways of mutations.py at a time and checks that a test notices.
+"""Breaks the code in each of the ways of mutations.py and checks that a test notices.
 
 usage: mutate.py [--list | --check] [WORD]...
 
-Tries the mutations of mutations.py whose name contains one of the words; without a word, all of them. --list prints
-them and tries none. --check tries none either, and only checks that each can be made. The sources are copied to a
-temporary directory and built there, so the working tree stays as it is. A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it could not be tried: its text
-is not in the file exactly once, or the changed code does not compile.
+Tries the mutations whose name, function or tests contain one of the words; without a word, all of them. --list prints
+them. --check only checks that each can be made, which takes a moment.
+
+A copy of the package in .build/mutations contains every mutation, each switched off. It is built once, and one mutation
+after another is switched on while its tests run. The build and the tests run as an unprivileged user in namespaces of
+their own (sandbox.py), and nowhere else.
+
+A mutation is `caught` if its tests fail, `survived` if they pass, and `broken` if it cannot be made or does not compile.
 
 Exit status: 0 every mutation was caught, 1 a mutation survived or is broken, or the tests fail without a mutation,
 64 no mutation has such a name.
@@ -15,48 +19,49 @@ Exit status: 0 every mutation was caught, 1 a mutation survived or is broken, or
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from manifest import keep
+import mutated_package
+import sandbox
 from mutations import MUTATIONS
+from swift_source import Impossible
 
-ROOT = Path(__file__).resolve().parents[3]
-# The test targets that are built for mutations whose tests are a filter of `swift test`. Everything that they do not
-# depend on is left out of the build.
-TEST_TARGETS = ["CofferVaultTests", "CofferMemoryTests"]
-NOT_COPIED = shutil.ignore_patterns("__pycache__", ".build", ".git")
-# In seconds: more than the slowest test takes on a slow machine. A test that takes longer hangs, which counts as caught.
-TIMEOUT = 900
-
-
-def is_command(tests):
-    """Whether `tests` is a command rather than a filter of `swift test`."""
-    return (ROOT / tests.split()[0]).is_file()
+# In the sandbox.
+ORIGINAL, PACKAGE = Path("/tmp/original"), Path("/tmp/package")
+# A few crash histories find what many find, except for rare orders of events.
+ENVIRONMENT = {"COFFER_CRASH_HISTORIES": "24"}
+# In seconds: what a test may take without a mutation, and what it may take more with one, besides six times its time.
+LONGEST, PATIENCE, SLOWNESS = 900, 30, 6
 
 
-def copy_for_commands(scratch):
-    shutil.copytree(ROOT, scratch, symlinks=True, ignore=NOT_COPIED, dirs_exist_ok=True)
+def chosen(words):
+    for number, mutation in enumerate(MUTATIONS, 1):
+        mutation.number = number
+    return [m for m in MUTATIONS
+            if not words or any(word in text for word in words for text in (m.name, m.function, m.tests))]
 
 
-def copy_for_tests(scratch):
-    copy_for_commands(scratch)
-    with open(scratch / "Package.swift", "a", encoding="utf-8") as manifest:
-        manifest.write(keep(TEST_TARGETS) + "package.products.removeAll()\npackage.dependencies.removeAll()\n")
+def check(mutations, sources):
+    """Prints the mutations that cannot be made, and returns the others."""
+    possible = []
+    for mutation in mutations:
+        try:
+            sources.changed_body(mutation)
+            possible.append(mutation)
+        except Impossible as reason:
+            print(f"broken    {mutation.name}: {mutation.function}: {reason}", flush=True)
+    return possible
 
 
-def call(scratch, *arguments):
-    """Returns the exit status and the output. The status is None if the command timed out."""
-    # CI turns warnings into errors, and a mutation may cause a warning.
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    process = subprocess.Popen(arguments, cwd=scratch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True)
+def call(*command, seconds=LONGEST):
+    """Returns the exit status and the output. The status is None if the command took longer."""
+    process = subprocess.Popen(command, cwd=PACKAGE, env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
-        output, _ = process.communicate(timeout=TIMEOUT)
+        output, _ = process.communicate(timeout=seconds)
         return process.returncode, output
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
@@ -64,117 +69,129 @@ def call(scratch, *arguments):
         return None, ""
 
 
-def build(scratch, tests):
-    """Returns the exit status and the output of the build that `tests` needs.
+def is_command(tests):
+    return (PACKAGE / tests.split()[0]).is_file()
 
-    The fuzzer is built by its own script. The products are built before it, so that a mutation that does not compile
-    is not counted as caught.
-    """
-    if "STATIC" in tests:
-        return call(scratch, "Scripts/static", "secret", "CofferProbe")
-    if is_command(tests):
-        for product in "secret", "CofferProbe":
-            status, output = call(scratch, "swift", "build", "--product", product)
+
+def run(tests, seconds=LONGEST):
+    if not is_command(tests):
+        return call("swift", "test", "--skip-build", "--filter", tests, seconds=seconds)
+    command = tests.replace("SECRET", ".build/debug/secret").replace("STATIC", ".build/static/release/secret").split()
+    if "every_stop" in command[0]:
+        # The tracer must be root, and is root of a namespace in which it still is this user.
+        command = ["unshare", "--user", "--map-root-user", *command]
+    return call(*command, seconds=seconds)
+
+
+def built(sources, mutations, has_static):
+    """Builds the package with the mutations, and with `has_static` the static program. Returns those that compile, or None if the package does not."""
+    commands = [("swift", "build", "--build-tests", "--disable-automatic-resolution")]
+    if has_static:
+        commands.append(("Scripts/static", "secret", "CofferProbe"))
+    while mutations:
+        lines = mutated_package.write(sources, mutations, PACKAGE)
+        for command in commands:
+            status, output = call(*command, seconds=None)
             if status != 0:
                 break
-        return status, output
-    return call(scratch, "swift", "build", "--build-tests")
+        else:
+            return mutations
+        broken = {}
+        for path, line, message in re.findall(rf"^{PACKAGE}/(\S+?):(\d+):\d+: error: (.*)$", output, re.M):
+            for first, last, number in lines[path]:
+                if first <= int(line) <= last:
+                    broken.setdefault(number, message)
+        if not broken:
+            print("The build fails.\n" + output[-5000:])
+            return None
+        for mutation in mutations:
+            if mutation.number in broken:
+                print(f"broken    {mutation.name}: it does not compile: {broken[mutation.number]}", flush=True)
+        mutations = [m for m in mutations if m.number not in broken]
+    return mutations
 
 
-def run(scratch, tests):
-    if is_command(tests):
-        static = str(scratch / ".build/static/release/secret")
-        dynamic = str(scratch / ".build/debug/secret")
-        return call(scratch, *tests.replace("SECRET", dynamic).replace("STATIC", static).split())
-    return call(scratch, "swift", "test", "--skip-build", "--filter", tests)
+def switch(number):
+    mutated_package.SWITCH.unlink(missing_ok=True)
+    if number:
+        mutated_package.SWITCH.symlink_to(str(number))
 
 
-def failures(output):
-    """The names of the tests, or of the checks of a command, that failed."""
+def attempt(mutation, seconds):
+    """Returns `caught` or `survived`, and what caught the mutation."""
+    switch(mutation.number)
+    status, output = run(mutation.tests, seconds)
+    switch(None)
+    if status == 0:
+        return "survived", mutation.tests
+    if status is None:
+        return "caught", "a test that hangs"
     found = re.findall(r"✘ Test (\w+)\(.*?failed after", output) + re.findall("^FAILED:? (.*)", output, re.M)
-    return sorted(set(found))
+    # A command that names no failure explains it in its last line.
+    last = (output.strip().splitlines() or [""])[-1]
+    return "caught", ", ".join(sorted(set(found)))[:200] or last[:200]
 
 
-def why_impossible(directory, mutation):
-    """Why the mutation cannot be made, or `None`."""
-    path = directory / mutation["file"]
-    if not path.is_file():
-        return f"there is no file {mutation['file']}"
-    count = path.read_text("utf-8").count(mutation["find"])
-    return None if count == 1 else f"its text is in {mutation['file']} {count} times, not once"
-
-
-def attempt(scratch, mutation):
-    """Returns `caught`, `survived` or `broken`, and what caught the mutation or why it is broken."""
-    reason = why_impossible(scratch, mutation)
-    if reason:
-        return "broken", reason
-    path = scratch / mutation["file"]
-    original = path.read_text("utf-8")
-    try:
-        path.write_text(original.replace(mutation["find"], mutation["replace"]), "utf-8")
-        status, output = build(scratch, mutation["tests"])
+def main_inside(words):
+    sandbox.refuse_outside()
+    wanted, start = chosen(words), time.monotonic()
+    sources = mutated_package.Sources(ORIGINAL)
+    # All of them, whichever are tried, so that the next run has little to compile.
+    possible = built(sources, check(MUTATIONS, sources), any("STATIC" in m.tests for m in wanted))
+    if possible is None:
+        return 1
+    mutations = [m for m in wanted if m in possible]
+    print(f"built after {time.monotonic() - start:.0f} s", flush=True)
+    # Without a mutation: each set of tests must pass, and its time is known then.
+    times = {}
+    for tests in dict.fromkeys(m.tests for m in mutations):
+        begin = time.monotonic()
+        status, output = run(tests)
+        times[tests] = time.monotonic() - begin
         if status != 0:
-            errors = [line for line in output.splitlines() if "error:" in line]
-            return "broken", "it does not compile: " + " ".join(errors[:2])
-        status, output = run(scratch, mutation["tests"])
-        if status is None:
-            return "caught", "a test that hangs"
-        if status != 0:
-            # A command that names no failure explains it in its last line.
-            last = (output.strip().splitlines() or [""])[-1] if is_command(mutation["tests"]) else ""
-            return "caught", ", ".join(failures(output)) or last or "the end of the test process"
-        return "survived", mutation["tests"]
-    finally:
-        path.write_text(original, "utf-8")
+            print(f"{tests} fails without a mutation, status {status}\n" + output[-3000:])
+            return 1
+        if not is_command(tests) and re.search(r"Test run with 0 tests", output):
+            print(f"no test has the name {tests}")
+            return 1
+    print(f"the tests pass without a mutation, after {time.monotonic() - start:.0f} s", flush=True)
+    counts = {"caught": 0, "survived": 0, "broken": len(wanted) - len(mutations)}
+    for mutation in mutations:
+        begin = time.monotonic()
+        outcome, detail = attempt(mutation, PATIENCE + SLOWNESS * times[mutation.tests])
+        counts[outcome] += 1
+        print(f"{outcome:9} {mutation.name}: {detail} ({time.monotonic() - begin:.0f} s)", flush=True)
+    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()), f"in {time.monotonic() - start:.0f} s")
+    return 0 if counts["caught"] == len(wanted) else 1
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", metavar="WORD", help="try only mutations whose name contains WORD")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="try only what contains WORD")
     parser.add_argument("--list", action="store_true", help="print the mutations and try none")
     parser.add_argument("--check", action="store_true", help="check that each can be made and try none")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    chosen = [m for m in MUTATIONS if not arguments.words or any(word in m["name"] for word in arguments.words)]
-    if not chosen:
+    if arguments.inside:
+        return main_inside(arguments.words)
+    root = Path(__file__).resolve().parents[3]
+    mutations = chosen(arguments.words)
+    if not mutations:
         print("mutate.py: no mutation has such a name; --list prints all names", file=sys.stderr)
         return 64
-    if arguments.check:
-        reasons = [(m["name"], why_impossible(ROOT, m)) for m in chosen]
-        for name, reason in reasons:
-            if reason:
-                print(f"broken    {name}: {reason}")
-        return 1 if any(reason for _, reason in reasons) else 0
     if arguments.list:
-        for mutation in chosen:
-            print(f"{mutation['name']}: {mutation['reason']} ({mutation['tests']})")
+        for mutation in mutations:
+            print(f"{mutation.name}: {mutation.function}: {mutation.reason} ({mutation.tests})")
         return 0
-    counts = {"caught": 0, "survived": 0, "broken": 0}
-    of_tests = [m for m in chosen if not is_command(m["tests"])]
-    of_commands = [m for m in chosen if is_command(m["tests"])]
-    for mutations, copy in (of_tests, copy_for_tests), (of_commands, copy_for_commands):
-        if not mutations:
-            continue
-        with tempfile.TemporaryDirectory(prefix="coffer-mutations-") as name:
-            scratch = Path(name)
-            copy(scratch)
-            print("without a mutation: ", end="", flush=True)
-            all_tests = list(dict.fromkeys(m["tests"] for m in mutations))
-            for tests in all_tests if copy is copy_for_commands else ["|".join(all_tests)]:
-                status, output = build(scratch, tests)
-                if status == 0:
-                    status, output = run(scratch, tests)
-                if status != 0:
-                    print(f"{tests} fails\n" + output[-3000:])
-                    return 1
-            print("the tests pass", flush=True)
-            for mutation in mutations:
-                start = time.monotonic()
-                outcome, detail = attempt(scratch, mutation)
-                counts[outcome] += 1
-                print(f"{outcome:9} {mutation['name']}: {detail} ({time.monotonic() - start:.0f} s)", flush=True)
-    print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
-    return 0 if counts["caught"] == len(chosen) else 1
+    possible = check(mutations, mutated_package.Sources(root))
+    if arguments.check or not possible:
+        return 0 if len(possible) == len(mutations) else 1
+    scratch = root / ".build/mutations"
+    if not (root / ".build/checkouts").is_dir():
+        # There is no network in the sandbox.
+        subprocess.run(["swift", "package", "resolve"], cwd=root, check=True)
+    mutated_package.copy(root, scratch / PACKAGE.name, scratch / ORIGINAL.name)
+    return sandbox.enter(scratch, Path(__file__).name, ["--inside", *arguments.words])
 
 
 if __name__ == "__main__":

@@ -1,151 +1,278 @@
-"""Mutations that generated.py cannot make: of other code, of several lines, or noticed by a command alone.
+"""The mutations. Each is a realistic mistake in one function, with the harm that it would do.
 
-`find` must be in the file exactly once. `tests` is a filter of `swift test`, and one of the tests that it selects must
-fail; or it is a command as typed at the root of the repository, which must fail. In a command, SECRET stands for the
-tool built from the broken sources, and STATIC for the one of Scripts/static. `reason` is the harm that the broken code
-would do.
+`function` is the types that the function is in and its name: `VaultSession.commit`. If there are several of that name,
+the labels follow: `Sodium.open(_:associatedData:key:)`. In which file the function is makes no difference. `change` is a
+small edit of its body (edits.py). `tests` is a filter of `swift test`, and one of the tests that it selects must fail; or
+it is a command, which must fail. In a command, SECRET stands for the built tool, and STATIC for the one of Scripts/static.
 """
 
-STOPS = "Tests/System/stops/every_stop.py STATIC "
-FORMAT = "Sources/CofferVaultFormat/"
-VAULT = "Sources/CofferVault/"
-COMMIT = VAULT + "Writing/Commit.swift"
-DERIVED_KEYS = VAULT + "Crypto/DerivedKeys.swift"
-FILE = VAULT + "Snapshot/VaultFile.swift"
-KNOWN_VAULT_FILE = VAULT + "Trust/KnownVaultFile.swift"
-KNOWN_VAULTS = VAULT + "Trust/KnownVaults.swift"
-LOCK = VAULT + "Backend/VaultLock.swift"
-REWRITE = VAULT + "Writing/Rewrite.swift"
-SEAL_CONTEXT = FORMAT + "SealContext.swift"
-SESSION = VAULT + "Backend/VaultSession.swift"
-SLOT_CHANGES = VAULT + "Keys/KeySlotChanges.swift"
-UNLOCKED = VAULT + "Snapshot/VaultSnapshot.swift"
+from dataclasses import dataclass
+from typing import Callable
 
-BARRIER = "try storage.synchronizeData()"
+from edits import always, argument, before, body, first, instead, never, omit, operator, passes
+
+
+@dataclass
+class Mutation:
+    name: str
+    function: str
+    change: Callable
+    tests: str
+    reason: str
+    number: int = 0
+
+
+M = Mutation
 ATTACK = "Tests/System/attacks/attack.py SECRET "
-CRASHES = "CrashTests/acknowledgedChangesSurvive"
-VECTORS = "VectorTests/everyVector"
+STOPS = "Tests/System/stops/every_stop.py STATIC "
+CRASHES = "CrashTests"
+FAULTS = "FaultTests"
+FORMAT = "VectorTests|FormatStructureTests|FormatBoundaryTests"
+TAMPERING = "TamperingTests"
+TRUST = "RollbackTests|RevokedKeyTests|KnownVaultRecordTests|KnownVaultVectorTests"
+KEYS = "KeySlotTests|OpeningTests|DerivationBudgetTests"
+SHARING = "SharingTests|LockTests|ConcurrentReadTests|FreshnessTests"
+SYSTEM = "CofferSystemTests"
+TOOL = "CofferToolTests.(ScenarioTests|PureRulesTests|LeakTests)"
 
-
-def mutation(name, file, find, replace, tests, reason):
-    return {"name": name, "file": file, "find": find, "replace": replace, "tests": tests, "reason": reason}
-
-
-MUTATIONS = [
-    # Durability
-    mutation("both slots written before the second barrier", COMMIT,
-             "first * Layout.pageSize)\n      " + BARRIER,
-             "first * Layout.pageSize)\n"
-             "      try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)\n      " + BARRIER,
-             CRASHES, "a power loss tears both slots, and no valid one is left"),
-    mutation("transaction in part", COMMIT, "for change in transaction.changes {",
-             "for change in transaction.changes.prefix(1) {", CRASHES, "half of a transaction is stored"),
-    mutation("failed transaction kept", SESSION, "let result = try body(transaction, vault)\n      if",
-             "let result: R\n      do throws(SecretError) { result = try body(transaction, vault) } catch {\n"
-             "        try commit(transaction, to: vault)\n        throw error\n      }\n      if",
-             "ConformanceTests", "a transaction that threw is committed"),
-    mutation("record before the barrier of a new file", SESSION,
-             "    do throws(SecretError) { try replacement.writer.finishReplace() } catch {\n",
-             "    knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)\n"
-             "    do throws(SecretError) { try replacement.writer.finishReplace() } catch {\n",
-             CRASHES, "a vault that only lost power is reported as rolled back"),
-    mutation("new limit ignored", REWRITE, "HistoryRule(changes.history, now: now)]", "HistoryRule(base.settings.history, now: now)]",
-             "HistoryTests", "versions beyond a lowered limit stay in the file"),
-    mutation("old limit ignored", REWRITE, "let rules = [HistoryRule(base.settings.history, now: now), HistoryRule",
-             "let rules = [HistoryRule(changes.history, now: now), HistoryRule", "HistoryTests|" + CRASHES,
-             "a higher limit brings dropped versions back"),
-    # Sharing
-    mutation("truncated before the lock is taken", SESSION, "      return vault.file\n",
-             "      try vault.file.storage.truncate(to: vault.state.end)\n      return vault.file\n",
-             CRASHES + "|LockTests", "another writer's frames are cut off"),
-    mutation("lineage cut off", REWRITE, "settings.lineage = try newKeys.lineage(after: keys, settings.lineage,",
-             "settings.lineage = try newKeys.lineage(after: keys, nil,", "RevokedKeyTests/aMachine",
-             "a machine that missed two rekeys refuses the vault"),
-    mutation("place named by a link not remembered", KNOWN_VAULTS, "var paths = [namedPath]\n", "var paths: [String] = []\n",
-             "RollbackTests/anOlderCopy", "a link puts an older copy in the vault's place"),
-    mutation("place behind a link not remembered", KNOWN_VAULTS, ", file.location.resolvedPath]", "]",
-             "RollbackTests/aPlaceReached", "an older copy is accepted by another name"),
-    mutation("damaged record passed over", KNOWN_VAULT_FILE, "    return try slots(of: file).seen\n",
-             "    do throws(SecretError) { return try slots(of: file).seen } catch { return nil }\n",
-             "KnownVaultRecordTests/aDamagedRecord", "one flipped bit switches the protection off"),
-    mutation("remains accepted", UNLOCKED, "from: offset, to: state.end,",
-             "from: offset, to: (try? file.storage.size()) ?? state.end,",
-             "SharingTests/theRemains|TamperingTests/bytesAfterTheEnd", "bytes that were never acknowledged count"),
-    # Authentication
-    mutation("no chain in associated data", SEAL_CONTEXT, "encode(file, offset, UInt32(length), previousTag)",
-             "encode(file, offset, UInt32(length))", VECTORS, "frames can be reordered"),
-    mutation("no offset in a frame's associated data", SEAL_CONTEXT, "encode(file, offset, UInt32(length), previousTag)",
-             "encode(file, UInt32(length), previousTag)", VECTORS, "frames can be moved"),
-    mutation("frame length not masked", DERIVED_KEYS, ".withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }",
-             ".withUnsafeBytes { _ in 0 }", VECTORS, "the number of changes and the size of each can be read without the key"),
-    mutation("commit slot not bound to the header", SEAL_CONTEXT, 'encode("coffer-commit", UInt8(index), headerHash)',
-             'encode("coffer-commit", UInt8(index))', "TamperingTests/parts|VectorTests/everyVector",
-             "commit slots of an older file fit"),
-    # Keys, limits and permissions
-    mutation("missing credentials not all named", SLOT_CHANGES, "let missing = staying.filter { rewrapped[$0.id] == nil }",
-             "let missing = staying.filter { rewrapped[$0.id] == nil }.prefix(1)", "KeySlotTests/everySlotWhose",
-             "each attempt names one more missing credential"),
-    mutation("another spelling of a key accepted", VAULT + "Crypto/VaultKey.swift",
-             "guard try given.isEqual(to: Self.text(of: key)) else {",
-             "let found = checksum(of: key)\n    guard given.count > 0, found.indices.allSatisfy({ index in\n"
-             "      both.withBytes { $0[length + index] } == found[index]\n    }) else {",
-             "KeySlotTests/keyText", "a mistyped key is accepted"),
-    # Memory
-    mutation("no wipe on release", "Sources/CofferCore/Memory/GuardedMemory.swift", "    sodium_memzero(block, count)\n    switch",
-             "    switch", "MemoryTests", "secrets stay in memory after their use"),
-    mutation("registers not cleared", "Sources/CofferCore/Memory/Residue.swift", "{ coffer_clear_vector_registers() }", "{}",
-             STOPS + "key-file", "a handler of a signal copies a value to the stack"),
-    mutation("stack not wiped", "Sources/CofferCore/Memory/Residue.swift", "    sodium_stackzero(stackSize)\n", "    _ = stackSize\n",
-             STOPS + "rekey", "a key stays below the stack pointer and may be written to swap space"),
-    # With the built tool
-    mutation("lock not taken by processes", LOCK, "try acquireLock(of: file.storage, exclusive: exclusive)", "",
-             "Tests/System/stress/many_processes.py SECRET 300", "two writers overwrite each other's frames"),
-    mutation("signal of a file size limit", "Sources/CofferTool/App/ProcessHardening.swift",
-             "!Self.isIgnoring(signal(SIGXFSZ, SIG_IGN))", "false",
-             "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a message"),
-    mutation("header padding unchecked by a parser that is fuzzed", FORMAT + "Header.swift",
-             "    try reader.zeros(bytes.count - length)\n", "", "Fuzz/fuzz.sh 20 header", "a header has two spellings"),
-    mutation("read past the end of a block", "Sources/CEarlyInit/CEarlyInit.c", "  count = argc;\n",
-             "  volatile char *block = malloc(1);\n  if (block[1] != 7) count = argc;\n", "Tests/System/valgrind/memcheck.sh SECRET",
-             "memory that was not allocated is read"),
-    # Attacks on a vault
-    mutation("another master key accepted", KNOWN_VAULTS,
-             "      try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)\n"
-             "    else { throw .unexpectedKey(path: path) }",
-             "      lineage.isEmpty\n    else { return }", ATTACK + "removed_key old_master_key",
-             "a removed key comes back with an old copy"),
-    mutation("any lineage accepted", DERIVED_KEYS, "count: 32), mac) { isFound = true }", "count: 32), mac) {}\n      isFound = true",
-             ATTACK + "forged_lineage", "the holder of an older key claims to succeed the present one"),
-    mutation("succession to an older change accepted", KNOWN_VAULTS,
-             "record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence", "opened.base.sequence > 0",
-             ATTACK + "genuine_lineage_at_an_older_change", "a rekeyed older copy takes changes back"),
-    mutation("place as it was named not recorded", KNOWN_VAULTS, "var paths = [namedPath]\n    for path in [inDirectory.resolvedPath, ",
-             "var paths: [String] = []\n    for path in [", ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
-    mutation("place in its directory not recorded", KNOWN_VAULTS, "[inDirectory.resolvedPath, ", "[",
-             "RollbackTests/anOlderCopyBehindALinkIsDetectedBy", "a link puts an older copy in the vault's place"),
-    mutation("links to the working directory resolved", "Sources/CofferSystem/Files/Path.swift", "isSameFile(named, \".\")", "false",
-             ATTACK + "rollback_by_directory", "a link puts an older copy in the vault's directory"),
-    mutation("fork not noticed", KNOWN_VAULTS, "return tag == earlier.tailTag", "return true", ATTACK + "fork",
-             "another history is taken for a later state"),
-    mutation("second slot not written, by an attack", COMMIT, "try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)",
-             "_ = try storage.size()", ATTACK + "one_flipped_bit", "one damaged slot takes the last change back"),
-    mutation("damaged slot passed over", "Sources/CofferTool/Output/VaultNotes.swift", "if condition.isRecovered {",
-             "if condition.isRecovered && false {", ATTACK + "only_an_older_slot", "a lost change is not reported"),
-    mutation("damaged slot not named with a rollback", KNOWN_VAULTS,
-             "          isRecovered: opened.slots.isRecovered)", "          isRecovered: false)",
-             ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
-    mutation("vault id unchecked by its record", KNOWN_VAULTS, "known.content.record.vault != file.header.vaultID",
-             "known.content.record.vault == .zero", ATTACK + "exchanged_vaults", "another vault is reported as another key"),
-    mutation("versioned policy holds nothing", KNOWN_VAULTS, "    let (header, record) = (opened.file.header, known.record)\n",
-             "    let (header, record) = (opened.file.header, known.record)\n    if record.policy == .versioned { return }\n",
-             ATTACK + "version_control", "a checkout brings a removed key back"),
-    mutation("versioned policy is strict", KNOWN_VAULTS, "record.policy == .versioned || opened.mayFollow", "opened.mayFollow",
-             ATTACK + "version_control", "a checkout of an older commit is refused"),
-    mutation("exposed vault written", FILE, "guard condition.status.mode & 0o077 == 0 else {",
-             "guard condition.status.mode != 0xFFFF else {", ATTACK + "open_to_others", "an exposed file is taken for a private one"),
-    mutation("record not authenticated", KNOWN_VAULTS,
-             "guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {", "guard known.mac.count == 32 else {",
-             ATTACK + "damaged_record", "a damaged record switches protection off"),
-    mutation("exposed record accepted", KNOWN_VAULT_FILE, ", status.mode & 0o077 == 0 else {", " else {", ATTACK + "damaged_record",
-             "others may have changed what was seen"),
+DURABILITY = [
+    M("no barrier before the first slot", "UnlockedVault.append", omit("storage.synchronizeData"), CRASHES,
+      "a slot names frames that a power loss takes away"),
+    M("no barrier after the first slot", "UnlockedVault.append", omit("storage.synchronizeData", 2), CRASHES,
+      "an acknowledged change is lost"),
+    M("both slots before the second barrier", "UnlockedVault.append",
+      before("storage.synchronizeData",
+             "try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)", 2),
+      CRASHES, "a power loss tears both slots, and no valid one is left"),
+    M("the second slot not written", "UnlockedVault.append", omit("storage.write", 3),
+      ATTACK + "one_flipped_bit", "one damaged slot takes the last change back"),
+    M("failed write not taken back", "UnlockedVault.append", omit("storage.truncate", 2), FAULTS,
+      "a full disk keeps the bytes of a change that failed"),
+    M("remains not cut off", "UnlockedVault.append", never(1), "SharingTests|TamperingTests/bytesAfterTheEnd|CrashTests",
+      "bytes of an interrupted commit stay behind the end"),
+    M("transaction in part", "UnlockedVault.append", operator("transaction.changes", "transaction.changes.prefix(1)"), CRASHES,
+      "half of a transaction is stored"),
+    M("new file not on the disk before its name", "VaultFileWriter.replace", omit("file.synchronize"), CRASHES,
+      "a power loss leaves a name without content"),
+    M("rename not made durable", "VaultFileWriter.finishReplace", body(""), CRASHES, "a power loss brings the old file back"),
+    M("name of the file not made durable", "VaultFile.synchronizeName", omit("location.synchronize"), CRASHES,
+      "a power loss brings back a file without the changes that followed"),
+    M("failed barrier forgotten", "VaultSession.replacement", operator("condition.didFailSync", "false"), FAULTS,
+      "changes are written to pages that the system has dropped"),
+    M("failed transaction committed", "VaultSession.vaultTransaction",
+      instead("body", "try { () throws(SecretError) -> R in do throws(SecretError) { return try body(transaction, vault) } "
+              "catch { try commit(transaction, to: vault); throw error } }()"),
+      "ConformanceTests", "a transaction that threw is committed"),
+    M("record before the barrier of a new file", "VaultSession.finish",
+      before("replacement.writer.finishReplace",
+             "knownVaults.advance(to: replacement.state.checkpoint, newKeys, from: vault)"),
+      CRASHES, "a vault that only lost power is reported as rolled back"),
+    M("state remembered before it is on the disk", "KnownVaults.remember", omit("opened.file.storage.synchronizeData"),
+      CRASHES + "|" + TRUST, "a power loss makes an honest vault look rolled back"),
+    M("spared slot of a record not on the disk", "KnownVaultFile.raise", instead("file.synchronizeData", "()"),
+      CRASHES + "|" + TRUST, "a power loss destroys both slots of a record"),
+    M("new limit ignored", "UnlockedVault.rewrite", argument("HistoryRule", 1, "base.settings.history", 2), "HistoryTests",
+      "versions beyond a lowered limit stay in the file"),
+    M("old limit ignored", "UnlockedVault.rewrite", argument("HistoryRule", 1, "changes.history"), "HistoryTests|CrashTests",
+      "a higher limit brings dropped versions back"),
+    M("private file not on the disk", "NewFile.fill", omit("file.synchronize"), "CofferToolTests.SystemCallTests",
+      "a power loss leaves an empty key file"),
+    M("short write taken for a whole one", "StorageFile.write", operator("while", "if"), FAULTS,
+      "a signal leaves half of a change"),
+    M("short read taken for a whole one", "StorageFile.read", passes(1), FAULTS,
+      "missing bytes are read as others"),
 ]
+
+SHARED_USE = [
+    M("vault written without a lock", "VaultSession.acquireLock", body(""), "LockTests|CrashTests",
+      "two writers overwrite each other's frames"),
+    M("lock of processes without effect", "LinuxFile.tryLock", body("return true"),
+      "Tests/System/stress/many_processes.py SECRET 300", "two processes overwrite each other's frames"),
+    M("exclusive lock is shared", "LinuxFile.tryLock", operator("exclusive", "false"), SYSTEM, "two writers have the lock"),
+    M("replaced file used after waiting", "VaultSession.withLock", always(1), SHARING,
+      "a change goes to a file that is no longer the vault"),
+    M("lock is waited for without end", "VaultSession.acquireLock", passes(1), "LockTests", "a command hangs"),
+    M("changes of others not read", "UnlockedVault.refresh", body("return []"), SHARING, "an old value is returned"),
+    M("contradiction of a commit accepted", "UnlockedVault.refresh", passes(3), "SharingTests|FreshnessTests|RollbackTests|HostileWriterTests",
+      "an open vault goes back"),
+    M("another base accepted", "UnlockedVault.refresh", passes(2), "HostileWriterTests|SharingTests|FormatStructureTests",
+      "records of one base are read at places of another"),
+    M("reader gives an older state", "KnownVaults.checkReaders", body(""), "ConcurrentReadTests|RollbackTests",
+      "a thread sees a change taken back"),
+    M("failed check not repeated under a lock", "VaultSession.read", passes(2), "ConcurrentReadTests|SharingTests",
+      "a reader reports damage while another process writes"),
+    M("temporary file of another process removed", "StorageLocation.isAbandoned",
+      instead("location.directory.open(name, writable: true).tryLock", "true"), "TemporaryFileTests",
+      "a rewrite of another process loses its file"),
+    M("abandoned files stay", "StorageLocation.removeAbandonedTemporaries", body(""), "TemporaryFileTests",
+      "each killed process leaves a copy of the vault"),
+]
+
+AUTHENTICATION = [
+    M("seal not authenticated", "Sodium.open(_:associatedData:key:into:)", operator("== 0", "!= 7"), FORMAT,
+      "every forgery is accepted"),
+    M("no associated data", "Sodium.open(_:associatedData:key:into:)", operator("associatedData.count", "0"), FORMAT,
+      "parts can be exchanged"),
+    M("no chain in a frame's associated data", "SealContext.metadata", argument("encode", 4, ""), FORMAT,
+      "frames can be reordered"),
+    M("no offset in a frame's associated data", "SealContext.metadata", argument("encode", 2, ""), FORMAT, "frames can be moved"),
+    M("value not bound to its name", "SealContext.value", argument("encode", 2, ""), FORMAT,
+      "the value of one secret is returned for another"),
+    M("value not bound to its version", "SealContext.value", argument("encode", 3, ""), FORMAT,
+      "an older value is returned for the newest"),
+    M("block not bound to its file", "SealContext.block", argument("encode", 2, ""), FORMAT, "a block of an older file fits"),
+    M("root not bound to its file", "SealContext.root", argument("encode", 2, ""), FORMAT, "a root of an older file fits"),
+    M("commit slot not bound to the header", "SealContext.commitSlot", argument("encode", 3, ""),
+      FORMAT + "|TamperingTests/parts", "commit slots of an older file fit"),
+    M("both slots sealed alike", "SealContext.commitSlot", argument("encode", 2, " UInt8(0)"), FORMAT, "slots can be exchanged"),
+    M("key slot not bound to the vault", "HashedMessage.wrappedKey", argument("encode", 1, ""), FORMAT,
+      "a key slot of another vault fits"),
+    M("lengths not in a lookup id", "HashedMessage.lookupID", argument("encode", 1, ""), FORMAT,
+      "two names have one id"),
+    M("frame length not masked", "DerivedKeys.frameMask", body("return 0"), FORMAT,
+      "the number of changes and the size of each can be read without the key"),
+    M("header not authenticated", "DerivedKeys.authenticate(_:)", passes(1, 2), FORMAT + "|" + TAMPERING,
+      "key slots are exchanged without notice"),
+    M("master key not compared", "DerivedKeys.isCommitted", body("return true"), KEYS + "|" + FORMAT + "|" + TRUST,
+      "a cached key opens another file"),
+    M("key slot without commitment", "SlotKey.unwrap", passes(1), KEYS + "|" + FORMAT,
+      "one file opens with two credentials to two contents"),
+    M("tag of a part ignored", "DerivedKeys.open(_:tag:_:)", passes(1, 2), FORMAT, "an older block is accepted"),
+    M("tag of a value ignored", "DerivedKeys.openValue", passes(1, 2), FORMAT, "an older value is accepted"),
+    M("lineage not authenticated", "DerivedKeys.openLineage", passes(1), TRUST + "|" + FORMAT,
+      "an attacker names his own former keys"),
+    M("remains accepted", "UnlockedVault.replay", argument("TailReader", 4, " to: try file.storage.size()"),
+      "SharingTests|TamperingTests/bytesAfterTheEnd", "bytes that were never acknowledged count"),
+    M("end of the tail not compared", "UnlockedVault.replay", passes(3), FORMAT, "the last changes are cut off"),
+    M("foreign lookup id accepted", "UnlockedVault.replay", passes(1), FORMAT, "a record hides behind another name"),
+    M("sequence of a frame ignored", "TailReader.next", passes(2), FORMAT, "a frame is left out"),
+    M("number of secrets ignored", "UnlockedVault.allItems", passes(1), FORMAT, "a secret disappears from the list"),
+    M("overlap of blocks accepted", "UnlockedVault.block", passes(1), FORMAT, "the newest version is not found"),
+    M("contradicting slots accepted", "CommitSlots.init(reading:keys:)", passes(3), FORMAT, "one of two contents is chosen by chance"),
+    M("older slot preferred", "CommitSlots.init(reading:keys:)", operator(">", "<"), FORMAT + "|SharingTests", "the last change disappears"),
+    M("end behind the file accepted", "CommitSlots.init(reading:keys:)", passes(4), FORMAT + "|" + TAMPERING, "a cut file is read"),
+    M("reserved bytes ignored", "ByteReader.zeros", passes(1), FORMAT, "a file has two spellings"),
+    M("bytes after the end ignored", "ByteReader.expectEnd", body(""), FORMAT, "a part has two spellings"),
+    M("numbers without a limit", "ByteReader.number", passes(1), FORMAT, "a sum overflows and ends the process"),
+    M("unknown critical field ignored", "ByteReader.taggedFields", passes(2), FORMAT, "a later version's rule is broken"),
+    M("later version opened", "Header.length", passes(2), FORMAT, "bytes of a later version are misread"),
+    M("two slots with one id accepted", "Header.init(parsing:)", never(1), FORMAT, "a removed slot stays"),
+    M("padding not checked", "Padding.unpaddedCount", passes(1, 3), FORMAT, "a value has several lengths"),
+    M("items of a block not counted", "BlockEntry.parse", passes(2), FORMAT, "a secret is left out of its block"),
+    M("order of a block not checked", "BlockEntry.parse", passes(1), FORMAT, "a search misses the newest version"),
+    M("root does not add up", "BaseIndex.init(parsing:start:rootOffset:)", passes(3), FORMAT, "blocks are left out"),
+    M("bytes of a block without a limit", "BaseIndex.init(parsing:start:rootOffset:)", passes(2, 2), FORMAT,
+      "a hostile file reserves all memory"),
+]
+
+REMEMBERED = [
+    M("another master key accepted", "KnownVaults.check(_:against:path:)", instead("opened.keys.isFormerMAC", "!lineage.isEmpty"),
+      ATTACK + "removed_key old_master_key", "a removed key comes back with an old copy"),
+    M("older state accepted", "KnownVaults.check(_:against:path:)", passes(3), TRUST, "a change is taken back unnoticed"),
+    M("another vault accepted", "KnownVaults.check(_:against:path:)", passes(1), TRUST, "the vault is exchanged"),
+    M("record not authenticated", "KnownVaults.check(_:against:path:)", passes(2), ATTACK + "damaged_record",
+      "a damaged record switches the protection off"),
+    M("succession to an older change accepted", "KnownVaults.check(_:against:path:)", passes(5),
+      ATTACK + "genuine_lineage_at_an_older_change", "a rekeyed older copy takes changes back"),
+    M("versioned policy is strict", "KnownVaults.check(_:against:path:)",
+      operator("record.policy == .versioned || opened.mayFollow", "opened.mayFollow"), ATTACK + "version_control",
+      "a checkout of an older commit is refused"),
+    M("versioned policy holds nothing", "KnownVaults.check(_:against:path:)",
+      first("if known.record.policy == .versioned { return }"), ATTACK + "version_control", "a checkout brings a removed key back"),
+    M("fork not noticed", "UnlockedVault.tag", body("return nil"), ATTACK + "fork",
+      "another history is taken for a later state"),
+    M("any lineage accepted", "DerivedKeys.isFormerMAC", always(1), ATTACK + "forged_lineage",
+      "the holder of an older key claims to succeed the present one"),
+    M("lineage cut off", "UnlockedVault.rewrite", argument("newKeys.lineage", 2, " nil"), "RevokedKeyTests",
+      "a machine that missed two rekeys refuses the vault"),
+    M("vault not identified before a key is tried", "KnownVaults.identify", never(2, 2), TRUST + "|ConcurrentReadTests",
+      "a passphrase is tried on a file that was exchanged"),
+    M("path as it was named not recorded", "KnownVaults.locate", operator("[namedPath]", "[String]()"),
+      ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
+    M("path without links not recorded", "KnownVaults.locate", operator("file.location.resolvedPath", "namedPath"),
+      "RollbackTests", "an older copy is accepted by another name"),
+    M("path in its directory not recorded", "KnownVaults.locate", operator("inDirectory.resolvedPath", "namedPath"),
+      "RollbackTests", "a link puts an older copy in the vault's place"),
+    M("exposed record accepted", "KnownVaultFile.open", passes(1, 3), ATTACK + "damaged_record",
+      "others may have changed what was seen"),
+    M("directory of others accepted", "KnownVaultDirectory.location", passes(3), TRUST, "others can remove a record"),
+    M("hash of a record ignored", "KnownVaultFile.content", passes(1), TRUST, "a torn record is believed"),
+    M("damaged record passed over", "KnownVaultFile.load", body("do throws(SecretError) { guard let file = try open() else "
+      "{ return nil }; return try slots(of: file).seen } catch { return nil }"), "KnownVaultRecordTests",
+      "one flipped bit switches the protection off"),
+    M("record of a writer not raised", "KnownVaults.advance", instead("raise", "true"), TRUST, "an older copy of one's own changes is accepted"),
+    M("trust not recorded", "KnownVaults.trust", omit("place.make"), TRUST, "what was confirmed is asked again"),
+    M("damage not named with a rollback", "KnownVaults.check(_:against:path:)",
+      operator("opened.slots.isRecovered", "false"), ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
+    M("exposed vault written", "VaultFile.requireWritable", passes(1), ATTACK + "open_to_others",
+      "an exposed file is taken for a private one"),
+    M("vault of another user read", "VaultFile.requireTrustworthy", body(""), "OpeningTests|SharingTests|HostileWriterTests|TrustTests",
+      "another user chooses the contents"),
+    M("links to the working directory resolved", "Path.workingDirectory", never(1, 3), ATTACK + "rollback_by_directory",
+      "a link puts an older copy in the vault's directory"),
+]
+
+CREDENTIALS = [
+    M("cost without a limit", "DerivationBudget.spend", passes(1), KEYS, "a hostile header keeps a process busy for minutes"),
+    M("memory without a limit", "DerivationBudget.spend", passes(1, 1), KEYS, "a hostile header takes all memory"),
+    M("cost not added up", "DerivationBudget.spend", operator("-=", "&="), KEYS, "sixteen slots cost sixteen times the limit"),
+    M("prompt although none may be shown", "CredentialChain.open", never(1), "OpeningTests|SharingTests|CofferTests", "a program hangs at a prompt"),
+    M("last slot removed", "VaultSession.rekey", passes(1), KEYS, "no credential opens the vault any more"),
+    M("slots that stay without the new key", "VaultSession.rekey", passes(2), KEYS, "a credential is lost by a rekey"),
+    M("rekey over a changed vault", "VaultSession.requireUnchanged", body(""), "ConcurrentKeyChangeTests|KeySlotTests",
+      "a slot holds an obsolete master key"),
+    M("another spelling of a key accepted", "VaultKey.parse", passes(3), KEYS, "a mistyped key is accepted"),
+    M("text of a key taken for its bytes", "VaultKey.requireBytes", body(""), KEYS, "a key is cut to its first bytes"),
+    M("one nonce for every seal", "SystemRandomness.fill", body("bytes.initializeMemory(as: UInt8.self, repeating: 7)"),
+      KEYS + "|CofferCoreTests|VaultBackendTests", "two plaintexts under one nonce reveal each other"),
+    M("one subkey for everything", "Sodium.subkey", operator("subkey.rawValue", "1"), FORMAT, "a MAC can be used as another"),
+]
+
+MEMORY = [
+    M("no wipe on release", "GuardedMemory.deallocate", omit("sodium_memzero"), "MemoryTests", "secrets stay in memory after their use"),
+    M("registers not cleared", "Residue.clearRegisters", body(""), STOPS + "key-file",
+      "a handler of a signal copies a value to the stack"),
+    M("stack not wiped", "Residue.clear", omit("sodium_stackzero"), STOPS + "rekey",
+      "a key stays below the stack pointer and may be written to swap space"),
+    M("secrets compared by their length", "SecretBytes.isEqual", body("return count == other.count"), "CofferCoreTests",
+      "every secret of the same length is equal"),
+    M("process can be dumped", "ProcessHardening.init", omit("coffer_set_undumpable"), "CofferToolTests.LeakTests|SystemCallTests",
+      "another program of the user reads the memory"),
+    M("block read past its end", "ProcessHardening.occupyStandardDescriptors",
+      first("let block = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)\nif block[1] == 7 { exit(1) }\nblock.deallocate()"),
+      "Tests/System/valgrind/memcheck.sh SECRET", "memory that was not allocated is read"),
+]
+
+EXPOSURE = [
+    M("readable secret accepted", "FileExposure.init(mode:owner:user:isSecret:)", operator("0o077", "0o022"), SYSTEM + "|CofferConfigurationTests",
+      "others have read the key"),
+    M("writable configuration accepted", "FileExposure.init(mode:owner:user:isSecret:)", operator("0o022", "0o002"), SYSTEM,
+      "a group chooses the configuration"),
+    M("file of another user accepted", "FileExposure.init(mode:owner:user:isSecret:)", passes(1), SYSTEM, "another user chooses the key"),
+    M("key file not checked", "PrivateFile.read(_:as:limit:isSecret:)", instead("FileExposure", "nil as FileExposure?"),
+      SYSTEM + "|CofferConfigurationTests", "an exposed key is used without a word"),
+    M("size of a key file without a limit", "PrivateFile.read(_:as:limit:isSecret:)", argument("readToEnd", 3, " limit: 1 << 40"), SYSTEM,
+      "a wrong path takes all memory"),
+    M("link of another user followed", "PathWalk.link", never(1), SYSTEM, "a link in /tmp leads a secret to another file"),
+    M("links counted without end", "PathWalk.follow", never(1), SYSTEM, "a loop of links hangs a command"),
+    M("new file with the mode of the umask", "LinuxFile.setMode", body(""), SYSTEM, "others read a new secret"),
+    M("existing file overwritten", "LinuxDirectory.rename", always(1), SYSTEM, "a key file is lost"),
+    M("standard stream used for a vault", "Descriptor.init(opened:)", always(2), SYSTEM + "|SystemCallTests",
+      "output is written into the vault"),
+    M("link in the vault's place opened", "LinuxDirectory.open", operator("O_NOFOLLOW", "0"), SYSTEM, "a link leads to another file"),
+    M("ignored signals not restored", "ProcessHardening.lift", operator("restored", "[Int32]()"), TOOL + "|RunTests",
+      "a command does not end when its pipe is closed"),
+]
+
+OUTCOMES = [
+    M("missing secret is success", "GetCommand.run", body(""), TOOL, "a script goes on without a value"),
+    M("damage has the status of a wrong key", "ExitStatus.init", operator(".damaged", ".refused"), TOOL, "an attack looks like a typing error"),
+    M("lock has the status of damage", "ExitStatus.init", operator(".busy", ".damaged"), TOOL, "a busy vault is restored from a backup"),
+    M("refusal has the status of a missing secret", "ExitStatus.init", operator(".refused", ".noSuchSecret"), TOOL,
+      "a locked vault looks empty"),
+    M("damaged slot passed over", "VaultNotes.print(_:of:)", never(1), ATTACK + "only_an_older_slot", "a lost change is not reported"),
+    M("signal of a file size limit", "ProcessHardening.init", instead("Self.isIgnoring", "true", 2),
+      "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a message"),
+]
+
+MUTATIONS = DURABILITY + SHARED_USE + AUTHENTICATION + REMEMBERED + CREDENTIALS + MEMORY + EXPOSURE + OUTCOMES
