@@ -1,10 +1,12 @@
 internal import Foundation
 package import Testing
 
-/// `Scripts/test --unit` sets `COFFER_UNIT_TESTS`, which leaves out the tests that such a run has no time or no
-/// programs for.
-package enum UnitTests {
-  package static let areAlone = ProcessInfo.processInfo.environment["COFFER_UNIT_TESTS"] != nil
+/// What `Scripts/test` sets in the environment. Without it, `swift test` leaves out nothing.
+package enum TestRun {
+  /// `COFFER_SHORT_TESTS`: tests that take long are left out, or try a part of their cases.
+  package static let isShort = ProcessInfo.processInfo.environment["COFFER_SHORT_TESTS"] != nil
+  /// `COFFER_UNIT_TESTS`: tests that need programs that are not installed are left out.
+  package static let isUnit = ProcessInfo.processInfo.environment["COFFER_UNIT_TESTS"] != nil
 
   /// The first of `programs` that is not installed. An absolute path is any file.
   package static func firstMissing(_ programs: [String]) -> String? {
@@ -18,14 +20,14 @@ package enum UnitTests {
 }
 
 extension Trait where Self == ConditionTrait {
-  /// Skipped by `Scripts/test --unit`: the test takes more than five seconds of a processor.
+  /// Skipped by `Scripts/test` without `--all`: the test takes more than five seconds of a processor.
   package static var long: Self {
-    .disabled(if: UnitTests.areAlone, "Scripts/test --unit leaves out long tests.")
+    .disabled(if: TestRun.isShort, "Only Scripts/test --all runs long tests.")
   }
 
   /// Skipped by `Scripts/test --unit` if one of the programs is not installed.
   package static func needs(_ programs: String...) -> Self {
-    let missing = UnitTests.areAlone ? UnitTests.firstMissing(programs) : nil
+    let missing = TestRun.isUnit ? TestRun.firstMissing(programs) : nil
     return .enabled(if: missing == nil, "\(missing ?? "Nothing") is not installed: run Scripts/setup tests.")
   }
 }

@@ -19,8 +19,8 @@ import Testing
     #if !Keyring
     if scenario.needs.contains("Keyring") { return "the trait Keyring" }
     #endif
-    guard UnitTests.areAlone else { return nil }
-    return UnitTests.firstMissing(scenario.needs.filter { $0 != "Keyring" })
+    guard TestRun.isUnit else { return nil }
+    return TestRun.firstMissing(scenario.needs.filter { $0 != "Keyring" })
   }
 
   @Test(arguments: try names()) func scenario(_ name: String) throws {
