@@ -93,7 +93,7 @@ extension CofferConfiguration {
   /// The memory of this process that ``BackendName/memory`` names.
   private static let memory = MemoryBackend()
 
-  func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
+  package func provider(of name: BackendName) throws(SecretError) -> any BackendProvider {
     guard let provider = providers.first(where: { $0.name == name }) else {
       throw SecretError(
         .configuration, "There is no backend with the name \(name).",
@@ -103,7 +103,7 @@ extension CofferConfiguration {
   }
 
   /// The variables that are set, and belong to other backends, or name another store.
-  func unusedVariables(with selection: BackendSelection) -> [String] {
+  package func unusedVariables(with selection: BackendSelection) -> [String] {
     set(
       of: providers.flatMap { provider in
         if provider.name != selection.name { return provider.variables }

@@ -102,10 +102,10 @@ public struct CofferConfiguration: Sendable {
   public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
 
   /// The environment for code of other projects, which must not see what opens the vault.
-  var environmentWithoutKeys: [String: String] { environment.without(Self.keyVariables) }
+  package var environmentWithoutKeys: [String: String] { environment.without(Self.keyVariables) }
 
   /// Those of `variables` that are set, empty ones included.
-  func set(of variables: [String]) -> [String] {
+  package func set(of variables: [String]) -> [String] {
     variables.filter { environment[$0] != nil || ($0 == "COFFER_KEY" && key != nil) }
   }
 

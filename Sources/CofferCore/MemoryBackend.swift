@@ -46,7 +46,7 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
       changed = transaction.changed
       return result
     }
-    for identifier in changed { broadcast.send(SecretChange(identifier)) }
+    for identifier in changed { broadcast.send(SecretChange(madeNow: identifier)) }
     return result
   }
 

@@ -37,7 +37,7 @@ final class DelayedSave: Sendable {
 
   /// Stores the change by `save` if there is one. It keeps waiting if `save` throws.
   func flush(_ save: (StoredSecret?) throws(SecretError) -> Void) throws(SecretError) {
-    try saving.withLock(timeout: SecretHub.timeout) { () throws(SecretError) in
+    try saving.withLock(timeout: ValueHub.timeout) { () throws(SecretError) in
       guard let waiting else { return }
       do throws(SecretError) {
         try save(waiting.value)

@@ -23,13 +23,13 @@ final class DelayedSaveQueue: Sendable {
 
   private struct Entry {
     /// Kept, so that all objects of the value find the change.
-    let hub: SecretHub
+    let hub: ValueHub
     var timer: Task<Void, Never>
   }
   private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
   /// Stores the hub's change when its delay has passed since the first call.
-  func add(_ hub: SecretHub, _ delayed: DelayedSave) {
+  func add(_ hub: ValueHub, _ delayed: DelayedSave) {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     entries.withLock { entries in
       if entries[ObjectIdentifier(hub)] == nil {
@@ -38,7 +38,7 @@ final class DelayedSaveQueue: Sendable {
     }
   }
 
-  private func timer(_ hub: SecretHub, after pause: Duration) -> Task<Void, Never> {
+  private func timer(_ hub: ValueHub, after pause: Duration) -> Task<Void, Never> {
     Task.detached {
       do { try await Task.sleep(for: pause) } catch { return }
       await CallThreads.shared.run {
@@ -51,7 +51,7 @@ final class DelayedSaveQueue: Sendable {
   }
 
   /// Starts another timer if the hub still has a change: a newer one, or one that could not be stored.
-  private func waitAgain(_ hub: SecretHub) {
+  private func waitAgain(_ hub: ValueHub) {
     entries.withLock { entries in
       guard let delay = hub.store.delayed?.delay else { return }
       entries[ObjectIdentifier(hub)]?.timer = timer(hub, after: max(delay, .seconds(1)))
@@ -59,8 +59,8 @@ final class DelayedSaveQueue: Sendable {
   }
 
   /// Stores the hub's change now.
-  func flush(_ hub: SecretHub) throws(SecretError) {
-    try hub.store.flush()
+  func flush(_ hub: ValueHub) throws(SecretError) {
+    try hub.flush()
     let ended = entries.withLock { entries in
       // A change that was made meanwhile waits on.
       hub.store.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil

@@ -63,7 +63,7 @@ extension Store {
     }
     try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
       try loadNow()
-      let (changes, events) = try source.resolve().withTransaction { transaction throws(SecretError) in
+      let (changes, events) = try change { transaction throws(SecretError) in
         var changes: [Change] = []
         var events: [StoreEvent<Item>] = []
         for (step, writes) in zip(steps, encoded) {
@@ -97,6 +97,16 @@ extension Store {
         return events
       }
     }
+  }
+
+  /// Runs `body` in a transaction of the backend, whose changes this store does not read again. Without transactions, a
+  /// part of the changes may remain if `body` throws, so the store reads them.
+  private func change<R>(
+    _ body: (any SecretTransaction) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    let backend = try source.resolve()
+    guard backend.hasTransactions else { return try backend.withTransaction(body) }
+    return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
   }
 
   /// Stores an item, and returns its place in the order: that of the item which it replaces, or one at the end.

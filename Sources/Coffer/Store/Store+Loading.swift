@@ -70,9 +70,9 @@ extension Store {
       return
     }
     let changes = backend.changes()
-    let service = storage.service
+    let (service, own) = (storage.service, ObjectIdentifier(self))
     let task = Task { [weak self] in
-      for await change in changes {
+      for await change in changes where change.origin != own {
         if let identifier = change.identifier, !identifier.service.utf8.elementsEqual(service.utf8) {
           continue
         }

@@ -2,9 +2,6 @@ internal import CofferConfiguration
 internal import CofferCore
 internal import Synchronization
 
-/// A hub of one secret.
-typealias SecretHub = ValueHub<SecretValueStore>
-
 /// The backend of a value: a given one, or one that is chosen at the first use. Thread-safe.
 package final class BackendSource: Sendable {
   private let choose: @Sendable () throws(SecretError) -> any SecretBackend
@@ -14,12 +11,8 @@ package final class BackendSource: Sendable {
   let given: (any SecretBackend)?
   /// The time between two attempts to choose a backend while a value is observed.
   let retryPause: Duration
-  private struct KeptKey: Hashable {
-    let identifier: SecretIdentifier
-    let form: SecretForm
-  }
   /// The hubs that are kept until ``releaseHubs()``. `nil` afterwards.
-  private let kept = Mutex<[KeptKey: SecretHub]?>([:])
+  private let kept = Mutex<[ObjectIdentifier: ValueHub]?>([:])
 
   /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
   /// a vault is created, or a keyring starts.
@@ -52,11 +45,9 @@ package final class BackendSource: Sendable {
   }
 
   /// Returns the hub of a secret, and keeps it until ``releaseHubs()``.
-  func keptHub(for identifier: SecretIdentifier, form: SecretForm) -> SecretHub {
-    let key = KeptKey(identifier: identifier, form: form)
-    if let hub = kept.withLock({ $0?[key] }) { return hub }
+  func keptHub(for identifier: SecretIdentifier, form: SecretForm) -> ValueHub {
     let hub = HubRegistry.shared.hub(for: identifier, source: self, form: form)
-    kept.withLock { $0?[key] = hub }
+    kept.withLock { $0?[ObjectIdentifier(hub)] = hub }
     return hub
   }
 

@@ -13,14 +13,14 @@ final class HubRegistry: Sendable {
     let form: SecretForm
   }
   private struct Entry {
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
   }
   private let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
   func hub(
     for identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()
-  ) -> SecretHub {
+  ) -> ValueHub {
     var source = source
     // The backend that the process uses by default may also be given: it is one backend with one hub.
     if let given = source.given, DefaultBackend.configured.backend === given {
@@ -31,7 +31,7 @@ final class HubRegistry: Sendable {
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
       let store = SecretValueStore(identifier, source: source, form: form)
-      let hub = SecretHub(store, retryPause: source.retryPause) { [weak self] in self?.forget(key) }
+      let hub = ValueHub(store, retryPause: source.retryPause) { [weak self] in self?.forget(key) }
       entries[key] = Entry(hub: hub)
       return hub
     }

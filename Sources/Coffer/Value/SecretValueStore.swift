@@ -19,10 +19,24 @@ struct SecretForm: Hashable, Sendable {
   var delay: Duration?
 }
 
-/// One secret of a backend.
-struct SecretValueStore: ValueStore {
-  typealias Value = StoredSecret
+/// What the backend must contain for a value to be saved.
+enum SaveExpectation: Sendable {
+  case anything
+  /// The value with that summary, or none if it is `nil`.
+  case only(SecretValueStore.Summary?)
+}
 
+enum SaveResult: Sendable {
+  case saved
+  /// There was no value to remove.
+  case wasAbsent
+  /// The backend contains something else than was expected. It was not changed.
+  case isDifferent
+}
+
+/// One secret of a backend, as bytes. Thread-safe.
+struct SecretValueStore: Sendable {
+  /// What is remembered of a value to detect changes. It reveals nothing of the value.
   struct Summary: Hashable, Sendable {
     let fingerprint: SecretFingerprint
     let version: Int?
@@ -45,6 +59,8 @@ struct SecretValueStore: ValueStore {
     delayed = form.delay.map { DelayedSave(delay: $0) }
   }
 
+  /// Returns the value, or `nil` if there is none. Without `mayPrompt`, a backend that would need a prompt throws
+  /// `.locked`.
   func load(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     if let waiting = delayed?.waiting { return waiting.value }
     return try loadNow(mayPrompt: mayPrompt)
@@ -88,8 +104,12 @@ struct SecretValueStore: ValueStore {
     return version
   }
 
+  /// Stores the value in one durable step, or removes it if it is `nil`.
+  ///
+  /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
+  /// processes if the backend has transactions.
   func save(
-    _ value: StoredSecret?, over expectation: SaveExpectation<Summary>
+    _ value: StoredSecret?, over expectation: SaveExpectation
   ) throws(SecretError) -> SaveResult {
     guard let delayed, !isMigration(to: value, over: expectation) else {
       return try saveNow(value, over: expectation)
@@ -109,7 +129,7 @@ struct SecretValueStore: ValueStore {
 
   /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore does
   /// not wait.
-  private func isMigration(to value: StoredSecret?, over expectation: SaveExpectation<Summary>) -> Bool {
+  private func isMigration(to value: StoredSecret?, over expectation: SaveExpectation) -> Bool {
     guard case .only(let expected?) = expectation else { return false }
     return expected.version != value?.version && delayed?.waiting == nil
   }
@@ -120,7 +140,7 @@ struct SecretValueStore: ValueStore {
   }
 
   private func saveNow(
-    _ value: StoredSecret?, over expectation: SaveExpectation<Summary>
+    _ value: StoredSecret?, over expectation: SaveExpectation
   ) throws(SecretError) -> SaveResult {
     do throws(SecretError) {
       let backend = try source.resolve()
@@ -164,23 +184,14 @@ struct SecretValueStore: ValueStore {
     return metadata
   }
 
-  func changes() throws(SecretError) -> AsyncStream<Void>? {
-    let chosen: any SecretBackend
-    do throws(SecretError) { chosen = try source.resolve() } catch { throw error.about(identifier) }
-    guard let backend = chosen as? any ObservableSecretBackend else { return nil }
-    let changes = backend.changes()
-    let identifier = identifier
-    return AsyncStream { () async -> Void? in
-      for await change in changes where change.identifier == nil || change.identifier == identifier {
-        return ()
-      }
-      return nil
-    }
+  /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached yet.
+  func changes() throws(SecretError) -> AsyncStream<SecretChange>? {
+    do throws(SecretError) {
+      return (try source.resolve() as? any ObservableSecretBackend)?.changes()
+    } catch { throw error.about(identifier) }
   }
 
   func summary(of value: StoredSecret) -> Summary {
     Summary(fingerprint: value.secret.bytes.fingerprint(under: fingerprintKey.bytes), version: value.version)
   }
-
-  func size(of value: StoredSecret) -> Int { value.secret.bytes.count }
 }

@@ -3,23 +3,30 @@ internal import Synchronization
 
 /// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
 final class StoredContent<Value: Codable & Sendable>: Sendable {
+  /// What a ``VaultStorable`` adds to a value.
+  struct Definition: Sendable {
+    let versions: DataMigrator<Value>
+    let delay: Duration
+    let isSame: @Sendable (Value, Value) -> Bool
+  }
+
   private let identifier: Result<SecretIdentifier, SecretError>
   private let coder: any SecretCoder
-  /// The versions of the value, or `nil` if it has none.
-  private let versions: DataMigrator<Value>?
+  private let definition: Definition?
   private let form: SecretForm
   /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
   private let fixedSource: BackendSource?
   private let failure = Mutex<SecretError?>(nil)
-  private let latest = Mutex<(source: BackendSource, hub: SecretHub)?>(nil)
+  private let latest = Mutex<(source: BackendSource, hub: ValueHub)?>(nil)
 
   init(
     key: String, service: String?, source: BackendSource?, coder: any SecretCoder,
-    versions: DataMigrator<Value>? = nil, delay: Duration = .zero
+    definition: Definition? = nil
   ) {
     self.coder = coder
-    self.versions = versions
-    form = SecretForm(hasVersions: versions != nil, delay: delay > .zero ? delay : nil)
+    self.definition = definition
+    let delay = definition.map(\.delay) ?? .zero
+    form = SecretForm(hasVersions: definition != nil, delay: delay > .zero ? delay : nil)
     fixedSource = source
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
@@ -30,7 +37,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     failure.withLock { $0 } ?? latest.withLock { $0?.hub.store.delayed?.failure }
   }
 
-  private func hub() throws(SecretError) -> SecretHub {
+  private func hub() throws(SecretError) -> ValueHub {
     let identifier = try identifier.get()
     if fixedSource == nil, let source = DefaultBackend.ofTask {
       return source.keptHub(for: identifier, form: form)
@@ -61,11 +68,11 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   }
 
   /// Reads the value. One of an earlier version is replaced by its current form, unless the store cannot be written.
-  private func readCurrent(_ hub: SecretHub) throws(SecretError) -> Current {
+  private func readCurrent(_ hub: ValueHub) throws(SecretError) -> Current {
     for _ in 0..<1000 {
       let stored = try hub.read()
       let value = try decode(stored, hub)
-      guard let stored, let versions, try stored.version != versions.current() else {
+      guard let stored, let definition, try stored.version != definition.versions.current() else {
         return Current(stored: stored, value: value)
       }
       let migrated = try encode(value, hub)
@@ -95,7 +102,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   func values<Element: Sendable>(
     _ transform: @escaping @Sendable (Value?) -> Element
   ) -> AsyncStream<Element> {
-    let hub: SecretHub
+    let hub: ValueHub
     do throws(SecretError) {
       hub = try self.hub()
     } catch {
@@ -105,7 +112,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
         continuation.finish()
       }
     }
-    if versions != nil {
+    if definition != nil {
       do throws(SecretError) { _ = try readCurrent(hub) } catch {
         // The stream begins with the same failure.
       }
@@ -119,14 +126,10 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  private func value(of reading: SecretHub.Reading, _ hub: SecretHub) -> Value? {
+  private func value(of reading: ValueHub.Reading, _ hub: ValueHub) -> Value? {
     do throws(SecretError) {
       return try recordingError { _ throws(SecretError) in
-        switch reading {
-        case .absent: return nil
-        case .failed(let error): throw error
-        case .value(let secret): return try decode(secret, hub)
-        }
+        try decode(reading.get(), hub)
       }
     } catch {
       return nil
@@ -136,14 +139,9 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   // MARK: Writing
 
   func set(_ value: Value?) throws(SecretError) {
-    try recordingError { hub throws(SecretError) in try hub.save(encode(value, hub)) }
-  }
-
-  /// Stores the value, unless one of the current version is stored for which `isSame` is true.
-  func set(_ value: Value, unless isSame: (Value) -> Bool) throws(SecretError) {
     try recordingError { hub throws(SecretError) in
       let new = try encode(value, hub)
-      if !isStored(isSame, hub) { try hub.save(new) }
+      if !isStored(value, hub) { try hub.save(new) }
     }
   }
 
@@ -152,11 +150,12 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     try recordingError { hub throws(SecretError) in try DelayedSaveQueue.shared.flush(hub) }
   }
 
-  private func isStored(_ isSame: (Value) -> Bool, _ hub: SecretHub) -> Bool {
-    guard case .value(let stored) = hub.readNow() else { return false }
+  /// Whether a value with a definition is stored already, in the current version.
+  private func isStored(_ value: Value?, _ hub: ValueHub) -> Bool {
+    guard let definition, let value, case .success(let stored?) = hub.readNow() else { return false }
     do throws(SecretError) {
-      guard let versions, try stored.version == versions.current() else { return false }
-      return try decode(stored, hub).map(isSame) ?? false
+      guard try stored.version == definition.versions.current() else { return false }
+      return try decode(stored, hub).map { definition.isSame($0, value) } ?? false
     } catch {
       // What does not decode is replaced.
       return false
@@ -206,7 +205,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  private func tooManyConflicts(_ hub: SecretHub) -> SecretError {
+  private func tooManyConflicts(_ hub: ValueHub) -> SecretError {
     SecretError(
       .conflict,
       "Other threads or processes changed the secret during each of 1000 attempts.",
@@ -240,8 +239,8 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   // MARK: Coding
 
   /// What to store, or `nil` if there is no value.
-  private func encode(_ value: Value?, _ hub: SecretHub) throws(SecretError) -> StoredSecret? {
-    let version = try versions?.current()
+  private func encode(_ value: Value?, _ hub: ValueHub) throws(SecretError) -> StoredSecret? {
+    let version = try definition?.versions.current()
     guard let value else { return nil }
     do {
       guard let secret = try coder.encodeFlattened(value) else { return nil }
@@ -257,10 +256,10 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  private func decode(_ stored: StoredSecret?, _ hub: SecretHub) throws(SecretError) -> Value? {
+  private func decode(_ stored: StoredSecret?, _ hub: ValueHub) throws(SecretError) -> Value? {
     guard let stored else { return nil }
     do throws(SecretError) {
-      if let versions { return try versions.value(of: stored, coder) }
+      if let definition { return try definition.versions.value(of: stored, coder) }
       return try coder.decodeStored(Value.self, from: stored)
     } catch {
       throw error.about(hub.store.identifier)
@@ -268,7 +267,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   }
 
   /// Runs `body`, and sets ``lastError`` to its error or to `nil`.
-  private func recordingError<R>(_ body: (SecretHub) throws(SecretError) -> R) throws(SecretError) -> R {
+  private func recordingError<R>(_ body: (ValueHub) throws(SecretError) -> R) throws(SecretError) -> R {
     do throws(SecretError) {
       let hub = try hub()
       let result = try body(hub)

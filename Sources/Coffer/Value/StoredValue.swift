@@ -36,6 +36,10 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
     content = StoredContent(key: key, service: service, source: source, coder: coder)
   }
 
+  init(_ key: String, _ defaultValue: Value, _ content: StoredContent<Value>) {
+    (self.key, self.defaultValue, self.content) = (key, defaultValue, content)
+  }
+
   /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
   public convenience init(
     wrappedValue: Value, key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
@@ -66,7 +70,8 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// The object itself, for calls such as `$count.set(…)`.
   public var projectedValue: StoredValue<Value> { self }
 
-  /// The error of the call on this object that ended last, in any thread, or `nil` if it succeeded.
+  /// The error of the call on this object that ended last, in any thread, or else of the last attempt to store a delayed
+  /// change. `nil` if they succeeded.
   public var lastError: SecretError? { content.lastError }
 
   /// Returns the value, or the default if nothing is stored. Throws the backend's errors, and `.decodingFailed` if the
@@ -79,8 +84,13 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Deletes the stored value, so that reads return the default. Succeeds if there is none.
   public func reset() throws(SecretError) { try content.set(nil) }
 
+  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none waits.
+  /// Throws the backend's errors; the change then waits for another attempt.
+  public func flush() throws(SecretError) { try content.flush() }
+
   /// Changes the value in one step, and returns the result of `change`, as
-  /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default.
+  /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default. Throws the errors of
+  /// `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
     try content.update(fallback: defaultValue, change)
@@ -141,6 +151,11 @@ extension StoredValue {
   /// Deletes the stored value, so that reads return the default.
   public func reset() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.reset() }
+  }
+
+  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition.
+  public func flush() async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.flush() }
   }
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times.

@@ -23,10 +23,10 @@ extension ValueHub {
     }
   }
 
-  /// Reads the value again after each change. Without a stream of changes, asks the store for one after each pause.
-  /// The task does not keep the hub.
-  private func follow(_ changes: AsyncStream<Void>?) {
-    let pause = retryPause
+  /// Reads the value again after each change that the hub has not made. Without a stream of changes, asks the store for
+  /// one after each pause. The task does not keep the hub.
+  private func follow(_ changes: AsyncStream<SecretChange>?) {
+    let (pause, identifier, own) = (retryPause, store.identifier, ObjectIdentifier(self))
     let task = Task { [weak self] in
       var stream = changes
       while stream == nil {
@@ -37,7 +37,8 @@ extension ValueHub {
         stream = retry.changes
       }
       guard let stream else { return }
-      for await _ in stream {
+      for await change in stream where change.origin != own {
+        if let changed = change.identifier, changed != identifier { continue }
         guard let hub = self else { return }
         await CallThreads.shared.run { hub.readAgain() }
       }
@@ -46,7 +47,7 @@ extension ValueHub {
   }
 
   /// Asks the store for its changes again. If it has become reachable, its value is published.
-  private func retry() -> (changes: AsyncStream<Void>?, isFinal: Bool) {
+  private func retry() -> (changes: AsyncStream<SecretChange>?, isFinal: Bool) {
     do throws(SecretError) {
       let changes = try store.changes()
       readAgain()
@@ -61,7 +62,7 @@ extension ValueHub {
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
         let reading = readNow(mayPrompt: false)
         // Locking changes no value. The backend reports a change of everything when it is unlocked.
-        if case .failed(let error) = reading, error.code == .locked { return }
+        if case .failure(let error) = reading, error.code == .locked { return }
         publishIfChanged(to: reading)
       }
     } catch {

@@ -2,27 +2,15 @@ internal import CofferCore
 internal import Observation
 internal import Synchronization
 
-/// The meeting point of all wrappers of one value in one store. It saves the value, watches it, and publishes each
-/// change once, to Observation and to the streams of `values`.
+/// What all wrappers of one secret in one backend share. The hub saves the value, watches it, and publishes each change
+/// once, to Observation and to the streams of `values`.
 ///
 /// There are two locks. `order` is held during calls on the store, so that changes are published in the order of the
 /// writes. `state` is held only for short updates. Neither is held while a change is delivered, because delivery runs
 /// the clients' code. Thread-safe.
-final class ValueHub<Store: ValueStore>: Sendable, Observable {
-  /// The result of reading the store.
-  enum Reading: Sendable {
-    case absent
-    case value(Store.Value)
-    case failed(SecretError)
-  }
-
-  /// The reading that was published last, with a summary in place of the value.
-  enum LastPublished: Equatable {
-    case nothing
-    case absent
-    case value(Store.Summary)
-    case failed(SecretError)
-  }
+final class ValueHub: Sendable, Observable {
+  /// The result of reading the store. `nil` is an absent value.
+  typealias Reading = Result<StoredSecret?, SecretError>
 
   struct Publication {
     let reading: Reading
@@ -31,7 +19,8 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   }
 
   struct State {
-    var lastPublished = LastPublished.nothing
+    /// The reading that was published last, with a summary in place of the value.
+    var lastPublished: Result<SecretValueStore.Summary?, SecretError>?
     /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
     /// Whether a client's read failed without a publication. The next successful read must be published even if
@@ -50,7 +39,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     var isObserved: Bool { isTracked || newSubscribers > 0 || !subscribers.isEmpty }
   }
 
-  let store: Store
+  let store: SecretValueStore
   let retryPause: Duration
   let order = DeadlineLock()
   let state = Mutex(State())
@@ -66,7 +55,7 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
 
   /// Creates the hub of a store. A store that cannot be reached is tried again after each `retryPause` while it is
   /// observed. `onRelease` is called by `deinit`.
-  init(_ store: Store, retryPause: Duration, onRelease: @escaping @Sendable () -> Void) {
+  init(_ store: SecretValueStore, retryPause: Duration, onRelease: @escaping @Sendable () -> Void) {
     self.store = store
     self.retryPause = retryPause
     self.onRelease = onRelease
@@ -83,14 +72,14 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
   // MARK: Reading
 
   /// Reads the value, and registers the access with Observation. Starts the watch if Observation records it.
-  func read() throws(SecretError) -> Store.Value? {
+  func read() throws(SecretError) -> StoredSecret? {
     registrar.access(self, keyPath: \.value)
     let isTracked = isReadTracked
     state.withLock { state in
       state.hasReaders = true
       if isTracked { state.isTracked = true }
     }
-    let value: Store.Value?
+    let value: StoredSecret?
     do throws(SecretError) {
       // Before the read, so that every change after the read is published.
       if isTracked, let failure = watch() { throw failure }
@@ -99,9 +88,9 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
       state.withLock { $0.hasFailed = true }
       throw error
     }
-    if state.withLock({ $0.lastPublished == .nothing }) {
-      let read = summary(of: value)
-      state.withLock { if $0.lastPublished == .nothing { $0.lastPublished = read } }
+    if state.withLock({ $0.lastPublished == nil }) {
+      let read = summary(of: .success(value))
+      state.withLock { if $0.lastPublished == nil { $0.lastPublished = read } }
     }
     return value
   }
@@ -130,13 +119,13 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     let failure = watch()
     do throws(SecretError) {
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
-        let reading = failure.map { .failed($0) } ?? readNow()
+        let reading = failure.map { .failure($0) } ?? readNow()
         publishIfChanged(to: reading)
         yield(reading, to: buffer)
         state.withLock { $0.subscribers[key] = buffer }
       }
     } catch {
-      buffer.yield(.failed(error))
+      buffer.yield(.failure(error))
       state.withLock { $0.subscribers[key] = buffer }
     }
     drain()
@@ -158,17 +147,12 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
 
   /// `mayPrompt` is `false` for a read that no person asked for, such as one that follows a change.
   func readNow(mayPrompt: Bool = true) -> Reading {
-    do throws(SecretError) {
-      guard let value = try store.load(mayPrompt: mayPrompt) else { return .absent }
-      return .value(value)
-    } catch {
-      return .failed(error)
-    }
+    Reading { () throws(SecretError) in try store.load(mayPrompt: mayPrompt) }
   }
 
   private func yield(_ reading: Reading, to buffer: StreamBuffer<Reading>) {
     var size = 0
-    if case .value(let value) = reading { size = store.size(of: value) }
+    if case .success(let value?) = reading { size = value.secret.bytes.count }
     // At most 4096 small values.
     buffer.yield(reading, size: max(size, Self.bufferLimit / 4096))
   }
@@ -177,23 +161,31 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
 
   /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
   /// published last.
-  func save(_ value: Store.Value?) throws(SecretError) {
+  func save(_ value: StoredSecret?) throws(SecretError) {
     _ = try save(value, over: .anything)
   }
 
   /// Stores `new` if the value is still `old`, and returns whether it was.
-  func replace(_ old: Store.Value?, with new: Store.Value?) throws(SecretError) -> Bool {
+  func replace(_ old: StoredSecret?, with new: StoredSecret?) throws(SecretError) -> Bool {
     try save(new, over: .only(old.map(store.summary)))
   }
 
+  /// Stores the delayed change, if there is one. It was published when it was made.
+  func flush() throws(SecretError) {
+    try SecretChange.making(for: self) { () throws(SecretError) in try store.flush() }
+  }
+
   private func save(
-    _ value: Store.Value?, over expectation: SaveExpectation<Store.Summary>
+    _ value: StoredSecret?, over expectation: SaveExpectation
   ) throws(SecretError) -> Bool {
     let result = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      let result = try store.save(value, over: expectation)
+      // The hub does not read the value again when the backend reports the change: see `follow`.
+      let result = try SecretChange.making(for: self) { () throws(SecretError) in
+        try store.save(value, over: expectation)
+      }
       switch result {
-      case .saved: publish(value.map { .value($0) } ?? .absent)
-      case .wasAbsent: publishIfChanged(to: .absent)
+      case .saved: publish(.success(value))
+      case .wasAbsent: publishIfChanged(to: .success(nil))
       case .isDifferent: break
       }
       return result
@@ -204,16 +196,8 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
 
   // MARK: Publishing
 
-  private func summary(of value: Store.Value?) -> LastPublished {
-    value.map { .value(store.summary(of: $0)) } ?? .absent
-  }
-
-  private func summary(of reading: Reading) -> LastPublished {
-    switch reading {
-    case .absent: .absent
-    case .value(let value): .value(store.summary(of: value))
-    case .failed(let error): .failed(error)
-    }
+  private func summary(of reading: Reading) -> Result<SecretValueStore.Summary?, SecretError> {
+    reading.map { $0.map(store.summary) }
   }
 
   /// Puts the reading into the outbox. Call it with `order` held, and ``drain()`` after `order` is released.
@@ -231,11 +215,11 @@ final class ValueHub<Store: ValueStore>: Sendable, Observable {
     let new = summary(of: reading)
     let isChanged = state.withLock { state in
       // No client has an earlier value.
-      if state.lastPublished == .nothing && state.subscribers.isEmpty && !state.hasReaders {
+      if state.lastPublished == nil && state.subscribers.isEmpty && !state.hasReaders {
         state.lastPublished = new
         return false
       }
-      if case .failed = new { return state.lastPublished != new }
+      if case .failure = new { return state.lastPublished != new }
       return state.lastPublished != new || state.hasFailed
     }
     if isChanged { publish(reading) }

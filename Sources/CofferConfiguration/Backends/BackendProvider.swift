@@ -38,12 +38,6 @@ package protocol BackendProvider: Sendable {
     additionalCredentials: [any VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend
-
-  /// Examines the backend, each step only if the one before was good. Throws what makes the backend unusable.
-  func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError)
-
-  /// Examines what the backend depends on. Called after ``examine(_:)``, whatever its outcome.
-  func examineSurroundings(_ diagnosis: inout BackendDiagnosis)
 }
 
 /// A backend, or one of its stores, as `COFFER_BACKEND`, the configuration file and options name it: `NAME` or

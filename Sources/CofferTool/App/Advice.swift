@@ -25,7 +25,6 @@ enum Advice {
         ? "To create a vault that the Secret portal opens: secret init --portal"
         : "To create a vault: secret init"
     case .kernelKeyringRefused: "Use a key file instead: secret key add --key-file PATH"
-    case .singleKeySlot: "To add a recovery key: secret key add --recovery"
     default: nil
     }
   }

@@ -1,19 +1,27 @@
 internal import Coffer
 internal import CofferConfiguration
+internal import CofferCore
 internal import Glibc
 
 /// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
 struct Diagnosis {
+  let configuration: CofferConfiguration
+  /// The service whose secrets are counted.
+  let service: String
   private(set) var findings: [Finding] = []
 
   init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
+    self.configuration = configuration
+    service = options.serviceName
     do throws(Failure) {
-      let backend = BackendDiagnosis(
-        configuration, backend: try options.backend.selected(), service: options.serviceName,
-        canAsk: configuration.canPrompt)
-      findings = backend.findings.map { Finding($0) }
+      let selected = try options.backend.selected()
+      if let selection = attempt(
+        "backend", { diagnosis throws(SecretError) in try diagnosis.choose(selected) })
+      {
+        examine(selection)
+      }
     } catch {
-      findings = [Finding(subject: "backend", grade: .bad, status: error.status, text: error.message)]
+      add(.bad, "backend", error.message, status: error.status)
     }
     examineMemory()
     examineEditing()
@@ -21,6 +29,43 @@ struct Diagnosis {
       add(
         .note, "environment", "SECRET_BACKEND is \(mistaken), but only libsecret uses that variable",
         "Use COFFER_BACKEND.")
+    }
+  }
+
+  /// The backend and the store to examine: those of an option, or those that the configuration chooses. Throws for a
+  /// backend that the tool does not use, such as memory.
+  private mutating func choose(_ selected: BackendSelection?) throws(SecretError) -> BackendSelection {
+    if let selected {
+      _ = try configuration.provider(of: selected.name)
+      add(.ok, "backend", "\(selected.name), selected by an option")
+      return selected
+    }
+    let choice = try configuration.choice()
+    _ = try configuration.provider(of: choice.backend)
+    add(.ok, "backend", "\(choice.backend). \(choice.reason)")
+    return BackendSelection(choice.backend, at: choice.place)
+  }
+
+  private mutating func examine(_ selection: BackendSelection) {
+    switch selection.name {
+    case .vault: examineVault(selection.place ?? configuration.vaultPath)
+    case .keyring: examineKeyring(selection.place)
+    default: examineContents(of: selection)
+    }
+    for variable in configuration.unusedVariables(with: selection) {
+      add(.note, "environment", "\(variable) has no effect with the backend \(selection)", "Unset it.")
+    }
+  }
+
+  /// Counts the secrets of a backend about which nothing else is known here.
+  mutating func examineContents(of selection: BackendSelection) {
+    let (configuration, service) = (configuration, service)
+    let name = selection.name.rawValue
+    let count = attempt(name) { _ throws(SecretError) in
+      try configuration.backend(selection.name, at: selection.place).identifiers(inService: service).count
+    }
+    if let count {
+      add(.ok, name, "the \(name) responds, and has \(count) secrets in the service “\(service)”")
     }
   }
 
@@ -47,9 +92,31 @@ struct Diagnosis {
     }
   }
 
-  private mutating func add(
-    _ grade: Finding.Grade, _ subject: String, _ text: String, _ advice: String? = nil
+  // MARK: Adding findings
+
+  mutating func add(
+    _ grade: Finding.Grade, _ subject: String, _ text: String, _ advice: String? = nil,
+    status: ExitStatus = .done
   ) {
-    findings.append(Finding(subject: subject, grade: grade, status: .done, text: text, advice: advice))
+    findings.append(Finding(subject: subject, grade: grade, status: status, text: text, advice: advice))
+  }
+
+  /// Adds an error as a bad finding.
+  mutating func add(_ subject: String, _ error: SecretError) {
+    add(
+      .bad, subject, error.reason, Advice.advice(error.advice, for: error.code),
+      status: ExitStatus(error.code))
+  }
+
+  /// Runs `body`. If it throws, adds the error and returns `nil`.
+  mutating func attempt<R>(
+    _ subject: String, _ body: (inout Diagnosis) throws(SecretError) -> R
+  ) -> R? {
+    do throws(SecretError) {
+      return try body(&self)
+    } catch {
+      add(subject, error)
+      return nil
+    }
   }
 }

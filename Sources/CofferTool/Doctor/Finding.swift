@@ -1,13 +1,22 @@
-internal import CofferConfiguration
-
 /// A result of `doctor`.
 struct Finding: Encodable {
-  typealias Grade = BackendDiagnosis.Finding.Grade
+  enum Grade: String {
+    /// As it should be.
+    case ok
+    /// Worth knowing: it does not keep the backend from working.
+    case note
+    /// It keeps the backend from working, or gives secrets away.
+    case bad
+  }
 
+  /// What the finding is about, such as `vault` or `key file`.
   let subject: String
   let grade: Grade
+  /// The exit status if this is the first bad finding.
   let status: ExitStatus
+  /// A clause about the subject, in lower case and without a full stop, or the sentence of an error.
   let text: String
+  /// A sentence, or `nil` if there is nothing to do.
   let advice: String?
 
   var isBad: Bool { grade == .bad }
@@ -23,22 +32,6 @@ struct Finding: Encodable {
     let line = "\(mark) \(subject): \(text.printable)\n"
     guard let advice else { return line }
     return line + "     → \(advice.printable)\n"
-  }
-
-  /// A finding about the backend, with advice about this tool.
-  init(_ finding: BackendDiagnosis.Finding) {
-    self.init(
-      subject: finding.subject, grade: finding.grade,
-      status: finding.grade == .bad ? finding.code.map { ExitStatus($0) } ?? .internalError : .done,
-      text: finding.text, advice: Advice.advice(finding.advice, for: finding.code))
-  }
-
-  init(subject: String, grade: Grade, status: ExitStatus, text: String, advice: String? = nil) {
-    self.subject = subject
-    self.grade = grade
-    self.status = status
-    self.text = text
-    self.advice = advice
   }
 
   private enum CodingKeys: CodingKey { case subject, ok, grade, status, text, advice }

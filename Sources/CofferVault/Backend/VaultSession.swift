@@ -215,13 +215,13 @@ final class VaultSession {
   }
 
   private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) {
-    let changed = transaction.changes.map(\.identifier)
+    let changes = transaction.changes.map { SecretChange(madeNow: $0.identifier) }
     if let replacement = try replacement(of: vault, with: transaction) {
       try finish(replacement, vault.keys, after: vault)
-      shared.note(changed.map { SecretChange($0) })
+      shared.note(changes)
     } else {
       try vault.file.synchronizeName()
-      shared.publish(try vault.append(transaction), after: vault, changed: changed)
+      shared.publish(try vault.append(transaction), after: vault, changes)
       if let accepted = shared.accepted { knownVaults.record(accepted, from: vault, vault.keys) }
     }
   }

@@ -36,10 +36,10 @@ final class SharedSnapshot: Sendable {
     }
   }
 
-  /// Publishes a commit of this process, which changed `changed`. A reader may have published the same state before, and
+  /// Publishes a commit of this process. A reader may have published the same state before, and
   /// what it changed.
-  func publish(_ snapshot: VaultSnapshot, after former: VaultSnapshot, changed: [SecretIdentifier]) {
-    _ = advance(from: former, to: snapshot, changed)
+  func publish(_ snapshot: VaultSnapshot, after former: VaultSnapshot, _ changes: [SecretChange]) {
+    _ = advance(from: former, to: snapshot, changes)
   }
 
   /// Closes the file. `accepted` is a state of another file that is in its place now.
@@ -87,7 +87,7 @@ final class SharedSnapshot: Sendable {
     while let snapshot = current {
       guard try snapshot.file.isCurrent() else { return nil }
       if let (newer, changed) = try snapshot.refreshed() {
-        if advance(from: snapshot, to: newer, changed, isUnrecorded: true) { return newer }
+        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, isUnrecorded: true) { return newer }
       } else if current === snapshot {
         return snapshot
       }
@@ -98,14 +98,14 @@ final class SharedSnapshot: Sendable {
 
   /// Returns `false` if `former` is not the newest snapshot any more.
   private func advance(
-    from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changed: [SecretIdentifier],
+    from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],
     isUnrecorded: Bool = false
   ) -> Bool {
     state.withLock { state in
       guard state.snapshot === former else { return false }
       state.snapshot = snapshot
       state.accepted?.advance(to: snapshot)
-      state.changes += changed.map { SecretChange($0) }
+      state.changes += changes
       if isUnrecorded { state.isUnrecorded = true }
       return true
     }

@@ -18,6 +18,22 @@ import Testing
       environment: home.environment(more), providers: [VaultProvider(), StubKeyring(isAvailable: keyring)])
   }
 
+  @Test func aBackendIsParsedWithItsPlace() throws {
+    let providers = BackendRegistry.providers
+    #expect(providers.forms == ["vault", "vault:PATH", "keyring", "keyring:COLLECTION"])
+    #expect(providers.selection("vault") == BackendSelection(.vault))
+    #expect(providers.selection("vault:/a:b") == BackendSelection(.vault, at: "/a:b"))
+    #expect(providers.selection("keyring:login") == BackendSelection(.keyring, at: "login"))
+    for text in ["vault:", "keyring:", "file", "", ":", "Vault"] {
+      #expect(providers.selection(text) == nil, "\(text)")
+    }
+    let configuration = CofferConfiguration(environment: home.environment())
+    let error = thrown { () throws(SecretError) in
+      _ = try configuration.backend(BackendName(rawValue: "file"), at: "/x")
+    }
+    #expect(error?.code == .configuration)
+  }
+
   // MARK: Paths
 
   @Test func pathsFollowTheXDGSpecification() {

@@ -35,15 +35,4 @@ struct StubKeyring: BackendProvider {
     if isAvailable { return MemoryBackend() }
     throw SecretError(.unavailable, "The test has no keyring.")
   }
-
-  func examine(_ diagnosis: inout BackendDiagnosis) throws(SecretError) {
-    diagnosis.subject = "keyring"
-    if !isAvailable { throw SecretError(.unavailable, "The test has no keyring.", advice: "Start it.") }
-    diagnosis.ok("it is a stub")
-  }
-
-  func examineSurroundings(_ diagnosis: inout BackendDiagnosis) {
-    diagnosis.subject = "surroundings"
-    diagnosis.note("they were examined")
-  }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(30))) struct HubTests {
   @Test func theHubAndTheWatchEndWithTheLastValue() async throws {
     let backend = ScriptedBackend()
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
     do {
       let one = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       let two = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
@@ -43,7 +43,7 @@ import Testing
 
   @Test func aReleasedStreamIsUnsubscribed() async throws {
     let backend = ScriptedBackend()
-    weak var hub: SecretHub?
+    weak var hub: ValueHub?
     do {
       let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
       _ = value.wrappedValue
@@ -62,7 +62,7 @@ import Testing
     let registry = HubRegistry()
     let backend = MemoryBackend()
     let identifier = try SecretIdentifier(service: "tests", account: "token")
-    var hub: SecretHub? = registry.hub(for: identifier, source: BackendSource(given: backend))
+    var hub: ValueHub? = registry.hub(for: identifier, source: BackendSource(given: backend))
     #expect(registry.count == 1)
     #expect(registry.hub(for: identifier, source: BackendSource(given: backend)) === hub)
     #expect(registry.hub(for: identifier, source: BackendSource(given: MemoryBackend())) !== hub)

@@ -246,6 +246,18 @@ private struct Notebook {
     try await eventually("the change did not appear") { store.items.map(\.id) == ["a", "b"] }
   }
 
+  @Test func aStoreDoesNotReadItsOwnChangesBack() async throws {
+    let store = try await load()
+    let (before, rounds) = (backend.count(of: .lookUp), 10)
+    for round in 0..<rounds {
+      try await store.insert(Note(id: "own \(round)"))
+      let account = "foreign \(round)"
+      try backend.base.write(#"{"id":"\#(account)","text":""}"#, account, service: "notes")
+      try await eventually("the change did not appear") { store.items.contains { $0.id == account } }
+    }
+    #expect(backend.count(of: .lookUp) - before <= rounds)
+  }
+
   @Test func concurrentChangesOfTwoStoresLoseNothing() async throws {
     let stores = [try await load(), try await load()]
     try await withThrowingTaskGroup(of: Void.self) { group in

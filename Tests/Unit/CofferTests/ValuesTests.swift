@@ -1,6 +1,7 @@
 import CofferTestSupport
 import Coffer
 import CofferCore
+import CofferTesting
 import Foundation
 import Observation
 import Synchronization
@@ -82,6 +83,21 @@ import Testing
     }
     try set("last")
     #expect(await collect(stream, until: "last") == [nil, "a", "b", "last"])
+  }
+
+  @Test func aWriteIsNotReadBackAndAChangeByOthersIsRead() async throws {
+    let backend = FailingBackend()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    var values = token.values.makeAsyncIterator()
+    #expect(await values.next() == .some(nil))
+    let (before, rounds) = (backend.count(of: .lookUp), 10)
+    for round in 0..<rounds {
+      try await token.set("own \(round)")
+      #expect(await values.next() == "own \(round)")
+      try backend.base.write("foreign \(round)", "token")
+      #expect(await values.next() == "foreign \(round)")
+    }
+    #expect(backend.count(of: .lookUp) - before <= rounds)
   }
 
   @Test func aStreamYieldsChangesOfAnotherProcess() async throws {

@@ -84,6 +84,21 @@ import Testing
     withExtendedLifetime(stream) {}
   }
 
+  @Test func aNoticeNamesTheValueThatMadeTheChangeAndNobodyForChangesByOthers() async throws {
+    let (one, two) = (open(), open())
+    var changes = one.changes().makeAsyncIterator()
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)
+    try await token.set("by the value")
+    #expect(await changes.next()?.origin != nil)
+    try one.write("by the backend", "token")
+    #expect(await changes.next()?.origin == nil)
+    try two.write("by another object", "token")
+    // The write notices the change of the other object, which it has not made.
+    try await SecurelyStoredValue<String>(key: "other", service: "tests", backend: one).set("x")
+    #expect(await changes.next()?.origin == nil)
+    #expect(await changes.next()?.origin != nil)
+  }
+
   @Test func aChangeByAnotherObjectOfTheVaultIsObserved() async throws {
     let (one, two) = (open(), open())
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)

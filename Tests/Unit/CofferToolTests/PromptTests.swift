@@ -33,6 +33,15 @@ import Testing
     #expect(try value("a") == "hunter2")
   }
 
+  @Test func doctorFindsNothingWrongIfThePassphraseCanBeAskedFor() throws {
+    let create = "umask 077; printf phrase > p; COFFER_PASSPHRASE_FILE=p secret init --passphrase"
+    #expect(try sandbox.shell(create).status == 0)
+    #expect(try sandbox.shell("secret doctor").status == 77)
+    let terminal = try Pseudoterminal("secret doctor", in: sandbox)
+    #expect(try terminal.end() == 0)
+    #expect(terminal.seen.contains("commands will prompt for the passphrase"))
+  }
+
   @Test func twoDifferentEntriesStoreNothing() throws {
     try initialize()
     let terminal = try Pseudoterminal("secret set a", in: sandbox)

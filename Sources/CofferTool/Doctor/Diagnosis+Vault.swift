@@ -1,0 +1,216 @@
+internal import Coffer
+internal import CofferConfiguration
+internal import CofferCore
+internal import CofferSystem
+internal import CofferVault
+internal import FoundationEssentials
+internal import Glibc
+internal import Synchronization
+
+extension Diagnosis {
+  /// Examines a vault, and then what it depends on.
+  mutating func examineVault(_ path: String) {
+    if let description = attempt("vault", { _ throws(SecretError) in try VaultBackend.describe(path: path) })
+    {
+      examineFile(path, description)
+      if examineKey(path, description), description.keySlots.count == 1 {
+        add(
+          .note, "key", "the vault has only one key slot; if its credential is lost, the secrets are lost",
+          "To add a recovery key: secret key add --recovery")
+      }
+    }
+    examineSurroundings(path)
+  }
+
+  private mutating func examineFile(_ path: String, _ description: VaultDescription) {
+    let kinds = description.keySlots.map {
+      $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
+    }.joined(separator: ", or ")
+    if FileStatus(of: path).map({ $0.mode & 0o044 == 0 }) ?? true {
+      add(.ok, "vault", "\(path) exists, only you can read it, and it opens with \(kinds)")
+    } else {
+      add(
+        .note, "vault", "\(path) exists, other users can read it, and it opens with \(kinds)",
+        "Its content is encrypted. Run chmod 600 on it to change secrets.")
+    }
+  }
+
+  /// Returns whether the vault can be opened, by a source of keys or by a prompt.
+  private mutating func examineKey(_ path: String, _ description: VaultDescription) -> Bool {
+    let used = Mutex<String?>(nil)
+    let sources = configuration.credentials().map { source in
+      VaultCredentialClosure(name: source.name, mayPrompt: source.mayPrompt) { vault throws(SecretError) in
+        guard let credential = try source.credential(for: vault) else { return nil }
+        used.withLock { $0 = source.name }
+        return credential
+      }
+    }
+    let vault = configuration.vault(at: path, credentials: sources)
+    do throws(SecretError) {
+      try vault.unlock()
+      add(
+        .ok, "key",
+        "the vault was opened with the credential from \(used.withLock { $0 } ?? "no source")")
+      try examineCondition(vault)
+      try examineClock(vault)
+    } catch {
+      guard error.code == .locked, configuration.canPrompt,
+        description.keySlots.contains(where: { $0.kind == .passphrase })
+      else {
+        add("key", error)
+        return false
+      }
+      add(.ok, "key", "no credential source opens the vault, so commands will prompt for the passphrase")
+    }
+    return true
+  }
+
+  /// How the vault is held to what was seen of it before, and what is damaged although the vault can be used.
+  private mutating func examineCondition(_ vault: VaultBackend) throws(SecretError) {
+    let condition = try vault.condition()
+    switch condition.trustPolicy {
+    case _ where condition.isUnrecorded:
+      add(
+        .note, "trust",
+        "what was seen of the vault cannot be recorded, so a later run may not notice an older copy",
+        "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state.")
+    case .strict: add(.ok, "trust", "the policy is strict: an older copy of the vault is refused")
+    case .versioned:
+      add(
+        .ok, "trust",
+        "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key"
+      )
+    }
+    if condition.isRecordDamaged {
+      add(.note, "trust", "one half of the record of what was seen of the vault was damaged, and is repaired")
+    }
+    if condition.isRecovered {
+      add(
+        .note, "vault",
+        "one of the two commit slots is damaged, so the last change may be missing",
+        "Check what you stored last. The next change repairs the slot.")
+    }
+    if !condition.isWritable {
+      add(.note, "vault", "the vault can only be read, because its file is not yours")
+    }
+  }
+
+  /// Whether a secret has expired depends on the clock. Nothing else does.
+  private mutating func examineClock(_ vault: VaultBackend) throws(SecretError) {
+    let last = try vault.items(inService: nil).compactMap(\.metadata.modified).max()
+    let now = Date()
+    if let last, last > now {
+      add(
+        .note, "clock",
+        "the time is \(now.formatted(.iso8601)), but the vault was changed at \(last.formatted(.iso8601))",
+        "Set the clock, which determines the secrets that have expired.")
+    } else {
+      add(.ok, "clock", "the time is later than the vault's last change")
+    }
+  }
+
+  /// Examines what the vault depends on.
+  private mutating func examineSurroundings(_ path: String) {
+    let directory = Path.parent(of: path)
+    guard let status = FileStatus(of: directory) else { return }  // `examineVault` has reported it
+    examineDirectory(directory, status, of: path)
+    examineKeyFile(besides: directory, of: path)
+    examineVariables()
+
+    do throws(SecretError) {
+      try KernelKeyring().requireAvailable()
+      add(.ok, "kernel keyring", "it can keep the vault unlocked")
+    } catch {
+      add(
+        .note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)",
+        Advice.advice(error.advice, for: error.code))
+    }
+  }
+
+  private mutating func examineDirectory(_ directory: String, _ status: FileStatus, of path: String) {
+    if status.mode & 0o022 != 0 && status.mode & UInt32(S_ISVTX) == 0 {
+      add(
+        .bad, "directory",
+        "other users can write to \(directory), and replace the vault",
+        "Run chmod go-w \(directory).", status: .refused)
+    } else if status.owner != geteuid() && status.owner != 0 {
+      add(
+        .note, "directory",
+        "\(directory) belongs to another user, who can remove the vault",
+        "Move the vault to a directory of your own.")
+    } else {
+      add(.ok, "directory", "only you can write to \(directory)")
+    }
+    if let count = unfinishedCopies(of: path, in: directory), count > 0 {
+      add(
+        .note, "directory",
+        "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)",
+        "They hold nothing that the vault lacks. The next rewrite removes them."
+      )
+    }
+    switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
+    case .memory?:
+      add(
+        .note, "directory",
+        "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
+    case .network(let name)?:
+      add(
+        .note, "directory",
+        "\(directory) is on a network file system (\(name)), whose server determines locking and the order of writes",
+        "Move the vault to a local disk, unless several machines use it.")
+    case .overlay?:
+      add(
+        .note, "directory",
+        "\(directory) is in a container's own layer, and is removed with the container",
+        "Use a volume for the vault.")
+    case .other?: add(.ok, "directory", "\(directory) is on a disk")
+    case nil: break
+    }
+  }
+
+  /// The number of files like those that a rewrite of the vault creates beside it: `.NAME.` and 32 digits.
+  private func unfinishedCopies(of path: String, in directory: String) -> Int? {
+    do throws(SystemCallError) {
+      return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name(of: path)) }
+    } catch { return nil }
+  }
+
+  private func name(of path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? path
+  }
+
+  private mutating func examineKeyFile(besides directory: String, of path: String) {
+    let recorded: String?
+    do throws(SecretError) {
+      recorded = try configuration.recordedKeyFile(forVault: try VaultBackend.describe(path: path).id)
+    } catch { return }  // `examineVault` has reported it
+    guard let file = configuration.given("COFFER_KEY_FILE") ?? recorded,
+      let status = FileStatus(of: file)
+    else { return }
+    if let exposure = FileExposure(of: status) {
+      add(.bad, "key file", "\(file) \(exposure.predicate)", exposure.advice, status: .refused)
+    } else if Path.isSameFile(Path.parent(of: file), directory) {
+      add(
+        .note, "key file",
+        "\(file) is in the vault's directory, so that a copy of the directory contains both",
+        "Move one of them, and set COFFER_KEY_FILE.")
+    } else {
+      add(.ok, "key file", "only you can read \(file)")
+    }
+  }
+
+  private mutating func examineVariables() {
+    let set = configuration.set(of: CofferConfiguration.keyVariables)
+    if set.count > 1 {
+      add(
+        .note, "environment",
+        "several variables are set, and are tried in this order: \(set.joined(separator: ", "))",
+        "Unset all but one.")
+    } else if set == ["COFFER_KEY"] {
+      add(
+        .note, "environment",
+        "the key is in COFFER_KEY, which every process of this user can read in /proc",
+        "This is usual in CI; otherwise use COFFER_KEY_FILE.")
+    }
+  }
+}
