@@ -5,10 +5,11 @@ public import CofferCore
 extension VaultBackend {
   /// Opens the key slots that the vault's own credentials and `credentials` fit, and the vault with them.
   ///
-  /// With the result a change of the master key stretches no passphrase again. To add slots to an earlier result, give it
-  /// as `opened`: then only `credentials` are asked, for the slots that are not in it. One of the vault's own sources that
-  /// may show a prompt is asked only as long as nothing has opened the vault. Slots whose cost exceeds the limits are
-  /// not tried.
+  /// If a change of the master key gets the result, it stretches no passphrase a second time. To add slots to an earlier
+  /// result, pass it as `opened`: then only `credentials` are used, for the slots that are not in it. The vault's own sources
+  /// that may show a prompt are used only until the vault is open. Slots whose cost exceeds the limits are not tried.
+  ///
+  /// Throws what a source throws, and an error of the vault.
   public func openKeySlots(
     with credentials: [any VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> OpenedKeySlots {

@@ -64,7 +64,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     (broadcast, watcher) = (backend.broadcast, backend.watcher)
   }
 
-  /// The same vault. A call that would need a credential from a source that may show a prompt throws `.locked`.
+  /// A backend for the same vault. A call that would need a credential from a source that may show a prompt throws `.locked`.
   public var withoutPrompts: any SecretBackend {
     original == nil ? VaultBackend(withoutPromptsOf: self) : self
   }

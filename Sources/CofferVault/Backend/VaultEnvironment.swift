@@ -7,7 +7,7 @@ internal import Glibc
 package struct VaultEnvironment: Sendable {
   package var fileSystem: any FileSystem
   package var randomness: any Randomness
-  /// The time for metadata. Nothing depends on its direction.
+  /// The time for metadata. The clock may go back.
   package var now: @Sendable () -> Date
   /// The user who must own the vault's file.
   package var user: UInt32
@@ -17,13 +17,13 @@ package struct VaultEnvironment: Sendable {
   /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no
   /// limit.
   package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
-  /// The number of bytes of the tail, without values, that is never too large. Beyond it a change may rewrite
-  /// the file. Every reader reads them: 256 KiB are about 1,300 changes, and take a millisecond.
+  /// The length in bytes of the tail, values not counted, from which on a change may rewrite the file. Every reader reads
+  /// the tail: 256 KiB are about 1,300 changes, and take a millisecond.
   package var compactionThreshold = 256 << 10
   /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the
   /// other's. Then the two change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64
-  /// How often a watched vault is looked at without an event.
+  /// The time after which a watched vault is checked without an event.
   package var watchPeriod = Duration.seconds(2)
 
   package init(

@@ -14,7 +14,7 @@ extension SecretError {
         .vaultNotFound, "There is no vault at \(path).",
         advice: "Check the path, or create the vault.")
     case ELOOP:
-      // Resolved links were followed before: this one leads nowhere, or was created in the meantime.
+      // Links were resolved before: this one leads nowhere, or was created since.
       return SecretError(
         .vaultNotFound, "The link at \(path) leads to no vault.",
         advice: "Make the vault, or correct the link.")
@@ -97,7 +97,7 @@ extension SecretError {
         + "changed more than \(Layout.maximumLineage) times since, \(trustAdvice)")
   }
 
-  /// What the advice of an error ends with if a person may confirm that the vault is the right one.
+  /// The end of the advice of an error if a person may confirm that the vault is the right one.
   package static let trustAdvice = "confirm it by trusting the vault again."
 
   /// The error for a directory of records that cannot be used. `what` says why.

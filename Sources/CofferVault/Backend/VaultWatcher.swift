@@ -2,10 +2,10 @@ internal import CofferCore
 internal import CofferSystem
 internal import Synchronization
 
-/// Watches a vault for changes while it is observed: with inotify on its directory, and by looking every two seconds
+/// Watches a vault for changes while it is observed: with inotify on its directory, and with a check every two seconds
 /// for file systems that inotify does not cover (network, some overlays). Thread-safe.
 ///
-/// The process has one thread for all watches. The looks run on the threads for calls, because a look can wait for a
+/// The process has one thread for all watches. The checks run on the threads for calls, because a check can wait for a
 /// lock.
 final class VaultWatcher: Sendable {
   private struct State {
@@ -17,7 +17,7 @@ final class VaultWatcher: Sendable {
   private enum Look {
     case none
     case running
-    /// Something has happened since the running look began.
+    /// Something has happened since the running check began.
     case again(sawEvent: Bool)
   }
 
@@ -57,7 +57,7 @@ final class VaultWatcher: Sendable {
       let location = try StorageLocation(path, in: environment.fileSystem)
       return try location.watch { [weak self] in self?.request(sawEvent: true, look) }
     } catch {
-      // There is no directory yet, or no inotify: only the periodic look remains.
+      // There is no directory yet, or no inotify: only the periodic check remains.
       return nil
     }
   }

@@ -28,7 +28,7 @@ package enum Sodium {
       randomness.fill(UnsafeMutableRawBufferPointer(rebasing: output[..<Layout.nonceLength]))
       plaintext.withUnsafeBytes { plaintext in
         key.withUnsafeBytes { key in
-          // It fails only if the message exceeds the cipher's limit of 256 GiB.
+          // The call fails only if the message exceeds the cipher's limit of 256 GiB.
           _ = crypto_aead_xchacha20poly1305_ietf_encrypt(
             output.start + Layout.nonceLength, nil, plaintext.start, UInt64(plaintext.count),
             associatedData, UInt64(associatedData.count), nil, output.start, key.start)

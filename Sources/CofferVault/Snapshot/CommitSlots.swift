@@ -42,7 +42,7 @@ package struct CommitSlots {
     nonces = pages.flatMap { $0[..<Layout.nonceLength] }
   }
 
-  /// Reads the nonces alone, which shows at low cost whether there was a commit.
+  /// Reads only the nonces, which show at low cost whether there was a commit.
   static func nonces(of vault: VaultFile) throws(SecretError) -> [UInt8] {
     let start = vault.headerLength
     return try vault.storage.read(Layout.nonceLength, at: start)

@@ -82,7 +82,7 @@ struct StorageLocation: Sendable {
   private let fileSystem: any FileSystem
   /// The path as the user gave it, for messages.
   let path: String
-  /// The same from the root on: the working directory may change.
+  /// The path from the root on, because the working directory may change.
   private let fullPath: String
 
   /// Resolves the links in `path`, whose last component need not exist. `action` is a verb for the message of

@@ -1,6 +1,6 @@
 internal import CofferVaultFormat
 
-/// A state of the vault that this process has accepted, with what a later file is judged by.
+/// A state of the vault that this process has accepted, and that a later file is compared with.
 struct AcceptedState: Sendable {
   private(set) var record: KnownVaultRecord
   private var authentication: Authentication
@@ -15,7 +15,7 @@ struct AcceptedState: Sendable {
     (self.record, authentication) = (record, .keys(keys))
   }
 
-  /// The record as a file of one would contain it. The path is that of no file, because the state is only in memory.
+  /// The record as a record's file would contain it. The path is empty, because the state is only in memory.
   var content: KnownVaultFile.Content {
     let message = HashedMessage.knownVault(path: "", fields: record.fields)
     let mac =
@@ -32,7 +32,7 @@ struct AcceptedState: Sendable {
     authentication = .keys(snapshot.keys)
   }
 
-  /// The same state without the keys.
+  /// The state without the keys.
   func withoutKeys() -> AcceptedState {
     var state = self
     state.authentication = .mac(content.mac)

@@ -37,7 +37,7 @@ struct KnownVaultDirectory {
     do throws(SecretError) { return try open() } catch {
       if error.code == .vaultNotFound, isAbsent { return nil }
     }
-    // Another process may have made the directory in the meantime.
+    // Another process may have made the directory after the first attempt.
     do throws(SecretError) { return try open() } catch {
       throw .unusableRecords(vault: vault, "the directory of the records, \(path), cannot be opened")
     }

@@ -2,7 +2,7 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-/// The file of one known-vault record: what was seen of the vault at one path.
+/// The file of one known-vault record: the state that was seen of the vault at one path.
 ///
 /// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the
 /// other is on the disk, so that a power loss leaves at least one of them.
@@ -55,7 +55,7 @@ struct KnownVaultFile {
       // Reading again decides.
     }
     do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
-      // It is read without the lock then.
+      // The file is then read without the lock.
     }
     return try slots(of: file).reading
   }

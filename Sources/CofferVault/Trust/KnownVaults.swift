@@ -4,13 +4,13 @@ internal import CofferVaultFormat
 
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
 ///
-/// What was seen is remembered by this process and, with a directory, in a record for each of up to three paths of the
-/// vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
-/// resolved. A link or a renamed directory thus cannot put an older copy in the vault's place, however the path is
-/// spelled. The first use of a path is trusted.
+/// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths of
+/// the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
+/// resolved. A link or a renamed directory therefore cannot put an older copy in the vault's place. The first use of a path
+/// is trusted.
 struct KnownVaults {
   private let environment: VaultEnvironment
-  /// The directory of the records. `nil`: only this process's memory notices anything.
+  /// The directory of the records. `nil`: only the memory of this process is compared with the vault.
   private let directory: KnownVaultDirectory?
   private let firstUsePolicy: KnownVaultRecord.Policy
   private let namedPath: String
@@ -70,7 +70,7 @@ struct KnownVaults {
     shared.publish(opened, AcceptedState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
-    // What failed is tried again with the next state.
+    // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
   }
 
@@ -180,7 +180,7 @@ struct KnownVaults {
       }
       return raise(place, to: record, opened.keys, opened)
     } catch {
-      // Another process may have made the record in the meantime.
+      // Another process may have made the record since it was looked up.
       if error.code != .alreadyExists { isUnrecorded = true }
       return false
     }

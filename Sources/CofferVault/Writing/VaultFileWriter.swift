@@ -51,7 +51,7 @@ struct VaultFileWriter {
   /// Removes the temporary file after a failure.
   func abandon() { newFile.abandon() }
 
-  /// Removes a new vault that took its place, and that nobody knows of yet.
+  /// Removes a new vault that is in its place already, but that no caller knows of yet.
   func withdraw() { location.remove() }
 
   /// Appends an item. Items must come in ascending order of their ids and sequences.

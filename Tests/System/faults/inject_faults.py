@@ -11,7 +11,7 @@ the vault, the files and the message are checked:
 - status 0: the change is there. Another status: the state before or the whole change, and no message denies a change;
 - the vault opens, and takes another change;
 - a key file and its slot are both there, or neither, or the message names the file;
-- no value in plain text and no file is left, except for what SECURITY.md names.
+- no value in plain text and no file is left, except for what Documentation/Reference.md names.
 
 --sample tries so many faults of all, chosen with --seed (1). --in names the directory to work in, /dev/shm by default.
 

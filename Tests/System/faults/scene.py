@@ -10,8 +10,8 @@ from commands import FIRST, SECOND, VALUE
 
 # In seconds. A command that takes longer hangs.
 TIMEOUT = 60
-# Hidden files that a killed command may leave, by SECURITY.md: a copy of the vault or of a record under a temporary name,
-# which is sealed, and the new contents of a file while they replace another one.
+# Hidden files that a killed command may leave, by Documentation/Reference.md: a copy of the vault or of a record under a
+# temporary name, which is sealed, and the new contents of a file while they replace another one.
 SEALED_REST = re.compile(r"(home/(data|state)/coffer/(known-vaults/)?\.[^/]+|work/\.V)\.[0-9a-f]{16}\.unfinished$")
 PLAIN_REST = re.compile(r"\.[^/]+\.[0-9a-f]{16}\.unfinished$")
 EDITING_REST = re.compile(r"run/secret-edit-[^/]+/")
