@@ -93,6 +93,11 @@ def passes(nth=1, clause=1):
     return lambda text: _condition(text, "guard", nth, clause, "true")
 
 
+def fails(nth=1, clause=1):
+    """Lets a condition of a guard hold never."""
+    return lambda text: _condition(text, "guard", nth, clause, "false")
+
+
 def never(nth=1, clause=1):
     """Lets a condition of an `if` hold never."""
     return lambda text: _condition(text, "if", nth, clause, "false")
