@@ -87,7 +87,9 @@ final class SharedSnapshot: Sendable {
     while let snapshot = current {
       guard try snapshot.file.isCurrent() else { return nil }
       if let (newer, changed) = try snapshot.refreshed() {
-        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, isUnrecorded: true) { return newer }
+        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, isUnrecorded: true) {
+          return newer
+        }
       } else if current === snapshot {
         return snapshot
       }
