@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -10,16 +11,17 @@ static int was_set;
 static int count;
 static char **arguments;
 
-// In a static executable, Swift's runtime first reads the executable's path from /proc, to find the program that
-// prints backtraces, and ends the process if there is no /proc, as in an empty root directory. With SWIFT_ROOT set it
-// does not read /proc; its value does not matter, because no such program is installed.
+// In a static executable, Swift's runtime reads the executable's path from /proc to find the program that prints
+// backtraces, which is not installed there. The search takes ten system calls, and ends the process if there is no /proc,
+// as in an empty root directory. With SWIFT_ROOT set, the runtime does not search; the value does not matter. A static
+// executable has no interpreter, whose address is AT_BASE.
 //
 // glibc passes the arguments of main to constructors. Priority 101 runs before the runtime's constructors, which have
 // no priority.
 __attribute__((constructor(101))) static void prepare(int argc, char **argv) {
   count = argc;
   arguments = argv;
-  if (access("/proc/self/exe", F_OK) != 0 && getenv("SWIFT_ROOT") == NULL) {
+  if (getauxval(AT_BASE) == 0 && getenv("SWIFT_ROOT") == NULL) {
     was_set = setenv("SWIFT_ROOT", "/nonexistent", 0) == 0;
   }
 }

@@ -170,8 +170,9 @@ extension CofferConfiguration {
   /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory
   /// with a repository. The default vault never is, because a home directory may be such a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
+    if path == defaultVaultPath { return false }
     let disk = LinuxFileSystem()
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       if try disk.locate(path, followingLink: false).path == resolvedDefaultVaultPath { return false }
       var directory = try disk.locate(path, followingLink: true).path
       repeat {
@@ -186,7 +187,7 @@ extension CofferConfiguration {
 
   /// The path of the default vault without links in its directory, or `nil` if that cannot be opened.
   private var resolvedDefaultVaultPath: String? {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       return try LinuxFileSystem().locate(defaultVaultPath, followingLink: false).path
     } catch { return nil }
   }

@@ -14,6 +14,7 @@ public struct CofferConfiguration: Sendable {
   let key: SharedSecret?
   let descriptor: PassphraseDescriptor?
   let providers: [any BackendProvider]
+  let directories: BaseDirectories
   /// The file that exists in a Flatpak alone.
   let flatpakInfo: String
 
@@ -47,7 +48,9 @@ public struct CofferConfiguration: Sendable {
   ) {
     self.key = key
     self.flatpakInfo = flatpakInfo
-    self.environment = RedactedEnvironment(environment)
+    let environment = RedactedEnvironment(environment)
+    self.environment = environment
+    directories = BaseDirectories { name in environment.nonEmpty(name) }
     descriptor = environment["COFFER_PASSPHRASE_FD"].map { PassphraseDescriptor($0) }
     self.providers = providers
   }
@@ -136,14 +139,11 @@ public struct CofferConfiguration: Sendable {
 
   var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 
-  var directories: BaseDirectories {
-    BaseDirectories { [environment] name in environment.nonEmpty(name) }
-  }
-
   /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use
   /// of a vault says so, or why the directory cannot be used.
   func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
+    if FileStatus(of: path) != nil { return path }
     guard directories.named(.state) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
       return path
     }

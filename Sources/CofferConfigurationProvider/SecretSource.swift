@@ -31,7 +31,7 @@ struct SecretSource: Sendable {
       let identifier = try identifier(of: key)
       do throws(SecretError) {
         let backend = try backend.get()
-        guard let secret = try (mayPrompt ? backend : backend.promptless).lookUp(identifier) else {
+        guard let secret = try (mayPrompt ? backend : backend.withoutPrompts).lookUp(identifier) else {
           return .absent
         }
         return .value(SharedSecret(secret), identifier)
@@ -48,7 +48,7 @@ struct SecretSource: Sendable {
     SecretsSnapshot(
       source: self,
       secrets: Result { () throws(SecretError) in
-        try backend.get().promptless.secrets(inService: scope.service)
+        try backend.get().withoutPrompts.secrets(inService: scope.service)
       })
   }
 }

@@ -87,7 +87,7 @@ extension Store {
     do throws(SecretError) {
       try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
         guard state.withLock({ $0.isLoaded }) else { return }
-        let backend = try source.resolve().promptless
+        let backend = try source.resolve().withoutPrompts
         var found = StoreContents<Item>()
         if let identifier {
           if let item = try backend.item(identifier) { try read(item, backend, into: &found) }

@@ -69,7 +69,7 @@ struct SecretValueStore: Sendable {
   private func loadNow(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     do throws(SecretError) {
       var backend = try source.resolve()
-      if !mayPrompt { backend = backend.promptless }
+      if !mayPrompt { backend = backend.withoutPrompts }
       if form.hasVersions { return try loadWithVersion(backend) }
       guard let secret = try backend.lookUp(identifier) else { return nil }
       return StoredSecret(secret: SharedSecret(secret), version: nil)

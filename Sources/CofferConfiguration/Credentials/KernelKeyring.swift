@@ -101,7 +101,7 @@ package struct KernelKeyring: Sendable {
   }
 
   private static func failure(_ code: Int32) -> SecretError {
-    let message = systemMessage(code)
+    let message = FileSystemError(code)
     return SecretError(
       .kernelKeyringRefused,
       code == EDQUOT

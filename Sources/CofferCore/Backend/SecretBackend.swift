@@ -61,9 +61,18 @@ public protocol SecretBackend: AnyObject, Sendable {
 
   /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
+
+  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
+  /// a change. A read that would need a prompt throws `.locked`.
+  ///
+  /// The default is the backend itself, for backends without prompts.
+  var withoutPrompts: any SecretBackend { get }
 }
 
 extension SecretBackend {
+  /// The backend itself.
+  public var withoutPrompts: any SecretBackend { self }
+
   /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
   public func store(
     _ secret: borrowing SecretBytes,
@@ -102,24 +111,6 @@ public protocol ObservableSecretBackend: SecretBackend {
   /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that is
   /// not read keeps a limited number of changes. Further ones replace them by one change of all secrets.
   func changes() -> AsyncStream<SecretChange>
-
-  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
-  /// a change. A read that would need a prompt throws `.locked`.
-  ///
-  /// The default is the backend itself, for backends without prompts.
-  var withoutPrompts: any SecretBackend { get }
-}
-
-extension SecretBackend {
-  /// ``ObservableSecretBackend/withoutPrompts``, or the backend itself if it is not observable.
-  package var promptless: any SecretBackend {
-    (self as? any ObservableSecretBackend)?.withoutPrompts ?? self
-  }
-}
-
-extension ObservableSecretBackend {
-  /// The backend itself.
-  public var withoutPrompts: any SecretBackend { self }
 }
 
 /// A notice that a secret was stored or removed, without the value. To get the value, look the secret up again. Notices are

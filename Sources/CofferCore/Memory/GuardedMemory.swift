@@ -5,9 +5,10 @@ internal import Glibc
 /// pages.
 ///
 /// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about 65,000
-/// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, and only larger blocks have
-/// an allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped; ``isLocked`` is then
-/// `false`. If guarded memory is not available, the block is on the heap, and is still wiped. Thread-safe.
+/// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, whose parts of 4096 bytes each
+/// hold blocks of one size. Only larger blocks have an allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not
+/// locked and may be swapped; ``isLocked`` is then `false`. If guarded memory is not available, the block is on the heap,
+/// and is still wiped. Thread-safe.
 enum GuardedMemory {
   /// The allocator of a block.
   enum Origin {
@@ -17,11 +18,14 @@ enum GuardedMemory {
   }
 
   private static let slabSize = 65_536
-  private static let blockSizes = [64, 256, 1024, 4096]
+  private static let partSize = 4096
+  private static let blockSizes = [64, 256, 1024, partSize]
 
   private struct Blocks {
     /// A list of free blocks for each of ``blockSizes``. Slabs are never freed.
     var free: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
+    /// The unused parts of the last slab.
+    var parts: [UnsafeMutableRawPointer] = []
     /// Whether all allocations so far are locked.
     var isLocked = true
   }
@@ -61,12 +65,13 @@ enum GuardedMemory {
     }
     let block: UnsafeMutableRawPointer? = shared.withLock { blocks in
       if blocks.free[sizeClass].isEmpty {
-        let (slab, isLocked) = guarded(slabSize)
-        if !isLocked { blocks.isLocked = false }
-        if let slab {
-          for offset in stride(from: 0, to: slabSize, by: blockSizes[sizeClass]) {
-            blocks.free[sizeClass].append(slab + offset)
-          }
+        if blocks.parts.isEmpty {
+          let (slab, isLocked) = guarded(slabSize)
+          if !isLocked { blocks.isLocked = false }
+          if let slab { blocks.parts = stride(from: 0, to: slabSize, by: partSize).map { slab + $0 } }
+        }
+        if let part = blocks.parts.popLast() {
+          blocks.free[sizeClass] = stride(from: 0, to: partSize, by: blockSizes[sizeClass]).map { part + $0 }
         }
       }
       return blocks.free[sizeClass].popLast()

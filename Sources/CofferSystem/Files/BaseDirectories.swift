@@ -21,11 +21,17 @@ package struct BaseDirectories: Sendable {
 
   private let environment: @Sendable (String) -> String?
   private let user: uid_t
+  /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
+  ///
+  /// Root does not use a `HOME` that belongs to another user, which some configurations of sudo keep: that user could
+  /// put links in it, and could not write to what root creates there.
+  package let home: String?
 
   /// `environment` returns the value of a variable. `user` is the effective user.
   package init(user: UInt32 = geteuid(), environment: @escaping @Sendable (String) -> String?) {
     self.user = user
     self.environment = environment
+    home = Self.home(of: user, Self.absolute(environment("HOME")))
   }
 
   /// The path of a base directory. The specification has relative paths in its variables ignored.
@@ -37,14 +43,10 @@ package struct BaseDirectories: Sendable {
   }
 
   /// The path that the variable of `kind` gives, or `nil` if the home directory decides.
-  package func named(_ kind: Kind) -> String? { absolute(environment(kind.rawValue)) }
+  package func named(_ kind: Kind) -> String? { Self.absolute(environment(kind.rawValue)) }
 
-  /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
-  ///
-  /// Root does not use a `HOME` that belongs to another user, which some configurations of sudo keep: that user could
-  /// put links in it, and could not write to what root creates there.
-  package var home: String? {
-    if let path = absolute(environment("HOME")), !isForeignToRoot(path) { return path }
+  private static func home(of user: uid_t, _ given: String?) -> String? {
+    if let given, user != 0 || FileStatus(of: given).map({ $0.owner == 0 }) ?? true { return given }
     // Not getpwuid_r: in a static executable it loads the machine's own name services and crashes in them.
     guard let file = fopen("/etc/passwd", "re") else { return nil }
     defer { fclose(file) }
@@ -57,24 +59,18 @@ package struct BaseDirectories: Sendable {
     return absolute(entry.pw_dir.map { String(cString: $0) })
   }
 
-  private func isForeignToRoot(_ path: String) -> Bool {
-    guard user == 0, let status = FileStatus(of: path) else { return false }
-    return status.owner != 0
-  }
-
   /// Throws `.configuration` if neither `variable` nor the home directory gives a path.
   package func requireHome(for kind: Kind) throws(SecretError) {
     if named(kind) != nil || home != nil { return }
     throw SecretError(
       .configuration,
-      absolute(environment("HOME")) == nil
+      Self.absolute(environment("HOME")) == nil
         ? "HOME is not set, and the user with the id \(user) has no home directory."
         : "HOME belongs to another user, and root has no home directory.",
-      advice: "Set HOME or \(kind.rawValue) to an absolute path."
-    )
+      advice: "Set HOME or \(kind.rawValue) to an absolute path.")
   }
 
-  private func absolute(_ path: String?) -> String? {
+  private static func absolute(_ path: String?) -> String? {
     guard let path, path.utf8.first == UInt8(ascii: "/") else { return nil }
     return path
   }

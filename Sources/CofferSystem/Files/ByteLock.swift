@@ -4,19 +4,20 @@ internal import Glibc
 /// Locks on single bytes of a file, which hold between threads and between processes.
 package enum ByteLock {
   /// Takes the lock of the byte at `offset` of the file at `path`, which is created with mode 0600. Returns `nil` if
-  /// another descriptor has the lock. The lock ends with the returned descriptor, and with the process.
-  package static func tryLock(_ path: String, offset: Int64) throws(SystemCallError) -> Descriptor? {
+  /// another descriptor has the lock. The lock ends with the returned descriptor, and with the process. Throws the `errno` of
+  /// open(2) or fcntl(2); `ELOOP` for a link.
+  package static func tryLock(_ path: String, offset: Int64) throws(FileSystemError) -> Descriptor? {
     while true {
       let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC
       let file = try Descriptor(opened: coffer_openat(AT_FDCWD, path, flags, 0o600))
       if coffer_lock_byte(file.number, offset) != 0 {
         if errno == EAGAIN || errno == EACCES { return nil }
         if errno == EINTR { continue }
-        throw SystemCallError(errno)
+        throw FileSystemError(errno)
       }
       // Another program may have removed the file after it was opened: then others lock another file.
       var (locked, present) = (stat(), stat())
-      guard fstat(file.number, &locked) == 0 else { throw SystemCallError(errno) }
+      guard fstat(file.number, &locked) == 0 else { throw FileSystemError(errno) }
       if lstat(path, &present) == 0, FileStatus(locked).isSameFile(as: FileStatus(present)) { return file }
     }
   }

@@ -9,8 +9,8 @@ package final class Descriptor: Sendable {
   ///
   /// In a program whose standard streams are closed, a new descriptor can be one of those three, and everything
   /// that is printed would go into the file. Such a descriptor is moved above them.
-  package init(opened result: Int32) throws(SystemCallError) {
-    if result == -1 { throw SystemCallError(errno) }
+  package init(opened result: Int32) throws(FileSystemError) {
+    if result == -1 { throw FileSystemError(errno) }
     if result > STDERR_FILENO {
       number = result
       return
@@ -18,21 +18,21 @@ package final class Descriptor: Sendable {
     let moved = fcntl(result, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
     let failure = errno
     close(result)
-    if moved == -1 { throw SystemCallError(failure) }
+    if moved == -1 { throw FileSystemError(failure) }
     number = moved
   }
 
-  /// Opens an existing file or directory with `flags` and `O_CLOEXEC`.
-  package convenience init(opening path: String, _ flags: Int32) throws(SystemCallError) {
+  /// Opens an existing file or directory with `flags` and `O_CLOEXEC`. Throws the `errno` of open(2).
+  package convenience init(opening path: String, _ flags: Int32) throws(FileSystemError) {
     try self.init(opened: coffer_openat(AT_FDCWD, path, flags | O_CLOEXEC, 0))
   }
 
   deinit { close(number) }
 
-  /// A new pipe, both ends of which are closed when a program is executed.
-  package static func pipe() throws(SystemCallError) -> (reading: Descriptor, writing: Descriptor) {
+  /// A new pipe, both ends of which are closed when a program is executed. Throws the `errno` of pipe(2).
+  package static func pipe() throws(FileSystemError) -> (reading: Descriptor, writing: Descriptor) {
     var ends: [Int32] = [-1, -1]
-    if coffer_pipe(&ends) != 0 { throw SystemCallError(errno) }
+    if coffer_pipe(&ends) != 0 { throw FileSystemError(errno) }
     return (try Descriptor(opened: ends[0]), try Descriptor(opened: ends[1]))
   }
 }

@@ -7,10 +7,7 @@ internal import Glibc
 /// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call
 /// waits as long as the writer takes. `name` stands for the descriptor in the errors' sentences.
 package func readToEnd(
-  of descriptor: Int32,
-  named name: String,
-  limit: Int,
-  deadline: ContinuousClock.Instant? = nil
+  of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil
 ) throws(SecretError) -> SecretBytes? {
   var held = SecretBytes(copying: [])
   var count = 0
@@ -41,39 +38,38 @@ private func readSome(
 ) throws(SecretError) -> Int {
   var mustWait = deadline != nil
   while true {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       if mustWait {
-        guard try wait(for: POLLIN, on: descriptor, until: deadline) else { throw SystemCallError(ETIMEDOUT) }
+        guard try wait(for: POLLIN, on: descriptor, until: deadline) else { throw FileSystemError(ETIMEDOUT) }
       }
       let count = read(descriptor, room.baseAddress, room.count)
       if count >= 0 { return count }
-      if errno != EINTR && errno != EAGAIN { throw SystemCallError(errno) }
+      if errno != EINTR && errno != EAGAIN { throw FileSystemError(errno) }
       mustWait = deadline != nil || errno == EAGAIN
     } catch  where error.number == ETIMEDOUT && deadline != nil {
       throw SecretError(
         .timedOut, "The end of \(name) was not reached before the deadline.",
         advice: "Check that its writer closes it.")
     } catch {
-      throw SecretError(
-        .io, "Could not read \(name): \(systemMessage(error.number)).", advice: "Use a readable file or pipe."
-      )
+      throw SecretError(.io, "Could not read \(name): \(error).", advice: "Use a readable file or pipe.")
     }
   }
 }
 
-/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for.
-package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemCallError) {
-  try bytes.withUnsafeBytes { bytes throws(SystemCallError) in
+/// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for. Throws the `errno` of
+/// write(2), or `EIO` if it writes nothing.
+package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(FileSystemError) {
+  try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
     var rest = bytes
     while !rest.isEmpty {
       let count = write(descriptor, rest.baseAddress, rest.count)
-      if count == 0 { throw SystemCallError(EIO) }
+      if count == 0 { throw FileSystemError(EIO) }
       if count > 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
       } else if errno == EAGAIN {
         _ = try wait(for: POLLOUT, on: descriptor, until: nil)
       } else if errno != EINTR {
-        throw SystemCallError(errno)
+        throw FileSystemError(errno)
       }
     }
   }
@@ -81,19 +77,18 @@ package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemC
 
 /// Writes all of `bytes`. Throws `.io` with a sentence about `name`.
 package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32, named name: String) throws(SecretError) {
-  do throws(SystemCallError) {
+  do throws(FileSystemError) {
     try writeAll(bytes, to: descriptor)
   } catch {
-    throw SecretError(.io, "Could not write to \(name): \(systemMessage(error.number)).")
+    throw SecretError(.io, "Could not write to \(name): \(error).")
   }
 }
 
-/// Waits until `events` of poll(2) occur on the descriptor. Returns `false` if `deadline` passes first.
+/// Waits until `events` of poll(2) occur on the descriptor. Returns `false` if `deadline` passes first. Throws the `errno` of
+/// poll(2).
 package func wait(
-  for events: Int32,
-  on descriptor: Int32,
-  until deadline: ContinuousClock.Instant?
-) throws(SystemCallError) -> Bool {
+  for events: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?
+) throws(FileSystemError) -> Bool {
   while true {
     var milliseconds: Int32 = -1
     if let deadline {
@@ -103,7 +98,7 @@ package func wait(
     var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
     let count = poll(&request, 1, milliseconds)
     if count > 0 { return true }
-    if count < 0 && errno != EINTR { throw SystemCallError(errno) }
+    if count < 0 && errno != EINTR { throw FileSystemError(errno) }
     if let deadline, .now >= deadline { return false }
   }
 }

@@ -2,20 +2,22 @@ internal import Glibc
 
 /// The calls on files that a vault makes. A test can replace the disk here.
 ///
-/// Each is one system call without a retry. The layer above repeats interrupted calls and completes short
-/// ones.
+/// Each call of a directory or a file is one system call without a retry, and throws its `errno`. The layer above repeats
+/// interrupted calls and completes short ones. Thread-safe.
 package protocol FileSystem: Sendable {
   /// Resolves every link in `path`; the last component only if `followingLink`. The last component need not
   /// exist.
   ///
-  /// From then on the file is a name in an open directory, so that links that change later have no effect.
+  /// From then on the file is a name in an open directory, so that links that change later have no effect. Throws `ENOENT`
+  /// or `ENOTDIR` if a directory is missing, `EISDIR` if the path ends in a directory without a name, such as `..`, and
+  /// `EACCES` for a link that is refused: see ``FileSystemError/refusedLink``.
   func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location
 
   /// The path from the root on, or `path` itself if it cannot be found out.
   func absolute(_ path: String) -> String
 
-  /// The status of the file that `path` leads to now. Follows every link, also those that ``locate(_:followingLink:)``
-  /// refuses: use it only to compare with a file that was located.
+  /// The status of the file that `path` leads to now. Follows every link, even those that ``locate(_:followingLink:)``
+  /// refuses: use it only to compare with a file that was located. Throws `ENOENT` or `ENOTDIR` if there is none.
   func status(ofPath path: String) throws(FileSystemError) -> FileStatus
 }
 
@@ -38,15 +40,17 @@ package struct Location: Sendable {
   package let name: String
   /// The path without links at the time of its resolution.
   package let path: String
-  package init(directory: any Directory, name: String, path: String) {
-    self.path = path
-    self.directory = directory
-    self.name = name
+  /// The path without links in its directory. Its last name may be a link that was followed.
+  package let linkPath: String
+
+  package init(directory: any Directory, name: String, path: String, linkPath: String? = nil) {
+    (self.directory, self.name, self.path) = (directory, name, path)
+    self.linkPath = linkPath ?? path
   }
 }
 
 package protocol Directory: Sendable {
-  /// Opens a file without following a link, and without waiting for any kind of file.
+  /// Opens a file without waiting for any kind of file. Throws `ELOOP` for a link, and `ENOENT`.
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File
   /// Creates a file of mode 0600. Throws `EEXIST` if the name is taken.
   func create(_ name: String) throws(FileSystemError) -> any File
@@ -54,6 +58,7 @@ package protocol Directory: Sendable {
   func status(of name: String) throws(FileSystemError) -> FileStatus
   /// Renames a file. Throws `EEXIST` without `replacing` if `newName` is taken.
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError)
+  /// Removes the name of a file. Throws `EISDIR` for a directory.
   func remove(_ name: String) throws(FileSystemError)
   /// The names in the directory without `.` and `..`, in no order, with invalid UTF-8 repaired.
   func names() throws(FileSystemError) -> [String]
@@ -84,7 +89,8 @@ package protocol File: AnyObject, Sendable {
 }
 
 extension File {
-  /// Writes all of `bytes` at `offset`, in as many calls as that takes.
+  /// Writes all of `bytes` at `offset`, in as many calls as that takes. Throws the `errno` of one, or `EIO` if it writes
+  /// nothing.
   package func writeAll(_ bytes: Span<UInt8>, at offset: Int) throws(FileSystemError) {
     try bytes.withUnsafeBytes { bytes throws(FileSystemError) in
       var written = 0
@@ -132,22 +138,8 @@ package struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// The failure of a system call, by its `errno`.
-package struct FileSystemError: Error, Hashable, Sendable {
-  package let number: Int32
-  /// The path of a link that was not followed, because another user put it into a directory that everybody can write
-  /// to. The number is `EACCES` then.
-  package let refusedLink: String?
-
-  package init(_ number: Int32, refusedLink: String? = nil) {
-    (self.number, self.refusedLink) = (number, refusedLink)
-  }
-}
-
-/// Repeats a call while a signal interrupts it. For the calls that are documented to fail with `EINTR`.
-package func uninterrupted<R>(
-  _ call: () throws(FileSystemError) -> R
-) throws(FileSystemError) -> R {
+/// Repeats a call while it throws `EINTR`, because a signal interrupted it. Throws what else the call throws.
+package func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
   while true {
     do throws(FileSystemError) { return try call() } catch {
       if error.number != EINTR { throw error }

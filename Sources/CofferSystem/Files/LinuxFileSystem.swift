@@ -8,7 +8,9 @@ package struct LinuxFileSystem: FileSystem {
 
   package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
     let place = try PathWalk.place(of: path, followingLink: followingLink)
-    return Location(directory: try LinuxDirectory(place.directory), name: place.name, path: place.path)
+    return Location(
+      directory: try LinuxDirectory(place.directory), name: place.name, path: place.path,
+      linkPath: place.linkPath)
   }
 
   package func absolute(_ path: String) -> String {
@@ -171,7 +173,7 @@ extension Descriptor {
 }
 
 extension FileStatus {
-  /// The status of the file that `path` leads to, or of a link itself, or `nil` if it cannot be looked at.
+  /// The status of the file that `path` leads to, or of a link itself, or `nil` if it cannot be examined.
   package init?(of path: String, followingLink: Bool = true) {
     var status = stat()
     guard fstatat(AT_FDCWD, path, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
@@ -180,13 +182,8 @@ extension FileStatus {
 
   init(_ status: stat) {
     self.init(
-      device: UInt64(status.st_dev),
-      inode: UInt64(status.st_ino),
-      size: Int(status.st_size),
-      isRegular: status.st_mode & S_IFMT == S_IFREG,
-      mode: status.st_mode & 0o7777,
-      owner: status.st_uid,
-      links: Int(status.st_nlink)
-    )
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int(status.st_size),
+      isRegular: status.st_mode & S_IFMT == S_IFREG, mode: status.st_mode & 0o7777, owner: status.st_uid,
+      links: Int(status.st_nlink))
   }
 }

@@ -4,14 +4,15 @@ internal import Glibc
 
 /// Rules and questions about paths, as their bytes are.
 package enum Path {
-  /// The directory that `path` is in: `.` for a name alone, and `/` for a name in the root directory.
+  /// The directory that `path` is in: `.` for a name without a slash, and `/` for a name in the root directory.
   package static func parent(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// `path` from the root directory on, for use after the working directory has changed. Links stay, also those
-  /// by which a shell entered the working directory: `PWD` is used if it names that directory.
+  /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those
+  /// by which a shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied` if
+  /// the working directory cannot be read.
   package static func absolute(_ path: String) throws(SecretError) -> String {
     if path.utf8.first == UInt8(ascii: "/") { return path }
     return try workingDirectory() + "/" + path
@@ -22,7 +23,7 @@ package enum Path {
       return named
     }
     guard let current = getcwd(nil, 0) else {
-      throw .system(errno, "The working directory cannot be read")
+      throw .system(FileSystemError(errno), "The working directory cannot be read")
     }
     defer { free(current) }
     return String(cString: current)
@@ -34,10 +35,10 @@ package enum Path {
     if stat(path, &status) == 0 { return true }
     let code = errno
     if code == ENOENT || code == ENOTDIR { return false }
-    throw .system(code, "\(path) cannot be looked at")
+    throw .system(FileSystemError(code), "\(path) cannot be examined")
   }
 
-  /// Whether both paths lead to the same file. `false` if either cannot be looked at.
+  /// Whether both paths lead to the same file. `false` if either cannot be examined.
   package static func isSameFile(_ left: String, _ right: String) -> Bool {
     guard let first = FileStatus(of: left), let second = FileStatus(of: right) else { return false }
     return first.isSameFile(as: second)
@@ -45,26 +46,26 @@ package enum Path {
 
   /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the
   /// `errno` if the directory cannot be opened.
-  package static func names(inDirectory path: String) throws(SystemCallError) -> [String] {
+  package static func names(inDirectory path: String) throws(FileSystemError) -> [String] {
     try names(in: Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
   }
 
-  /// The same for an open directory, whose position changes.
-  static func names(in directory: Descriptor) throws(SystemCallError) -> [String] {
+  /// The names in an open directory, whose position changes.
+  static func names(in directory: Descriptor) throws(FileSystemError) -> [String] {
     // closedir closes the descriptor as well.
     let copy = fcntl(directory.number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-    if copy < 0 { throw SystemCallError(errno) }
+    if copy < 0 { throw FileSystemError(errno) }
     guard let stream = fdopendir(copy) else {
       let failure = errno
       close(copy)
-      throw SystemCallError(failure)
+      throw FileSystemError(failure)
     }
     defer { closedir(stream) }
     var names: [String] = []
     while true {
       errno = 0
       guard let entry = readdir(stream) else {
-        if errno != 0 { throw SystemCallError(errno) }
+        if errno != 0 { throw FileSystemError(errno) }
         return names
       }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
@@ -75,17 +76,17 @@ package enum Path {
   }
 }
 
-/// Directories for one user alone.
+/// Directories that only one user can use.
 package enum PrivateDirectory {
   /// Creates `path` and every directory that is missing above it, with mode 0700, and waits until their names are on the
   /// disk. Existing directories keep their modes. Links are followed as in ``PathWalk``. Throws `.denied` or `.io`.
   package static func create(_ path: String) throws(SecretError) {
-    do throws(SystemCallError) { try createMissing(path) } catch {
+    do throws(FileSystemError) { try createMissing(path) } catch {
       throw .system(error, "The directory \(path) cannot be created")
     }
   }
 
-  private static func createMissing(_ path: String) throws(SystemCallError) {
+  private static func createMissing(_ path: String) throws(FileSystemError) {
     // Without the slashes at the end, which require that the directory exists.
     var path = path
     while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
@@ -97,16 +98,16 @@ package enum PrivateDirectory {
       try allowOwner(place)
       return try synchronize(place.directory)
     }
-    let failure = SystemCallError(errno)
+    let failure = FileSystemError(errno)
     // Another process may have created it in the meantime.
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
   }
 
   /// Waits until the entries of a directory are on the disk. Does nothing for a directory that this user may change but
   /// not read, because it cannot be opened.
-  private static func synchronize(_ found: Descriptor) throws(SystemCallError) {
+  private static func synchronize(_ found: Descriptor) throws(FileSystemError) {
     let directory: LinuxDirectory
-    do throws(SystemCallError) { directory = try LinuxDirectory(found) } catch {
+    do throws(FileSystemError) { directory = try LinuxDirectory(found) } catch {
       if error.number == EACCES { return }
       throw error
     }
@@ -114,7 +115,7 @@ package enum PrivateDirectory {
   }
 
   /// Gives the owner of a new directory the rights that the umask has taken away.
-  private static func allowOwner(_ place: PathWalk.Place) throws(SystemCallError) {
+  private static func allowOwner(_ place: PathWalk.Place) throws(FileSystemError) {
     var status = stat()
     if fstatat(place.directory.number, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
       status.st_mode & 0o700 == 0o700
@@ -122,12 +123,12 @@ package enum PrivateDirectory {
     {
       return
     }
-    throw SystemCallError(errno)
+    throw FileSystemError(errno)
   }
 
   /// Whether `path` leads to a directory. Throws `ENOTDIR` if it leads to something else.
-  private static func isDirectory(_ path: String) throws(SystemCallError) -> Bool {
-    do throws(SystemCallError) {
+  private static func isDirectory(_ path: String) throws(FileSystemError) -> Bool {
+    do throws(FileSystemError) {
       // The name `.` can be resolved in a directory only.
       _ = try PathWalk.place(of: path + "/.", followingLink: true)
     } catch {
@@ -138,12 +139,12 @@ package enum PrivateDirectory {
   }
 
   /// Takes the advisory lock of a directory, which ends with the returned descriptor. Returns `nil` if another
-  /// open descriptor holds the lock. Follows no link.
-  package static func tryLock(_ path: String) throws(SystemCallError) -> Descriptor? {
+  /// open descriptor holds the lock. Throws `ENOTDIR` for a link and for what is not a directory, and `ENOENT`.
+  package static func tryLock(_ path: String) throws(FileSystemError) -> Descriptor? {
     let directory = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     while flock(directory.number, LOCK_EX | LOCK_NB) != 0 {
       if errno == EWOULDBLOCK { return nil }
-      if errno != EINTR { throw SystemCallError(errno) }
+      if errno != EINTR { throw FileSystemError(errno) }
     }
     return directory
   }
@@ -151,9 +152,7 @@ package enum PrivateDirectory {
   /// Runs `body` while no other process holds the directory's lock. Throws `.timedOut` if one still holds it
   /// after `timeout`.
   package static func withLock<R>(
-    _ path: String,
-    timeout: Duration,
-    _ body: () throws(SecretError) -> R
+    _ path: String, timeout: Duration, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
     let lock = try self.lock(path, until: .now + timeout)
     guard let lock else {
@@ -167,14 +166,14 @@ package enum PrivateDirectory {
   private static func lock(_ path: String, until deadline: ContinuousClock.Instant) throws(SecretError)
     -> Descriptor?
   {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       while true {
         if let lock = try tryLock(path) { return lock }
         if .now > deadline { return nil }
         usleep(5000)
       }
     } catch {
-      throw .system(error.number, "The directory \(path) cannot be locked")
+      throw .system(error, "The directory \(path) cannot be locked")
     }
   }
 }

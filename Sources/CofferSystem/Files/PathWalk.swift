@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Resolves a path name by name, and follows links itself.
 ///
-/// The kernel is never given a path in which it could follow a link: each directory is opened by its name alone in
-/// the directory before it. The file that is opened is thus the one that was checked, whatever is exchanged meanwhile.
+/// The kernel is never given a path in which it could follow a link: each directory is opened by its name in the
+/// directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
 /// That is what openat2(2) promises with `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`, on every kernel and in every
 /// container.
 ///
@@ -20,7 +20,10 @@ struct PathWalk {
     let parents: [String]
     let name: String
 
-    var path: String { "/" + (parents + [name]).joined(separator: "/") }
+    /// The path of the last name in the given path, which may be a link that was followed.
+    let linkPath: String
+
+    var path: String { PathWalk.path(parents, name) }
   }
 
   /// As many as the kernel follows.
@@ -60,7 +63,7 @@ struct PathWalk {
 
   private mutating func place(followingLink: Bool) throws(FileSystemError) -> Place {
     // The place if the path leads to nothing.
-    var missing: Place?
+    var first: Place?
     do throws(FileSystemError) {
       while let name = rest.popLast() {
         guard rest.isEmpty else {
@@ -68,16 +71,21 @@ struct PathWalk {
           continue
         }
         if name == "." || name == ".." { throw FileSystemError(EISDIR) }
-        let place = Place(directory: directory, parents: parents, name: name)
-        missing = missing ?? place
+        let linkPath = first?.linkPath ?? Self.path(parents, name)
+        let place = Place(directory: directory, parents: parents, name: name, linkPath: linkPath)
+        first = first ?? place
         guard followingLink, let link = try link(name) else { return place }
         try follow(link)
       }
       throw FileSystemError(EISDIR)
     } catch {
-      guard error.number == ENOENT, let missing else { throw error }
-      return missing
+      guard error.number == ENOENT, let first else { throw error }
+      return first
     }
+  }
+
+  private static func path(_ parents: [String], _ name: String) -> String {
+    "/" + (parents + [name]).joined(separator: "/")
   }
 
   private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
@@ -109,6 +117,10 @@ struct PathWalk {
 
   /// The link with that name, or `nil` if it is something else.
   private func link(_ name: String) throws(FileSystemError) -> Descriptor? {
+    var found = stat()
+    if fstatat(directory.number, name, &found, AT_SYMLINK_NOFOLLOW) != 0 { throw FileSystemError(errno) }
+    guard found.st_mode & S_IFMT == S_IFLNK else { return nil }
+    // Another file may have taken the name since.
     let file = try Descriptor(
       opened: coffer_openat(directory.number, name, coffer_O_PATH | O_NOFOLLOW | O_CLOEXEC, 0))
     let status = try Self.status(of: file)
@@ -116,7 +128,7 @@ struct PathWalk {
     let parent = try Self.status(of: directory)
     let isShared = parent.st_mode & (S_ISVTX | S_IWOTH) == S_ISVTX | S_IWOTH
     if isShared, status.st_uid != user, status.st_uid != parent.st_uid {
-      throw FileSystemError(EACCES, refusedLink: "/" + (parents + [name]).joined(separator: "/"))
+      throw FileSystemError(EACCES, refusedLink: Self.path(parents, name))
     }
     return file
   }

@@ -2,7 +2,7 @@ internal import CLinux
 package import CofferCore
 internal import Glibc
 
-/// Files for one user alone: keys, passphrases, exports and Coffer's own configuration.
+/// Files that only one user can read: keys, passphrases, exports and Coffer's own configuration.
 package enum PrivateFile {
   /// The contents of a file that holds a key or a passphrase, or `nil` if there is no file.
   ///
@@ -10,20 +10,14 @@ package enum PrivateFile {
   /// is exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular
   /// file or has more than `limit` bytes, and `.io` if it cannot be read.
   package static func read(
-    _ path: String,
-    as subject: String,
-    limit: Int
+    _ path: String, as subject: String, limit: Int
   ) throws(SecretError) -> SecretBytes? {
     try read(path, as: subject, limit: limit, isSecret: true)
   }
 
   /// The UTF-8 text of a regular file that others may read and not write, or `nil` if there is no file. Throws as
   /// ``read(_:as:limit:)`` does, and `.configuration` if it is not UTF-8.
-  package static func text(
-    of path: String,
-    as subject: String,
-    limit: Int
-  ) throws(SecretError) -> String? {
+  package static func text(of path: String, as subject: String, limit: Int) throws(SecretError) -> String? {
     guard let bytes = try read(path, as: subject, limit: limit, isSecret: false) else { return nil }
     let text = bytes.withBytes { bytes in
       bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
@@ -33,21 +27,18 @@ package enum PrivateFile {
   }
 
   private static func read(
-    _ path: String,
-    as subject: String,
-    limit: Int,
-    isSecret: Bool
+    _ path: String, as subject: String, limit: Int, isSecret: Bool
   ) throws(SecretError) -> SecretBytes? {
     let (file, status): (Descriptor, FileStatus)
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       // Non-blocking: opening a FIFO that has no writer must not wait.
       file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
       var found = stat()
-      if fstat(file.number, &found) != 0 { throw SystemCallError(errno) }
+      if fstat(file.number, &found) != 0 { throw FileSystemError(errno) }
       status = FileStatus(found)
     } catch {
       if error.number == ENOENT || error.number == ENOTDIR { return nil }
-      throw .system(error.number, "\(subject) cannot be opened")
+      throw .system(error, "\(subject) cannot be opened")
     }
     defer { withExtendedLifetime(file) {} }
     if !status.isRegular { throw unusable(subject, "is not a regular file") }
@@ -74,16 +65,12 @@ package enum PrivateFile {
   ///
   /// If it throws, nothing was written and no file is left behind, unless the error says that the contents are in
   /// place: then only the directory could not be written to the disk. For a process that is killed, see ``NewFile``.
-  package static func write(
-    _ contents: Span<UInt8>,
-    to path: String,
-    replacing: Bool
-  ) throws(SecretError) {
-    let unconfirmed: SystemCallError?
-    do throws(SystemCallError) {
+  package static func write(_ contents: Span<UInt8>, to path: String, replacing: Bool) throws(SecretError) {
+    let unconfirmed: FileSystemError?
+    do throws(FileSystemError) {
       let place = try PathWalk.place(of: path, followingLink: true)
       let directory = try LinuxDirectory(place.directory)
-      if replacing, try !isReplaceable(place.name, in: directory) { throw SystemCallError(EISDIR) }
+      if replacing, try !isReplaceable(place.name, in: directory) { throw FileSystemError(EISDIR) }
       unconfirmed = try put(contents, at: place.name, in: directory, replacing: replacing)
     } catch {
       switch error.number {
@@ -100,17 +87,16 @@ package enum PrivateFile {
     }
     if let unconfirmed {
       throw SecretError(
-        .io,
-        "The file \(path) was written, but may be lost if the power fails now: \(systemMessage(unconfirmed.number)).",
+        .io, "The file \(path) was written, but may be lost if the power fails now: \(unconfirmed).",
         advice: "Check the disk, and write the file again.")
     }
   }
 
   /// Whether there is nothing with the name, a regular file, or a link that leads to nothing.
-  private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(SystemCallError)
+  private static func isReplaceable(_ name: String, in directory: LinuxDirectory) throws(FileSystemError)
     -> Bool
   {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       if try directory.status(of: name).isRegular { return true }
       // The text in a link in /proc may lead to nothing although the kernel follows it.
       _ = try directory.status(of: name, followingLink: true)
@@ -124,27 +110,27 @@ package enum PrivateFile {
   /// Returns the failure of the last barrier, after which the file is in place but its name may not be on the disk.
   private static func put(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
-  ) throws(SystemCallError) -> SystemCallError? {
+  ) throws(FileSystemError) -> FileSystemError? {
     NewFile.removeAbandoned(for: name, in: directory, user: geteuid())
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       try putUnnamed(contents, at: name, in: directory, replacing: replacing)
     } catch {
       // No second attempt, which would give the contents a name.
       if error.number == EEXIST { throw error }
       // Some file systems have no files without a name. Without /proc, older kernels give them none.
       let file = try NewFile(for: name, in: directory)
-      try finish(file, replacing: replacing) { () throws(SystemCallError) in
+      try finish(file, replacing: replacing) { () throws(FileSystemError) in
         try file.file.writeAll(contents, at: 0)
       }
     }
-    let failure: SystemCallError
-    do throws(SystemCallError) {
+    let failure: FileSystemError
+    do throws(FileSystemError) {
       try uninterrupted(directory.synchronize)
       return nil
     } catch { failure = error }
     // What was there before a new file can be restored.
     if replacing { return failure }
-    do throws(SystemCallError) { try directory.remove(name) } catch { return failure }
+    do throws(FileSystemError) { try directory.remove(name) } catch { return failure }
     throw failure
   }
 
@@ -152,22 +138,22 @@ package enum PrivateFile {
   /// for the moment between two system calls.
   private static func putUnnamed(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
-  ) throws(SystemCallError) {
+  ) throws(FileSystemError) {
     let file = try directory.createUnnamed()
     // Nobody else can have the lock.
-    _ = try uninterrupted { () throws(SystemCallError) in try file.tryLock(exclusive: true) }
+    _ = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
     try file.writeAll(contents, at: 0)
     try uninterrupted(file.synchronize)
-    do throws(SystemCallError) { return try directory.link(file, to: name) } catch {
+    do throws(FileSystemError) { return try directory.link(file, to: name) } catch {
       guard replacing, error.number == EEXIST else { throw error }
     }
     try finish(NewFile(file, for: name, in: directory), replacing: true)
   }
 
   private static func finish(
-    _ file: NewFile, replacing: Bool, _ fill: () throws(SystemCallError) -> Void = {}
-  ) throws(SystemCallError) {
-    do throws(SystemCallError) {
+    _ file: NewFile, replacing: Bool, _ fill: () throws(FileSystemError) -> Void = {}
+  ) throws(FileSystemError) {
+    do throws(FileSystemError) {
       try fill()
       try file.takeName(replacing: replacing)
     } catch {

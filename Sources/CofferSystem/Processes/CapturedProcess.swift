@@ -13,7 +13,7 @@ package struct CapturedProcess: ~Copyable {
     case inherited
   }
 
-  /// Runs a program with `environment` alone and an empty standard input.
+  /// Runs a program with only the variables of `environment` and with an empty standard input.
   ///
   /// - Parameters:
   ///   - arguments: The first names the program, which is searched for on `PATH` unless it contains a slash.
@@ -25,16 +25,12 @@ package struct CapturedProcess: ~Copyable {
   /// Throws `.unavailable` if there is no such program, `.tooLarge` above `limit`, `.timedOut`, and `.io`. The
   /// program has ended whenever this returns or throws.
   package static func run(
-    _ arguments: [String],
-    named name: String,
-    environment: [String: String],
-    standardError: StandardError,
-    limit: Int,
-    timeout: Duration? = nil
+    _ arguments: [String], named name: String, environment: [String: String], standardError: StandardError,
+    limit: Int, timeout: Duration? = nil
   ) throws(SecretError) -> CapturedProcess {
     let deadline = timeout.map { ContinuousClock.now + $0 }
     let (process, output): (pid_t, Descriptor)
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       let pipe = try Descriptor.pipe()
       defer { withExtendedLifetime(pipe) {} }
       var spawn = Spawn()
@@ -52,7 +48,7 @@ package struct CapturedProcess: ~Copyable {
       if error.number == ENOENT {
         throw SecretError(.unavailable, "\(name) was not found.", advice: "Install it, or check PATH.")
       }
-      throw SecretError(.io, "\(name) cannot be run: \(systemMessage(error.number)).")
+      throw SecretError(.io, "\(name) cannot be run: \(error).")
     }
     defer { withExtendedLifetime(output) {} }
     do throws(SecretError) {
@@ -74,14 +70,12 @@ package struct CapturedProcess: ~Copyable {
   }
 
   private static func end(
-    of process: pid_t,
-    named name: String,
-    until deadline: ContinuousClock.Instant?
+    of process: pid_t, named name: String, until deadline: ContinuousClock.Instant?
   ) throws(SecretError) -> ProcessEnd? {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       return try ProcessEnd(of: process, until: deadline)
     } catch {
-      throw SecretError(.io, "The end of \(name) cannot be waited for: \(systemMessage(error.number)).")
+      throw SecretError(.io, "The end of \(name) cannot be waited for: \(error).")
     }
   }
 }

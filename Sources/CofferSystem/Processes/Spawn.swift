@@ -43,20 +43,19 @@ package struct Spawn {
 
   /// Starts a program and returns its process id. The first argument names the program, which is searched for
   /// on `PATH` unless the name contains a slash. Throws the `errno`: `ENOENT` if the program was not found.
-  package func start(_ arguments: [String]) throws(SystemCallError) -> Int32 {
+  package func start(_ arguments: [String]) throws(FileSystemError) -> Int32 {
     let vector: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     defer { vector.forEach { free($0) } }
     return try start(vector)
   }
 
-  /// The same with arguments as C has them, `nil` at the end, so that their bytes are passed on as they are.
-  /// `file` is the program's path, if it is not to be found by the first argument.
+  /// Starts a program with arguments as C has them, `nil` at the end, so that their bytes are passed on as they are.
+  /// `file` is the program's path; without it, the first argument names the program. Throws as ``start(_:)`` does.
   package func start(
-    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>,
-    file: UnsafePointer<CChar>? = nil
-  ) throws(SystemCallError) -> Int32 {
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, file: UnsafePointer<CChar>? = nil
+  ) throws(FileSystemError) -> Int32 {
     guard let program = file ?? arguments.pointee.map({ UnsafePointer($0) }) else {
-      throw SystemCallError(EINVAL)
+      throw FileSystemError(EINVAL)
     }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -97,7 +96,7 @@ package struct Spawn {
     case .vector(let vector):
       code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
     }
-    if code != 0 { throw SystemCallError(code) }
+    if code != 0 { throw FileSystemError(code) }
     return process
   }
 }
@@ -113,8 +112,8 @@ package enum ProcessEnd: Hashable, Sendable {
     self = signal == 0 ? .status((waitStatus >> 8) & 0xFF) : .signal(signal)
   }
 
-  /// Returns the status of a child process that has ended or, with `WUNTRACED` in `options`, stopped. Does not wait:
-  /// `nil` if neither is so.
+  /// Returns the status of a child process that has ended or, with `WUNTRACED` in `options`, stopped; `nil` if it runs.
+  /// Does not wait.
   ///
   /// Repeats the call after `EINTR`. `SIGCHLD` tells of a change once, so a caller that gave up would wait for ever.
   package static func changed(_ process: Int32, _ options: Int32 = 0) -> Int32? {
@@ -126,13 +125,14 @@ package enum ProcessEnd: Hashable, Sendable {
     }
   }
 
-  /// Waits for the end of a child process. Returns `nil` if `deadline` passes first.
-  package init?(of process: Int32, until deadline: ContinuousClock.Instant? = nil) throws(SystemCallError) {
+  /// Waits for the end of a child process. Returns `nil` if `deadline` passes first. Throws `ECHILD` if there is no such
+  /// child.
+  package init?(of process: Int32, until deadline: ContinuousClock.Instant? = nil) throws(FileSystemError) {
     var status: Int32 = 0
     while true {
       let ended = waitpid(process, &status, deadline == nil ? 0 : WNOHANG)
       if ended == process { break }
-      if ended < 0 && errno != EINTR { throw SystemCallError(errno) }
+      if ended < 0 && errno != EINTR { throw FileSystemError(errno) }
       if let deadline {
         if .now > deadline { return nil }
         usleep(2000)

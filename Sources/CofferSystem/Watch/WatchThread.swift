@@ -59,14 +59,15 @@ package final class WatchThread: Sendable {
 
   /// Calls `handler` after each change of the file `name` in the open `directory`, until the result is released.
   ///
-  /// The handler runs on the thread of all watches, and must not block.
+  /// The handler runs on the thread of all watches, and must not block. Throws the `errno` of inotify_add_watch(2), or why the
+  /// thread could not be started.
   package func watch(
     _ name: String, in directory: Descriptor, _ handler: @escaping Handler
-  ) throws(SystemCallError) -> any DirectoryWatch {
-    let key = try start { state, descriptors throws(SystemCallError) in
+  ) throws(FileSystemError) -> any DirectoryWatch {
+    let key = try start { state, descriptors throws(FileSystemError) in
       let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
       let watch = inotify_add_watch(descriptors.events.number, directory.path, UInt32(mask))
-      if watch == -1 { throw SystemCallError(errno) }
+      if watch == -1 { throw FileSystemError(errno) }
       state.nextKey += 1
       state.directories[state.nextKey] = Directory(watch: watch, name: name, handler: handler)
       return state.nextKey
@@ -74,11 +75,12 @@ package final class WatchThread: Sendable {
     return Watch(thread: self, key: key)
   }
 
-  /// Calls `handler` after each `period`, until the result is released. The handler must not block.
-  package func every(_ period: Duration, _ handler: @escaping Handler) throws(SystemCallError)
+  /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws why
+  /// the thread could not be started.
+  package func every(_ period: Duration, _ handler: @escaping Handler) throws(FileSystemError)
     -> any AnyObject & Sendable
   {
-    let key = try start { state, descriptors throws(SystemCallError) in
+    let key = try start { state, descriptors throws(FileSystemError) in
       state.nextKey += 1
       state.periods[state.nextKey] = Period(length: period, next: .now + period, handler: handler)
       descriptors.signal()
@@ -125,18 +127,18 @@ package final class WatchThread: Sendable {
 
   /// Runs `add` with the descriptors of the thread, which is started if it does not run.
   private func start(
-    _ add: (inout State, Descriptors) throws(SystemCallError) -> Int
-  ) throws(SystemCallError) -> Int {
-    let result: Result<Int, SystemCallError> = state.withLock { state in
-      do throws(SystemCallError) {
+    _ add: (inout State, Descriptors) throws(FileSystemError) -> Int
+  ) throws(FileSystemError) -> Int {
+    let result: Result<Int, FileSystemError> = state.withLock { state in
+      do throws(FileSystemError) {
         if let descriptors = state.descriptors { return .success(try add(&state, descriptors)) }
         let descriptors = Descriptors(
           events: try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))),
           wake: try Descriptor(opened: coffer_eventfd()))
         let key = try add(&state, descriptors)
-        do throws(SystemCallError) {
+        do throws(FileSystemError) {
           let failure = startThread { self.run(descriptors) }
-          if failure != 0 { throw SystemCallError(failure) }
+          if failure != 0 { throw FileSystemError(failure) }
         } catch {
           state.directories = [:]
           state.periods = [:]

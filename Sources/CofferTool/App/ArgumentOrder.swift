@@ -9,10 +9,7 @@ enum ArgumentOrder {
   /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after
   /// the subcommand's name keep their order. `commandLength` returns the number of leading words that name
   /// the command.
-  static func arranged(
-    _ arguments: [String],
-    commandLength: (ArraySlice<String>) -> Int
-  ) -> [String] {
+  static func arranged(_ arguments: [String], commandLength: (ArraySlice<String>) -> Int) -> [String] {
     var index = 0
     while index < arguments.count {
       let argument = arguments[index]

@@ -56,6 +56,10 @@ struct ProcessHardening: Sendable {
   /// Removes the Swift runtime's handlers for crashes and Ctrl-\. They run another program that prints this
   /// process's memory and registers, which may contain values; and that program hangs if it may not attach.
   private static func removeCrashHandlers() {
+    // The runtime handles all of them or none.
+    var action = sigaction()
+    sigaction(SIGSEGV, nil, &action)
+    if unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 0 { return }  // SIG_DFL
     for number in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP] {
       let handler = signal(number, SIG_DFL)
       if isIgnoring(handler) { signal(number, SIG_IGN) }

@@ -9,8 +9,7 @@ struct SecretCommand: ParsableCommand {
     commandName: "secret",
     abstract: "Keeps secrets in the desktop keyring or in an encrypted vault file.",
     discussion: help,
-    groupedSubcommands: groups
-  )
+    groupedSubcommands: groups)
 
   static let groups = [
     CommandGroup(

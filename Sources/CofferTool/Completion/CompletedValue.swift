@@ -5,7 +5,7 @@ internal import ArgumentParser
 enum CompletedValue: String {
   /// The names of the secrets in the selected service.
   case names
-  /// The same, and the names of removed secrets that have a history.
+  /// Names of secrets, and of removed secrets that have a history.
   case formerNames
   /// The services that have secrets.
   case services

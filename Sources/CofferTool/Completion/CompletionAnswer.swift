@@ -47,7 +47,7 @@ enum CompletionAnswer {
       }
   }
 
-  /// The same for fish. Each candidate is one line: the text, and after a tab its description.
+  /// The candidates for fish. Each candidate is one line: the text, and after a tab its description.
   static func fish(_ words: [String]) -> [String] {
     let typed = words.last ?? ""
     let current = typed.filter { !"\"'\\".contains($0) }

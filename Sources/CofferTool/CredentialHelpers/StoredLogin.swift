@@ -5,8 +5,7 @@ internal import FoundationEssentials
 enum StoredLogin {
   /// The login that was stored last, for a program that does not specify a username.
   static func latest(
-    in service: String,
-    of backend: any SecretBackend
+    in service: String, of backend: any SecretBackend
   ) throws(SecretError) -> SecretIdentifier? {
     let items = try backend.items(inService: service)
     return items.max {
@@ -16,9 +15,7 @@ enum StoredLogin {
 
   /// Stores `value` and removes the other logins of the service.
   static func replaceAll(
-    _ identifier: SecretIdentifier,
-    with value: borrowing SecretBytes,
-    in backend: any SecretBackend
+    _ identifier: SecretIdentifier, with value: borrowing SecretBytes, in backend: any SecretBackend
   ) throws(SecretError) {
     let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
     try backend.withTransaction { transaction throws(SecretError) in

@@ -170,7 +170,7 @@ extension Diagnosis {
 
   /// The number of files like those that a rewrite of the vault creates beside it: `.NAME.` and 32 digits.
   private func unfinishedCopies(of path: String, in directory: String) -> Int? {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name(of: path)) }
     } catch { return nil }
   }

@@ -21,8 +21,7 @@ struct EditingFile {
       throw SecretError(
         .unsupported,
         "There is no file system in memory at XDG_RUNTIME_DIR or /dev/shm, so an editor would write the value to a disk.",
-        advice: "Use secret set, or accept the disk with --insecure-storage."
-      )
+        advice: "Use secret set, or accept the disk with --insecure-storage.")
     }
     (directory, lock) = (created, Self.tryLock(created))
     do throws(SecretError) {
@@ -44,7 +43,7 @@ struct EditingFile {
     for name in Self.names(in: directory) { Self.wipe(directory + "/" + name) }
     if rmdir(directory) != 0 && errno != ENOENT {
       note(
-        "secret: \(directory) could not be removed: \(systemMessage(errno)). Remove it: it may contain the value."
+        "secret: \(directory) could not be removed: \(FileSystemError(errno)). Remove it: it may contain the value."
       )
     }
   }
@@ -77,7 +76,7 @@ struct EditingFile {
 
   /// The names in a directory, or none if it cannot be read.
   private static func names(in directory: String) -> [String] {
-    do throws(SystemCallError) { return try Path.names(inDirectory: directory) } catch { return [] }
+    do throws(FileSystemError) { return try Path.names(inDirectory: directory) } catch { return [] }
   }
 
   /// The directories on a file system in memory, in order of preference.
@@ -98,7 +97,7 @@ struct EditingFile {
   }
 
   private static func tryLock(_ directory: String) -> Descriptor? {
-    do throws(SystemCallError) { return try PrivateDirectory.tryLock(directory) } catch { return nil }
+    do throws(FileSystemError) { return try PrivateDirectory.tryLock(directory) } catch { return nil }
   }
 
   /// The directories of this user that no running `edit` uses: `edit` was killed, or kept the edited text.

@@ -46,7 +46,7 @@ struct EditorCommand {
     let name = program.name
     switch name {
     case "nano":
-      // It reads its options from the first to the last, and has none that turn these off again.
+      // nano reads its options from the first to the last, and has none that turn these off again.
       if program.isScript || arguments.contains(where: keepsCopiesInNano) { return nil }
       return ["--ignorercfiles"]
     case "micro":

@@ -91,9 +91,7 @@ struct ExchangeFile: Codable {
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.
   static func secrets(
-    in text: borrowing SecretBytes,
-    of file: String,
-    service: String
+    in text: borrowing SecretBytes, of file: String, service: String
   ) throws -> [ExchangedSecret] {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc
@@ -50,18 +51,14 @@ struct PasswordStore {
 
   /// Collects the names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as
   /// `pass` does.
-  private func collect(
-    below prefix: String,
-    into names: inout [String],
-    ancestors: [Place]
-  ) throws(Failure) {
+  private func collect(below prefix: String, into names: inout [String], ancestors: [Place]) throws(Failure) {
     let path = prefix.isEmpty ? directory : "\(directory)/\(prefix.dropLast())"
     var status = stat()
     guard stat(path, &status) == 0 else { throw Self.unreadable(path, errno) }
     let place = Place(device: status.st_dev, number: status.st_ino)
     if ancestors.contains(place) { throw Self.unreadable(path, ELOOP) }
     let entries: [String]
-    do throws(SystemCallError) { entries = try Path.names(inDirectory: path) } catch {
+    do throws(FileSystemError) { entries = try Path.names(inDirectory: path) } catch {
       throw Self.unreadable(path, error.number)
     }
     for entry in entries.sorted() where entry != ".git" && entry != ".extensions" {
@@ -97,7 +94,7 @@ struct PasswordStore {
     case ELOOP:
       Failure(
         .inputOutput, "\(path) is a link that leads back to itself. Nothing was imported; remove the link.")
-    default: Failure(.inputOutput, "\(path) cannot be read: \(systemMessage(code)). Nothing was imported.")
+    default: Failure(.inputOutput, "\(path) cannot be read: \(FileSystemError(code)). Nothing was imported.")
     }
   }
 }

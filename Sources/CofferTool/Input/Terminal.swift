@@ -16,10 +16,8 @@ struct Terminal: ~Copyable {
     descriptor = Self.open()
     if descriptor < 0 {
       throw SecretError(
-        .unsupported,
-        "There is no terminal for a prompt.",
-        advice: "Provide the value through a pipe or a file."
-      )
+        .unsupported, "There is no terminal for a prompt.",
+        advice: "Provide the value through a pipe or a file.")
     }
   }
 
@@ -86,10 +84,8 @@ struct Terminal: ~Copyable {
     showLineEnd()
     if count > Self.longestLine {
       throw SecretError(
-        .tooLarge,
-        "The line is longer than \(Self.longestLine) bytes, so the terminal cut it off.",
-        advice: "Provide the value through a pipe or with --from-file."
-      )
+        .tooLarge, "The line is longer than \(Self.longestLine) bytes, so the terminal cut it off.",
+        advice: "Provide the value through a pipe or with --from-file.")
     }
     return line.prefix(count)
   }
@@ -99,13 +95,13 @@ struct Terminal: ~Copyable {
   }
 
   private borrowing func showLineEnd() {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       try writeAll("\n".utf8.span, to: descriptor)
     } catch {}  // the terminal is gone, which the caller's error reports
   }
 
   private static func lost(_ code: Int32) -> SecretError {
-    SecretError(.unsupported, "The terminal cannot be used for a prompt: \(systemMessage(code)).")
+    SecretError(.unsupported, "The terminal cannot be used for a prompt: \(FileSystemError(code)).")
   }
 }
 

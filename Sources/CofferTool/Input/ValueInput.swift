@@ -35,8 +35,7 @@ struct ValueInput {
     if first.isEmpty {
       throw Failure(
         .refused,
-        "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set NAME"
-      )
+        "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set NAME")
     }
     let second = try terminal.readHidden("Repeat the value: ")
     guard first.isEqual(to: second) else {
@@ -60,7 +59,7 @@ struct ValueInput {
       if code == ENOENT || code == ENOTDIR {
         throw Failure(.noInput, "There is no file \(path). Check the path.")
       }
-      throw SecretError.system(code, "The file \(path) cannot be opened")
+      throw SecretError.system(FileSystemError(code), "The file \(path) cannot be opened")
     }
     defer { close(descriptor) }
     return try read(descriptor, named: path)
@@ -75,10 +74,8 @@ struct ValueInput {
     let limit = VaultBackend.maximumSecretSize
     guard let bytes = try readToEnd(of: descriptor, named: name, limit: limit) else {
       throw SecretError(
-        .tooLarge,
-        "The value is longer than \(limit) bytes, the maximum of every backend.",
-        advice: "Keep large data in a file, and store its key here."
-      )
+        .tooLarge, "The value is longer than \(limit) bytes, the maximum of every backend.",
+        advice: "Keep large data in a file, and store its key here.")
     }
     return bytes
   }

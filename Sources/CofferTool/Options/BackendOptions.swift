@@ -3,7 +3,7 @@ internal import Coffer
 internal import CofferConfiguration
 internal import Synchronization
 
-/// The options that select a backend. Commands that implement another program's protocol take these alone,
+/// The options that select a backend. Commands that implement another program's protocol take only these,
 /// because the protocol determines the service.
 struct BackendOptions: ParsableArguments {
   @Option(
@@ -19,8 +19,7 @@ struct BackendOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.",
-      valueName: "name")
-  )
+      valueName: "name"))
   var collection: String?
 }
 
@@ -81,7 +80,7 @@ extension BackendOptions {
     return backend
   }
 
-  /// Returns the same backend, without the preparations of the tool.
+  /// Makes the backend, without the preparations of the tool.
   static func make(
     _ selection: BackendSelection?, _ configuration: CofferConfiguration
   ) throws(SecretError) -> any SecretBackend {
@@ -99,10 +98,8 @@ extension BackendOptions {
   func openVersioned() throws -> any VersionedSecretBackend {
     guard let backend = try open() as? any VersionedSecretBackend else {
       throw SecretError(
-        .unsupported,
-        "The selected backend keeps no earlier versions of secrets.",
-        advice: "Select a vault with --vault PATH or --backend vault."
-      )
+        .unsupported, "The selected backend keeps no earlier versions of secrets.",
+        advice: "Select a vault with --vault PATH or --backend vault.")
     }
     return backend
   }
@@ -112,10 +109,8 @@ extension BackendOptions {
   func openVault(requirement: String) throws -> VaultBackend {
     guard let vault = try open() as? VaultBackend else {
       throw SecretError(
-        .unsupported,
-        "\(requirement), and the selected backend is not a vault.",
-        advice: "Select a vault with --vault PATH or --backend vault."
-      )
+        .unsupported, "\(requirement), and the selected backend is not a vault.",
+        advice: "Select a vault with --vault PATH or --backend vault.")
     }
     return vault
   }

@@ -11,8 +11,7 @@ struct GlobalOptions: ParsableArguments {
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
     help: "The service that the names belong to. Default: COFFER_SERVICE, or else \(Self.defaultService).",
-    completion: CompletedValue.services.kind
-  )
+    completion: CompletedValue.services.kind)
   var service: String?
 
   var serviceName: String { service ?? Environment.value("COFFER_SERVICE") ?? Self.defaultService }

@@ -126,7 +126,7 @@ struct OutputRedactor {
   }
 
   /// The patterns of `value`, which is in the variable `name`: the value without final line feeds, which a
-  /// shell drops, also as a terminal shows it, and its base64. Empty if the value is shorter than
+  /// shell drops, as a terminal shows it, and its base64. Empty if the value is shorter than
   /// ``minimumLength``.
   static func patterns(for value: borrowing SecretBytes, named name: String) -> [Pattern] {
     let length = lengthWithoutLineFeeds(value)

@@ -20,7 +20,7 @@ struct BlockedSignals: ~Copyable {
     if descriptor < 0 {
       let code = errno
       pthread_sigmask(SIG_SETMASK, &previous, nil)
-      throw SecretError(.io, "Signals cannot be blocked: \(systemMessage(code)).")
+      throw SecretError(.io, "Signals cannot be blocked: \(FileSystemError(code)).")
     }
   }
 
@@ -54,7 +54,7 @@ struct BlockedSignals: ~Copyable {
     requests.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
     defer { requests.removeLast() }
     while poll(&requests, nfds_t(requests.count), milliseconds) < 0 {
-      if errno != EINTR { throw SecretError(.io, "Waiting for a signal failed: \(systemMessage(errno)).") }
+      if errno != EINTR { throw SecretError(.io, "Waiting for a signal failed: \(FileSystemError(errno)).") }
     }
     return requests[requests.count - 1].revents != 0 ? try nextArrival() : nil
   }
@@ -69,7 +69,7 @@ struct BlockedSignals: ~Copyable {
     var info = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
     guard read(descriptor, &info, size) == size else {
-      throw SecretError(.io, "A signal cannot be read: \(systemMessage(errno)).")
+      throw SecretError(.io, "A signal cannot be read: \(FileSystemError(errno)).")
     }
     let fromKernel: Int32 = 0x80  // SI_KERNEL
     return Arrival(signal: Int32(bitPattern: info.ssi_signo), isFromKernel: info.ssi_code == fromKernel)

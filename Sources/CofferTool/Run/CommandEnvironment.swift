@@ -12,9 +12,7 @@ struct CommandEnvironment: ~Copyable {
 
   /// The variables of this process that `isKept` selects by their names, and `entries`: a name, and a value with
   /// a NUL.
-  init(
-    inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]
-  ) {
+  init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]) {
     var inherited: [UnsafePointer<CChar>] = []
     var next = coffer_environment()
     while let entry = next?.pointee {
@@ -37,11 +35,28 @@ struct CommandEnvironment: ~Copyable {
     }
   }
 
+  /// The value of a variable, or `nil` if it is not set.
+  borrowing func value(of variable: String) -> SecretBytes? {
+    withVector { vector in
+      var next = vector
+      while let entry = next.pointee {
+        let rest = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
+        let name = "\(variable)=".utf8
+        if rest.starts(with: name) {
+          let value = UnsafeRawBufferPointer(rebasing: rest.dropFirst(name.count))
+          return SecretBytes(copying: Span(_unsafeBytes: value))
+        }
+        next = next.successor()
+      }
+      return nil
+    }
+  }
+
   /// Calls `body` with pointers to the variables, `nil` at the end.
   ///
   /// A command whose terminal is `terminal` finds its name in `GPG_TTY`, if that is set: the shell wrote the name of
   /// its own terminal there, from which another program would read keys.
-  borrowing func withVector<R, E: Error>(
+  borrowing func withVector<R: ~Copyable, E: Error>(
     onTerminal terminal: Int32? = nil, _ body: (ProgramFile.Vector) throws(E) -> R
   ) throws(E) -> R {
     var name = [CChar](repeating: 0, count: 256)

@@ -3,23 +3,33 @@ internal import CofferSystem
 internal import Glibc
 
 /// What `run --redact` passes to the relay of the command's output, in a file in memory: the command's environment,
-/// and the values to redact.
+/// and which of its values to redact.
 ///
 /// The relay is this program, executed anew: it has neither the vault's key nor a variable that opens the vault, no
 /// threads of a backend, and its own environment contains no value.
+///
+/// The file has the redactions, an empty text, and the environment. Each text ends with a NUL.
 struct CommandLaunch: ~Copyable {
   let environment: CommandEnvironment
-  let redactions: [(variable: String, value: SharedSecret)]
+  private let redactions: [Redaction]
 
-  /// The patterns to redact.
-  var patterns: [OutputRedactor.Pattern] {
-    redactions.flatMap { OutputRedactor.patterns(for: $0.value.bytes, named: $0.variable) }
+  /// A variable whose value is redacted.
+  struct Redaction {
+    let variable: String
+    /// The descriptor of the file that has the value, if the variable has the path of that file.
+    let file: Int32?
+
+    init(of variable: String, in file: Int32? = nil) { (self.variable, self.file) = (variable, file) }
+
+    fileprivate var text: String { variable + (file.map { "=\($0)" } ?? "") }
+
+    fileprivate init(parsing text: UnsafeRawBufferPointer.SubSequence) {
+      let parts = String(decoding: text, as: UTF8.self).split(separator: "=").map(String.init)
+      self.init(of: parts[0], in: parts.dropFirst().first.flatMap { Int32($0) })
+    }
   }
 
-  init(
-    _ environment: consuming CommandEnvironment,
-    redacting redactions: [(variable: String, value: SharedSecret)]
-  ) {
+  init(_ environment: consuming CommandEnvironment, redacting redactions: [Redaction]) {
     self.environment = environment
     self.redactions = redactions
   }
@@ -27,45 +37,49 @@ struct CommandLaunch: ~Copyable {
   /// Reads what ``inherited()`` wrote. Programs that this process executes do not inherit the file.
   init(inherited descriptor: Int32) throws {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    guard lseek(descriptor, 0, SEEK_SET) == 0,
-      let text = try readToEnd(of: descriptor, named: "the command's environment", limit: Int(Int32.max)),
-      let fields = text.withBytes({ Self.fields(of: $0) }), let first = fields.first, fields.count % 2 == 1,
-      first.bytes.withBytes({ $0.isEmpty || $0[$0.count - 1] == 0 })
-    else { throw Failure(.internalError, "The command's environment is not as it was written. Report this.") }
-    let redactions = try stride(from: 1, to: fields.count, by: 2).map { index in
-      (variable: try fields[index].bytes.string(), value: fields[index + 1])
+    let text = try Self.contents(of: descriptor)
+    let end = text.withBytes { bytes in
+      bytes.indices.first { bytes[$0] == 0 && ($0 == 0 || bytes[$0 - 1] == 0) }
     }
-    self.init(CommandEnvironment(first.bytes.copy()), redacting: redactions)
+    guard let end else { throw Self.damaged }
+    let redactions = text.withBytes { bytes in
+      bytes.extracting(first: end).withUnsafeBytes { $0.split(separator: 0).map { Redaction(parsing: $0) } }
+    }
+    let environment = text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) }
+    self.init(CommandEnvironment(environment), redacting: redactions)
   }
 
   /// Writes the file, and returns a descriptor of it that the next program inherits.
-  borrowing func inherited() throws -> Int32 {
-    let fields =
-      [SharedSecret(environment.bytes.copy())]
-      + redactions.flatMap { [SharedSecret(SecretBytes(copying: $0.variable)), $0.value] }
-    let text = SecretWriter.bytes(capacity: fields.reduce(0) { $0 + $1.bytes.count + 8 }) { writer in
-      for field in fields {
-        for shift in stride(from: 0, to: 64, by: 8) {
-          writer.append(UInt8(truncatingIfNeeded: field.bytes.count >> shift))
-        }
-        writer.append(field.bytes)
-      }
+  borrowing func inherited() throws(SecretError) -> Int32 {
+    let names = redactions.map { $0.text + "\0" }.joined() + "\0"
+    let text = SecretWriter.bytes(capacity: names.utf8.count + environment.bytes.count) { writer in
+      writer.append(names)
+      writer.append(environment.bytes)
     }
-    return try MemoryFile(text).inheritedDescriptor()
+    return try MemoryFile(text).inherited()
   }
 
-  /// The fields, each behind its length in 8 bytes; `nil` if they do not fill the text.
-  private static func fields(of text: Span<UInt8>) -> [SharedSecret]? {
-    var fields: [SharedSecret] = []
-    var index = 0
-    while index < text.count {
-      guard index + 8 <= text.count else { return nil }
-      let length = (0..<8).reduce(0) { $0 | Int(text[index + $1]) << (8 * $1) }
-      index += 8
-      guard length >= 0, length <= text.count - index else { return nil }
-      fields.append(SharedSecret(SecretBytes(copying: text.extracting(index..<index + length))))
-      index += length
+  /// The patterns to redact.
+  borrowing func patterns() throws -> [OutputRedactor.Pattern] {
+    var patterns: [OutputRedactor.Pattern] = []
+    for redaction in redactions {
+      if let file = redaction.file {
+        patterns += OutputRedactor.patterns(for: try Self.contents(of: file), named: redaction.variable)
+      } else if let value = environment.value(of: redaction.variable) {
+        patterns += OutputRedactor.patterns(for: value, named: redaction.variable)
+      }
     }
-    return fields
+    return patterns
+  }
+
+  private static func contents(of file: Int32) throws -> SecretBytes {
+    guard lseek(file, 0, SEEK_SET) == 0,
+      let bytes = try readToEnd(of: file, named: "a file in memory", limit: Int(Int32.max))
+    else { throw damaged }
+    return bytes
+  }
+
+  private static var damaged: Failure {
+    Failure(.internalError, "The command's environment is not as it was written. Report this.")
   }
 }

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSystem
@@ -5,72 +6,52 @@ internal import Glibc
 
 extension CommandRelay {
   private static let forwarded = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM]
+  private static let ofTerminal = [SIGWINCH, SIGTSTP, SIGCONT]
 
   /// Starts the command, or prints why it cannot be started and throws the exit status.
   static func start(_ file: ProgramFile, _ arguments: ProgramFile.Vector, launch descriptor: Int32) throws
     -> CommandRelay
   {
-    // If SIGCHLD were ignored, which a process inherits, the kernel would discard the command's exit status.
-    signal(SIGCHLD, SIG_DFL)
     let launch = try CommandLaunch(inherited: descriptor)
+    let patterns = try launch.patterns()
     let streams = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
-    guard let outer = OuterTerminal(of: streams) else {
-      return try startInGroup(file, arguments, launch)
-    }
-    return try startInSession(file, arguments, launch, descriptor, outer)
-  }
-
-  private static func startInGroup(
-    _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ launch: borrowing CommandLaunch
-  ) throws -> CommandRelay {
-    let signals = try BlockedSignals(forwarded + [SIGCHLD])
+    let outer = OuterTerminal(of: streams)
+    let onTerminal = streams.filter { outer?.isSame(as: $0) ?? false }
+    let signals = try BlockedSignals(forwarded + [SIGCHLD] + (outer == nil ? [] : ofTerminal))
     var spawn = Spawn()
-    spawn.blockedSignals = signals.previous
-    spawn.defaultSignals = ProcessHardening.applied.restored
-    let (outputs, ends) = try addPipes(for: [STDOUT_FILENO, STDERR_FILENO], launch.patterns, to: &spawn)
-    let process = try start(named: arguments) { () throws(SystemCallError) in
-      try launch.environment.withVector { variables throws(SystemCallError) in
-        spawn.environment = .vector(variables)
-        return try file.start(spawn, arguments)
+    let (piped, ends) = try addPipes(
+      for: streams.filter { $0 != STDIN_FILENO && !onTerminal.contains($0) }, patterns, to: &spawn)
+    defer { withExtendedLifetime(ends) {} }
+
+    guard let outer else {
+      let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
+        spawn throws(FileSystemError) in
+        try launch.environment.withVector { variables throws(FileSystemError) in
+          spawn.environment = .vector(variables)
+          return try file.start(spawn, arguments)
+        }
       }
+      releaseInput()
+      return CommandRelay(
+        process: process, signals: signals, outputs: piped, session: nil, ownsTerminal: false)
     }
-    withExtendedLifetime(ends) {}
-    releaseInput()
-    return CommandRelay(
-      process: process, signals: signals, outputs: outputs, session: nil, ownsTerminal: false)
-  }
-
-  private static func startInSession(
-    _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ launch: borrowing CommandLaunch,
-    _ descriptor: Int32,
-    _ outer: OuterTerminal
-  ) throws -> CommandRelay {
-    let signals = try BlockedSignals(forwarded + [SIGCHLD, SIGWINCH, SIGTSTP, SIGCONT])
-    var spawn = Spawn()
-    spawn.blockedSignals = signals.previous
-    spawn.defaultSignals = ProcessHardening.applied.restored
     spawn.isSessionLeader = true
     let inner = try InnerTerminal(like: outer)
     let (channel, otherEnd) = try SessionChannel.pair()
-    let onTerminal = (STDIN_FILENO...STDERR_FILENO).filter { outer.isSame(as: $0) }
-    let patterns = launch.patterns
-    let (piped, ends) = try addPipes(
-      for: [STDOUT_FILENO, STDERR_FILENO].filter { !onTerminal.contains($0) }, patterns, to: &spawn)
     spawn.descriptors += onTerminal.map { ($0, .descriptor(inner.terminal.number)) }
     // The leader inherits these by their own numbers.
     let passed = [descriptor, inner.terminal.number, otherEnd.number]
     spawn.descriptors += passed.map { ($0, .descriptor($0)) }
-
     let ownsTerminal =
       outer.isForeground && onTerminal.contains(STDIN_FILENO) && !isPipeline(except: onTerminal)
-    let process = try start(named: arguments) { () throws(SystemCallError) in
-      try OwnProgram.start(
-        .session, passed.map(String.init) + [ownsTerminal ? "foreground" : "background"], file, arguments,
-        spawn)
+    let settings = passed.map(String.init) + [ownsTerminal ? "foreground" : "background"]
+    let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
+      spawn throws(FileSystemError) in
+      try OwnProgram.start(.session, settings, file, arguments, spawn)
     }
+    withExtendedLifetime((inner.terminal, otherEnd)) {}
     if !onTerminal.contains(STDIN_FILENO) { releaseInput() }
     let shown = RedactedStream(from: inner.controller, to: outer.descriptor, isInteractive: true, patterns)
-    withExtendedLifetime((inner.terminal, otherEnd, ends)) {}
     return CommandRelay(
       process: process, signals: signals, outputs: piped + [shown],
       session: Session(outer, shown, SessionChannel(channel)), ownsTerminal: ownsTerminal)
@@ -94,30 +75,20 @@ extension CommandRelay {
     if streams.count == 2, Output.standard.isSameFile(as: .messages) { groups = [streams] }
     var (outputs, ends): ([RedactedStream], [Descriptor]) = ([], [])
     for group in groups {
-      do throws(SystemCallError) {
+      do throws(FileSystemError) {
         let (reading, writing) = try Descriptor.pipe()
         spawn.descriptors += group.map { ($0, .descriptor(writing.number)) }
         ends.append(writing)
         outputs.append(RedactedStream(from: reading, to: group[0], isInteractive: false, patterns))
       } catch {
         throw SecretError(
-          .io, "A channel for the command's output cannot be created: \(systemMessage(error.number)).")
+          .io, "A channel for the command's output cannot be created: \(error).")
       }
     }
     return (outputs, ends)
   }
 
-  private static func start(
-    named arguments: ProgramFile.Vector, _ body: () throws(SystemCallError) -> pid_t
-  ) throws(ExitCode) -> pid_t {
-    do throws(SystemCallError) {
-      return try ProcessHardening.applied.whileLifted(body)
-    } catch {
-      throw ForegroundChild.notStarted(arguments[0].map { String(cString: $0) } ?? "", error.number)
-    }
-  }
-
-  /// The command alone reads the input: if it does not, the input's writer learns of it.
+  /// Only the command reads the input: if it does not, the input's writer learns of it.
   private static func releaseInput() {
     let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
     if null >= 0 {

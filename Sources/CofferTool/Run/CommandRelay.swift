@@ -65,7 +65,7 @@ final class CommandRelay {
       if drainEnds != nil { endDrainedOutputs() }
       if let end, outputs.allSatisfy({ $0.isFinished }) {
         if let failure = outputs.lazy.compactMap(\.failure).first {
-          throw SecretError(.io, "The command's output could not be written: \(systemMessage(failure)).")
+          throw SecretError(.io, "The command's output could not be written: \(FileSystemError(failure)).")
         }
         return end
       }

@@ -23,7 +23,7 @@ struct CommandSession: ~Copyable {
   {
     _ = fcntl(terminal, F_SETFD, FD_CLOEXEC)
     guard ioctl(terminal, UInt(TIOCSCTTY), 0) == 0 else {
-      throw SecretError(.io, "The command's terminal cannot be used: \(systemMessage(errno)).")
+      throw SecretError(.io, "The command's terminal cannot be used: \(FileSystemError(errno)).")
     }
     let signals = try BlockedSignals([
       SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM,
@@ -44,19 +44,13 @@ struct CommandSession: ~Copyable {
     _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ launch: consuming CommandLaunch, mask: sigset_t
   ) throws -> pid_t {
     var spawn = Spawn()
-    spawn.blockedSignals = mask
-    spawn.defaultSignals = ProcessHardening.applied.restored
     spawn.isGroupLeader = true
     spawn.foregroundTerminal = isForeground ? terminal : nil
-    do throws(SystemCallError) {
-      return try ProcessHardening.applied.whileLifted { () throws(SystemCallError) in
-        try launch.environment.withVector(onTerminal: terminal) { variables throws(SystemCallError) in
-          spawn.environment = .vector(variables)
-          return try file.start(spawn, arguments)
-        }
+    return try spawn.startCommand(arguments[0], mask: mask) { spawn throws(FileSystemError) in
+      try launch.environment.withVector(onTerminal: terminal) { variables throws(FileSystemError) in
+        spawn.environment = .vector(variables)
+        return try file.start(spawn, arguments)
       }
-    } catch {
-      throw ForegroundChild.notStarted(arguments[0].map { String(cString: $0) } ?? "", error.number)
     }
   }
 
@@ -86,13 +80,13 @@ struct CommandSession: ~Copyable {
         let group = tcgetpgrp(terminal)
         foreground = group > 0 && group != getpgrp() ? group : process
         channel.send(.stopped(by: (status >> 8) & 0xFF))
-      // The kernel sends SIGHUP to the leader alone when the terminal is gone.
+      // The kernel sends SIGHUP only to the leader when the terminal is gone.
       case let signal?: kill(arrival?.isFromKernel == true ? -process : process, signal)
       }
     }
   }
 
-  /// The streams are the command's alone, so that their other ends learn when it closes them.
+  /// Only the command keeps its streams, so that their other ends learn when it closes them.
   private static func releaseStreams() {
     let null = open("/dev/null", O_RDWR | O_CLOEXEC)
     if null < 0 { return }

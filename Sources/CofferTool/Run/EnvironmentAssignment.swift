@@ -40,8 +40,7 @@ struct EnvironmentAssignment {
           default: UInt8(ascii: "_")
           }
         },
-        as: UTF8.self
-      )
+        as: UTF8.self)
     guard Self.isVariableName(variable) else {
       throw .usage(
         """

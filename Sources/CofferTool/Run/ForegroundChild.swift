@@ -10,38 +10,20 @@ struct ForegroundChild: ~Copyable {
   private let process: pid_t
   private let signals: BlockedSignals
 
-  /// Starts the command with `start`, in this process's environment.
+  /// Starts the command with `start`, in this process's environment. `mask` has the signals that the command blocks.
   ///
-  /// - Parameters:
-  ///   - name: The command's name for messages.
-  ///   - mask: The signals that the command blocks. Default: the ones that this thread blocks.
-  ///
-  /// If the command cannot be started, prints the reason and throws the exit status 127 or 126.
-  init(
-    named name: String,
-    mask: sigset_t? = nil,
-    start: (Spawn) throws(SystemCallError) -> pid_t
-  ) throws {
-    // If SIGCHLD were ignored, which a process inherits, the kernel would discard the command's exit status.
-    signal(SIGCHLD, SIG_DFL)
-    let signals = try BlockedSignals([
-      SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD,
-    ])
+  /// Throws what ``Spawn/startCommand(_:mask:_:)`` throws.
+  init(named name: String, mask: sigset_t, start: (inout Spawn) throws(FileSystemError) -> pid_t) throws {
+    let signals = try BlockedSignals([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD])
     var spawn = Spawn()
-    spawn.blockedSignals = mask ?? signals.previous
-    spawn.defaultSignals = ProcessHardening.applied.restored
-    do throws(SystemCallError) {
-      process = try ProcessHardening.applied.whileLifted { () throws(SystemCallError) in try start(spawn) }
-    } catch {
-      throw Self.notStarted(name, error.number)
-    }
+    process = try spawn.startCommand(name, mask: mask, start)
     self.signals = signals
   }
 
   /// Prints why the command `name` was not started, and returns the exit status: 127 if it does not exist,
   /// else 126.
   static func notStarted(_ name: String, _ code: Int32) -> ExitCode {
-    note("secret: The command “\(name)” could not be started: \(systemMessage(code)).")
+    note("secret: The command “\(name)” could not be started: \(FileSystemError(code)).")
     return ExitCode(code == ENOENT ? 127 : 126)
   }
 
@@ -72,5 +54,32 @@ struct ForegroundChild: ~Copyable {
       raise(number)
       return ExitCode(128 + number)
     }
+  }
+}
+
+extension Spawn {
+  /// Starts a command with `start`: with the signals of `mask` blocked, and with the settings that this process had
+  /// before ``ProcessHardening``. The caller has blocked SIGCHLD.
+  ///
+  /// If the command cannot be started, prints the reason and throws the exit status 127 or 126.
+  mutating func startCommand(
+    _ name: String, mask: sigset_t, _ start: (inout Spawn) throws(FileSystemError) -> pid_t
+  ) throws(ExitCode) -> pid_t {
+    // If SIGCHLD were ignored, which a process inherits, the kernel would discard the command's exit status.
+    signal(SIGCHLD, SIG_DFL)
+    blockedSignals = mask
+    defaultSignals = ProcessHardening.applied.restored
+    do throws(FileSystemError) {
+      return try ProcessHardening.applied.whileLifted { () throws(FileSystemError) in try start(&self) }
+    } catch {
+      throw ForegroundChild.notStarted(name, error.number)
+    }
+  }
+
+  /// Starts a command whose name is its first argument, as C has it.
+  mutating func startCommand(
+    _ name: UnsafePointer<CChar>?, mask: sigset_t, _ start: (inout Spawn) throws(FileSystemError) -> pid_t
+  ) throws(ExitCode) -> pid_t {
+    try startCommand(name.map { String(cString: $0) } ?? "", mask: mask, start)
   }
 }

@@ -14,10 +14,8 @@ struct MemoryFile: ~Copyable {
     if descriptor < 0 {
       let code = errno
       throw SecretError(
-        .unsupported,
-        "A file in memory cannot be created: \(systemMessage(code)).",
-        advice: "Use --set instead of --file."
-      )
+        .unsupported, "A file in memory cannot be created: \(FileSystemError(code)).",
+        advice: "Use --set instead of --file.")
     }
     do throws(SecretError) {
       try value.withBytes { bytes throws(SecretError) in
@@ -25,7 +23,7 @@ struct MemoryFile: ~Copyable {
       }
       let (addSeals, allSeals): (Int32, Int32) = (1033, 0xF)  // glibc declares them only for _GNU_SOURCE
       guard fchmod(descriptor, 0o400) == 0, fcntl(descriptor, addSeals, allSeals) == 0 else {
-        throw SecretError(.io, "A file in memory cannot be made read-only: \(systemMessage(errno)).")
+        throw SecretError(.io, "A file in memory cannot be made read-only: \(FileSystemError(errno)).")
       }
     } catch {
       close(descriptor)
@@ -35,16 +33,12 @@ struct MemoryFile: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Lets the programs that this process executes or starts inherit the file, and returns its path in them.
-  consuming func inherited() throws(SecretError) -> String {
-    "/proc/self/fd/\(try inheritedDescriptor())"
-  }
-
-  /// The same, and returns the descriptor's number. It is at least 20, because shells use the numbers up to 9.
-  consuming func inheritedDescriptor() throws(SecretError) -> Int32 {
+  /// Lets the programs that this process executes or starts inherit the file, and returns its descriptor in them: at
+  /// least 20, because shells use the numbers up to 9. Throws `.io`.
+  consuming func inherited() throws(SecretError) -> Int32 {
     let copy = fcntl(descriptor, F_DUPFD, 20)
     if copy < 0 {
-      throw SecretError(.io, "A file in memory cannot be passed to the command: \(systemMessage(errno)).")
+      throw SecretError(.io, "A file in memory cannot be passed to the command: \(FileSystemError(errno)).")
     }
     return copy
   }

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc
@@ -33,7 +34,7 @@ final class OuterTerminal {
     let path =
       isControlling
       ? "/dev/tty" : String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       return try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
     } catch { return nil }
   }
@@ -87,13 +88,13 @@ struct InnerTerminal {
   /// Copies the settings and the size of `outer`.
   init(like outer: OuterTerminal) throws(SecretError) {
     var (controller, terminal): (Int32, Int32) = (-1, -1)
-    do throws(SystemCallError) {
-      guard openpty(&controller, &terminal, nil, nil, nil) == 0 else { throw SystemCallError(errno) }
+    do throws(FileSystemError) {
+      guard openpty(&controller, &terminal, nil, nil, nil) == 0 else { throw FileSystemError(errno) }
       self.controller = try Descriptor(opened: controller)
       self.terminal = try Descriptor(opened: terminal)
     } catch {
       throw SecretError(
-        .io, "A terminal for the command cannot be created: \(systemMessage(error.number)).",
+        .io, "A terminal for the command cannot be created: \(error).",
         advice: "Check that /dev/pts is mounted, or redirect input and output.")
     }
     for end in [self.controller, self.terminal] { _ = fcntl(end.number, F_SETFD, FD_CLOEXEC) }

@@ -53,8 +53,8 @@ enum OwnProgram {
   /// Starts a part as a child.
   static func start(
     _ part: Part, _ settings: [String], _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ spawn: Spawn
-  ) throws(SystemCallError) -> pid_t {
-    try withArguments(part, settings, file, arguments) { vector throws(SystemCallError) in
+  ) throws(FileSystemError) -> pid_t {
+    try withArguments(part, settings, file, arguments) { vector throws(FileSystemError) in
       try spawn.start(vector, file: path)
     }
   }

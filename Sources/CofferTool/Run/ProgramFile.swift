@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CofferSystem
 internal import Glibc
 
@@ -12,14 +13,14 @@ struct ProgramFile {
 
   /// Looks `name` up in this process's `PATH`, unless it contains a slash. Throws the `errno`: `ENOENT` if there
   /// is no such program, and `EACCES` if there is one that may not be executed.
-  init(named name: UnsafePointer<CChar>) throws(SystemCallError) {
+  init(named name: UnsafePointer<CChar>) throws(FileSystemError) {
     let name = Self.copy(name)
     let slash = CChar(bitPattern: UInt8(ascii: "/"))
     if name.contains(slash) {
       path = name + [0]
       return
     }
-    if name.isEmpty { throw SystemCallError(ENOENT) }
+    if name.isEmpty { throw FileSystemError(ENOENT) }
     // The default is that of execvp(3).
     let directories =
       getenv("PATH").map { Self.copy($0) } ?? "/bin:/usr/bin".utf8.map { CChar(bitPattern: $0) }
@@ -39,7 +40,7 @@ struct ProgramFile {
         return
       }
     }
-    throw SystemCallError(failure)
+    throw FileSystemError(failure)
   }
 
   private static func copy(_ text: UnsafePointer<CChar>) -> [CChar] {
@@ -59,11 +60,11 @@ struct ProgramFile {
   }
 
   /// Starts the program as a child.
-  func start(_ spawn: Spawn, _ arguments: Vector) throws(SystemCallError) -> pid_t {
-    do throws(SystemCallError) {
+  func start(_ spawn: Spawn, _ arguments: Vector) throws(FileSystemError) -> pid_t {
+    do throws(FileSystemError) {
       return try spawn.start(arguments, file: path)
     } catch  where error.number == ENOEXEC {
-      return try withShell(arguments) { shell throws(SystemCallError) in try spawn.start(shell) }
+      return try withShell(arguments) { shell throws(FileSystemError) in try spawn.start(shell) }
     }
   }
 

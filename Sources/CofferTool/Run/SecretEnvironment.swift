@@ -9,8 +9,8 @@ struct SecretEnvironment: ~Copyable {
 
   /// A variable's name, and its value followed by a NUL.
   private var entries: [(variable: String, text: SharedSecret)] = []
-  /// The values to redact in the command's output, by their variables.
-  private(set) var redactions: [(variable: String, value: SharedSecret)] = []
+  /// The values to redact in the command's output.
+  private(set) var redactions: [CommandLaunch.Redaction] = []
   /// The variables whose values are too short to be redacted.
   private(set) var unredacted: [String] = []
 
@@ -29,15 +29,16 @@ struct SecretEnvironment: ~Copyable {
       )
     }
     entries.append((assignment.variable, SharedSecret(text)))
-    addRedaction(of: value, assignment.variable)
+    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable))
   }
 
   /// Adds a variable that holds the path of a file in memory with the value.
   mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment)
     throws(SecretError)
   {
-    addPlain(try MemoryFile(value).inherited(), as: assignment.variable)
-    addRedaction(of: value, assignment.variable)
+    let file = try MemoryFile(value).inherited()
+    addPlain("/proc/self/fd/\(file)", as: assignment.variable)
+    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable, in: file))
   }
 
   /// Adds a variable whose value is not secret.
@@ -52,11 +53,11 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
-  private mutating func addRedaction(of value: borrowing SecretBytes, _ variable: String) {
-    if !OutputRedactor.canRedact(value) {
-      if !value.isEmpty { unredacted.append(variable) }
-    } else {
-      redactions.append((variable, SharedSecret(value.copy())))
+  private mutating func addRedaction(of value: borrowing SecretBytes, _ redaction: CommandLaunch.Redaction) {
+    if OutputRedactor.canRedact(value) {
+      redactions.append(redaction)
+    } else if !value.isEmpty {
+      unredacted.append(redaction.variable)
     }
   }
 

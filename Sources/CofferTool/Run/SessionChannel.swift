@@ -14,7 +14,10 @@ struct SessionChannel: ~Copyable {
     /// From the leader: the signal stopped the command.
     case stopped(by: Int32)
 
-    private var fields: (kind: Int32, value: Int32) {
+    /// Both ends are this program, so that the numbers need no encoding.
+    fileprivate typealias Fields = (kind: Int32, value: Int32)
+
+    fileprivate var fields: Fields {
       switch self {
       case .signal(let signal, let toGroup): (toGroup ? 1 : 0, signal)
       case .resume(let inForeground): (2, inForeground ? 1 : 0)
@@ -22,21 +25,11 @@ struct SessionChannel: ~Copyable {
       }
     }
 
-    var bytes: [UInt8] {
-      [fields.kind, fields.value].flatMap { number in
-        stride(from: 0, to: 32, by: 8).map { UInt8(truncatingIfNeeded: number >> $0) }
-      }
-    }
-
-    init?(_ bytes: [UInt8]) {
-      guard bytes.count == 8 else { return nil }
-      let numbers = [0, 4].map { start in
-        (0..<4).reduce(Int32(0)) { $0 | Int32(bytes[start + $1]) << Int32(8 * $1) }
-      }
-      switch numbers[0] {
-      case 0, 1: self = .signal(numbers[1], toGroup: numbers[0] == 1)
-      case 2: self = .resume(inForeground: numbers[1] == 1)
-      case 3: self = .stopped(by: numbers[1])
+    fileprivate init?(_ fields: Fields) {
+      switch fields.kind {
+      case 0, 1: self = .signal(fields.value, toGroup: fields.kind == 1)
+      case 2: self = .resume(inForeground: fields.value == 1)
+      case 3: self = .stopped(by: fields.value)
       default: return nil
       }
     }
@@ -46,33 +39,33 @@ struct SessionChannel: ~Copyable {
 
   /// Two connected ends, closed when a program is executed.
   static func pair() throws(SecretError) -> (Descriptor, Descriptor) {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       var ends: [Int32] = [-1, -1]
       let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-      guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw SystemCallError(errno) }
+      guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw FileSystemError(errno) }
       return (try Descriptor(opened: ends[0]), try Descriptor(opened: ends[1]))
     } catch {
       throw SecretError(
-        .io, "A socket for the command's session cannot be created: \(systemMessage(error.number)).")
+        .io, "A socket for the command's session cannot be created: \(error).")
     }
   }
 
   /// The end that this process inherited. Programs that it executes do not inherit it.
-  init(inherited number: Int32) throws(SystemCallError) {
+  init(inherited number: Int32) throws(FileSystemError) {
     descriptor = try Descriptor(opened: number)
     _ = fcntl(descriptor.number, F_SETFD, FD_CLOEXEC)
   }
 
   /// Sends a message. The other side reads every message soon, or has ended, which its end reports.
   func send(_ message: Message) {
-    let bytes = message.bytes
-    _ = Glibc.send(descriptor.number, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    var fields = message.fields
+    _ = Glibc.send(descriptor.number, &fields, MemoryLayout<Message.Fields>.size, Int32(MSG_NOSIGNAL))
   }
 
   /// Receives a message that has arrived. Returns `nil` if the other side has ended.
   func receive() -> Message? {
-    var bytes = [UInt8](repeating: 0, count: 8)
-    let count = recv(descriptor.number, &bytes, bytes.count, 0)
-    return count == 8 ? Message(bytes) : nil
+    var fields: Message.Fields = (0, 0)
+    let size = MemoryLayout<Message.Fields>.size
+    return recv(descriptor.number, &fields, size, 0) == size ? Message(fields) : nil
   }
 }

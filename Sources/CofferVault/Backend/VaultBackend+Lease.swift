@@ -18,11 +18,11 @@ extension VaultBackend: LeasingSecretBackend {
       let offset = id.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } >> 2
       return (vault.file.location.resolvedPath + ".leases", Int64(offset))
     }
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       guard let lock = try ByteLock.tryLock(path, offset: offset) else { return nil }
       return SecretLease { withExtendedLifetime(lock) {} }
     } catch {
-      throw .system(error.number, "The file \(path) for leases cannot be locked").about(identifier)
+      throw .system(error, "The file \(path) for leases cannot be locked").about(identifier)
     }
   }
 }

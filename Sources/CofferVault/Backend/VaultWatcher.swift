@@ -63,7 +63,7 @@ final class VaultWatcher: Sendable {
   }
 
   private func watchPeriod(_ look: @escaping @Sendable (Bool) -> Void) -> (any AnyObject & Sendable)? {
-    do throws(SystemCallError) {
+    do throws(FileSystemError) {
       return try WatchThread.shared.every(environment.watchPeriod) { [weak self] in
         self?.request(sawEvent: false, look)
       }

@@ -102,6 +102,8 @@ struct StorageLocation: Sendable {
   var name: String { location.name }
   /// The path without links.
   var resolvedPath: String { location.path }
+  /// The path without links in its directory.
+  var linkPath: String { location.linkPath }
 
   /// Opens the file for writing, or for reading only if the system does not permit writing.
   func open() throws(SecretError) -> (file: StorageFile, isWritable: Bool) {

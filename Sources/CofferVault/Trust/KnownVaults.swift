@@ -213,9 +213,8 @@ struct KnownVaults {
 
   private mutating func locate(_ file: VaultFile) throws(SecretError) {
     guard let directory else { return }
-    let inDirectory = try StorageLocation(file.path, in: environment.fileSystem, followingLink: false)
     var paths = [namedPath]
-    for path in [inDirectory.resolvedPath, file.location.resolvedPath] where !paths.contains(path) {
+    for path in [file.location.linkPath, file.location.resolvedPath] where !paths.contains(path) {
       paths.append(path)
     }
     if places.map(\.path) == paths { return }

@@ -34,11 +34,11 @@ import Testing
     for target in ["file", "missing"] {
       try directory.write("text", to: "file")
       try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: target)
-      #expect(throws: SystemCallError(ELOOP)) { try ByteLock.tryLock(path, offset: 1) }
+      #expect(throws: FileSystemError(ELOOP)) { try ByteLock.tryLock(path, offset: 1) }
       #expect(FileStatus(of: directory.file("missing")) == nil)
       try FileManager.default.removeItem(atPath: path)
     }
-    #expect(throws: SystemCallError(ENOENT)) {
+    #expect(throws: FileSystemError(ENOENT)) {
       try ByteLock.tryLock(directory.file("missing/locks"), offset: 1)
     }
   }

@@ -35,7 +35,7 @@ import Testing
     Thread {
       if isNonBlocking { usleep(delay) }
       // Fails if the reader has stopped at its limit.
-      do throws(SystemCallError) { try writeAll(bytes.span, to: number) } catch {}
+      do throws(FileSystemError) { try writeAll(bytes.span, to: number) } catch {}
       close(number)
     }.start()
     return reading
@@ -80,13 +80,13 @@ import Testing
     let shareOfReading = try share { bytes = try read(input, limit: 10) }
     #expect(shareOfReading < 0.1 && bytes == [1])
     let output = try pipeWithoutReader(after: 200_000)
-    var failure: SystemCallError?
+    var failure: FileSystemError?
     let shareOfWriting = try share {
-      do throws(SystemCallError) {
+      do throws(FileSystemError) {
         try writeAll([UInt8](repeating: 1, count: 1 << 20).span, to: output.number)
       } catch { failure = error }
     }
-    #expect(shareOfWriting < 0.1 && failure == SystemCallError(EPIPE))
+    #expect(shareOfWriting < 0.1 && failure == FileSystemError(EPIPE))
   }
 
   /// The non-blocking writing end of a pipe that nobody reads, and whose other end is closed after some microseconds.
@@ -134,7 +134,7 @@ import Testing
           setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         }
         var failure: Int32 = 0
-        do throws(SystemCallError) { _ = try Descriptor(opening: "/dev/null", O_RDONLY) } catch {
+        do throws(FileSystemError) { _ = try Descriptor(opening: "/dev/null", O_RDONLY) } catch {
           failure = error.number
         }
         return (failure, fcntl(0, F_GETFD) != -1)
@@ -157,6 +157,6 @@ import Testing
     #expect(try number > 2 && fcntl(number, F_GETFD) & FD_CLOEXEC != 0 && isOpen())
     file = nil
     #expect(try !isOpen())
-    #expect(throws: SystemCallError(ENOENT)) { try Descriptor(opening: "/missing", O_RDONLY) }
+    #expect(throws: FileSystemError(ENOENT)) { try Descriptor(opening: "/missing", O_RDONLY) }
   }
 }

@@ -53,7 +53,7 @@ import Testing
     try directory.write("", to: "file")
     #expect(mkfifo(directory.file("fifo"), 0o600) == 0)
     for name in ["file", "fifo"] {
-      #expect(throws: SystemCallError(ENOTDIR)) { try Path.names(inDirectory: directory.file(name)) }
+      #expect(throws: FileSystemError(ENOTDIR)) { try Path.names(inDirectory: directory.file(name)) }
     }
   }
 
@@ -143,7 +143,7 @@ import Testing
     }
     // A process that another test starts at this moment holds a copy of the lock until it is executed.
     try PrivateDirectory.withLock(path, timeout: .seconds(60)) {}
-    #expect(throws: SystemCallError(ENOENT)) { try PrivateDirectory.tryLock(directory.file("missing")) }
+    #expect(throws: FileSystemError(ENOENT)) { try PrivateDirectory.tryLock(directory.file("missing")) }
     // Nothing but the directory itself.
     try directory.write("", to: "file")
     try directory.makeDirectory("below")
@@ -152,7 +152,7 @@ import Testing
         atPath: directory.file(link), withDestinationPath: target)
     }
     for name in ["file", "link", "link to a file"] {
-      #expect(throws: SystemCallError(ENOTDIR), "\(name)") {
+      #expect(throws: FileSystemError(ENOTDIR), "\(name)") {
         try PrivateDirectory.tryLock(directory.file(name))
       }
     }

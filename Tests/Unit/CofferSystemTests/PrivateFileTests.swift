@@ -203,19 +203,22 @@ import Testing
       ".other.0123456789abcdef.unfinished",
       ".file.0123456789abcdeg.unfinished", ".file.00123456789abcdef.unfinished",
       ".file.0123456789abcde`.unfinished", ".file.0123456789abcde:.unfinished",
-      "file.0123456789abcdef.unfinished",
-      ".file.0123456789ABCDEF.unfinished", ".file.0123456789abcdef.finished",
+      "file.0123456789abcdef.unfinished", "..file.0123456789abcdef.unfinished", ".file.0123456789abcdef",
+      ".file.+123456789abcdef.unfinished", ".file.0123456789ABCDEF.unfinished",
+      ".file.0123456789abcdef.finished",
     ]
     for name in others { try directory.write("x", to: name) }
     try directory.makeDirectory(".file.1123456789abcdef.unfinished")
     #expect(mkfifo(directory.file(".file.2123456789abcdef.unfinished"), 0o600) == 0)
+    #expect(symlink("file", directory.file(".file.3123456789abcdef.unfinished")) == 0)
     try directory.write("in use", to: abandoned)
     let user = try Descriptor(opening: directory.file(abandoned), O_RDWR)
     #expect(flock(user.number, LOCK_EX) == 0)
     try write("text", to: "file", replacing: true)
     let kept =
       others + [
-        abandoned, ".file.1123456789abcdef.unfinished", ".file.2123456789abcdef.unfinished", "file",
+        abandoned, ".file.1123456789abcdef.unfinished", ".file.2123456789abcdef.unfinished",
+        ".file.3123456789abcdef.unfinished", "file",
       ]
     #expect(try names == kept.sorted())
     withExtendedLifetime(user) {}
@@ -229,7 +232,7 @@ import Testing
     #expect(try names == [abandoned, "file"])
   }
 
-  @Test func aLongNameHasRoomForWhatItIsCalledMeanwhile() throws {
+  @Test func aLongNameHasRoomForItsTemporaryName() throws {
     let name = String(repeating: "n", count: 199) + "é" + String(repeating: "n", count: 54)
     for _ in 1...2 { try write("text", to: name, replacing: true) }
     #expect(try names == [name])

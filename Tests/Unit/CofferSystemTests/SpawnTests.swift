@@ -47,7 +47,7 @@ import Testing
         [program], named: "The program x", environment: [:], standardError: .captured, limit: 1)
     }
     #expect(error?.code == .unavailable && error?.reason == "The program x was not found.")
-    #expect(throws: SystemCallError(ENOENT)) { try Spawn().start([program]) }
+    #expect(throws: FileSystemError(ENOENT)) { try Spawn().start([program]) }
   }
 
   @Test func tooMuchOutputEndsTheProgram() {
@@ -168,9 +168,9 @@ import Testing
     #expect(ProcessEnd.changed(process) == nil)
     kill(process, SIGKILL)
     #expect(try ProcessEnd(of: process, until: .now + .seconds(600)) == .signal(SIGKILL))
-    // It is no child any more.
-    #expect(throws: SystemCallError(ECHILD)) { try ProcessEnd(of: process) }
-    #expect(throws: SystemCallError(ECHILD)) { try ProcessEnd(of: process, until: .now + .seconds(600)) }
+    // The process is no child any more.
+    #expect(throws: FileSystemError(ECHILD)) { try ProcessEnd(of: process) }
+    #expect(throws: FileSystemError(ECHILD)) { try ProcessEnd(of: process, until: .now + .seconds(600)) }
     #expect(ProcessEnd.changed(process) == nil)
   }
 

@@ -30,7 +30,7 @@ import Testing
   func aDirectoryThatMayNotBeReadIsNotWatched() throws {
     let place = try open()
     let failure = try withFileAccess(ofUser: 54_321) { [thread] in
-      do throws(SystemCallError) { _ = try thread.watch("file", in: place) {} } catch { return error.number }
+      do throws(FileSystemError) { _ = try thread.watch("file", in: place) {} } catch { return error.number }
       return 0
     }
     #expect(failure == EACCES && thread.watchCount == 0 && !thread.isRunning)
@@ -84,7 +84,7 @@ import Testing
 
   @Test func aPeriodThatBeginsWhileTheThreadWaitsIsReported() async throws {
     let watch = try thread.watch("file", in: open()) {}
-    // The thread waits for events alone by now, or soon.
+    // The thread waits only for events by now, or soon.
     try await Task.sleep(for: .milliseconds(50))
     let counts = [Count(), Count()]
     var periods: [any AnyObject & Sendable] = []

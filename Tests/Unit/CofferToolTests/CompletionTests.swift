@@ -84,7 +84,7 @@ import Testing
     for (index, name) in names.enumerated() where shell.name != "fish" || !name.hasPrefix(".") {
       // fish does not close a quote after these characters, where another part of a word often follows.
       let isContinued = shell.name == "fish" && name.last.map { "/=@:.,-".contains($0) } == true
-      // It would expand a tilde in front, so such a name is offered only after a quote.
+      // The shell would expand a tilde in front, so such a name is offered only after a quote.
       let isTilde = shell.name == "fish" && name.hasPrefix("~")
       for quote in isContinued ? [""] : isTilde ? ["\"", "'"] : ["", "\"", "'"] {
         let shown = try run(

@@ -101,7 +101,7 @@ import Testing
     #expect(try sandbox.shell("ls -A ../home/kept ../tmp").outputText == "../home/kept:\n\n../tmp:\n")
   }
 
-  /// A script may start any editor. This also shows that the search finds what an editor keeps.
+  /// A script may start any editor. This shows too that the search finds what an editor keeps.
   @Test(arguments: editors) func aScriptIsNotAKnownEditor(_ editor: Editor) throws {
     let script = "\(sandbox.directory)/bin/vim"
     let program = editor.command.split(separator: " ")[0]

@@ -55,7 +55,7 @@ import Testing
       "secret run --set A=a -- sh -c 'sh -c \"echo ready; read line\"; true'; true", in: sandbox)
     try terminal.wait(for: "ready")
     #expect(try holders(of: "cmdline").isEmpty)
-    // The command and its child, but not the shell that ran the tool. This also shows that the search works.
+    // The command and its child, but not the shell that ran the tool. This shows too that the search works.
     #expect(try holders(of: "environ").count == 2)
     terminal.type("\n")
     #expect(try terminal.end() == 0)

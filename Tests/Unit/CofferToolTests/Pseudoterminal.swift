@@ -62,7 +62,7 @@ final class Pseudoterminal {
     }
   }
 
-  /// Types a long text, and reads the output meanwhile.
+  /// Types a long text, and reads the output at the same time.
   func typeWhileReading(_ text: String) {
     let flags = fcntl(controller, F_GETFL)
     _ = fcntl(controller, F_SETFL, flags | O_NONBLOCK)

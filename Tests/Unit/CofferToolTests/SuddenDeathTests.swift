@@ -63,7 +63,7 @@ import Testing
       + "test \"$(XDG_CONFIG_HOME=$PWD/none COFFER_PASSPHRASE_FILE=\(file) secret get a)\" = x || echo passphrase; "
   }
 
-  /// Reads the secret with the key file K alone.
+  /// Reads the secret with only the key file K.
   private let withK = "XDG_CONFIG_HOME=$PWD/none COFFER_KEY_FILE=../home/K secret get a"
 
   @Test func keyAdd() throws {

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct KeyAddCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "add",
-    _superCommandName: "secret key",
-    abstract: "Add a key or a passphrase to the vault.",
+    "add", of: "secret key", abstract: "Add a key or a passphrase to the vault.",
     discussion: """
       A new passphrase is entered twice on a terminal, or comes from a pipe. A key file is created if it does not \
       exist. A recovery key is printed once and not stored: write it down. White space in it has no meaning.
@@ -39,7 +37,9 @@ struct KeyAddCommand: ParsableCommand {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")
       slot = added.slot
       note(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
-      try record(added.path, of: editor)
+      if try !editor.record(keyFile: added.path, ifNone: true) {
+        note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
+      }
     } else if recovery {
       let key = VaultKey.generate()
       // Printed before it is added: a valid key that nobody has seen would be useless.
@@ -56,20 +56,5 @@ struct KeyAddCommand: ParsableCommand {
       slot = try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")
     }
     note("Added the key slot \(slot.summary).")
-  }
-
-  /// Records the key file, unless another one is recorded for the vault.
-  private func record(_ path: String, of editor: KeySlotEditor) throws(SecretError) {
-    do throws(SecretError) {
-      if try editor.configuration.recordedKeyFile(forVault: editor.description.id) == nil {
-        return try editor.configuration.record(keyFile: path, forVault: editor.description.id)
-      }
-    } catch {
-      throw SecretError(
-        error.code,
-        "The key in \(path) opens the vault now, but the file could not be recorded: \(error.reason)",
-        advice: "Select it with COFFER_KEY_FILE.")
-    }
-    note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
   }
 }

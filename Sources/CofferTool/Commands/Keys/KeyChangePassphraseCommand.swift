@@ -3,9 +3,7 @@ internal import Coffer
 
 struct KeyChangePassphraseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "change-passphrase",
-    _superCommandName: "secret key",
-    abstract: "Replace a passphrase.",
+    "change-passphrase", of: "secret key", abstract: "Replace a passphrase.",
     discussion: """
       The new passphrase is entered twice on a terminal, or comes from a pipe. If someone may know the old passphrase \
       and have a copy of the vault, run secret rekey as well.

@@ -2,9 +2,7 @@ internal import ArgumentParser
 
 struct KeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "key",
-    _superCommandName: "secret",
-    abstract: "List and change the vault's key slots.",
+    "key", abstract: "List and change the vault's key slots.",
     discussion:
       "A vault has up to 16 key slots. Each holds a key or a passphrase that opens the whole vault.",
     subcommands: [

@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct KeyListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list",
-    _superCommandName: "secret key",
-    abstract: "Print the vault's key slots.",
+    "list", of: "secret key", abstract: "Print the vault's key slots.",
     discussion: """
       Each line has the beginning of the slot's id, its kind, the day of its creation, and its label, separated by tabs.
       """

@@ -4,8 +4,7 @@ internal import Glibc
 
 struct KeyRecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "recover",
-    _superCommandName: "secret key",
+    "recover", of: "secret key",
     abstract: "Open the vault with a recovery key, and add a key file or the Secret portal.",
     discussion: """
       The recovery key is entered on a terminal, or comes from a pipe; white space in it has no meaning. It remains \
@@ -44,22 +43,14 @@ struct KeyRecoverCommand: ParsableCommand {
       try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
       return note("The Secret portal now opens the vault, and the recovery key still does.")
     }
-    let source = GivenCredential(key: recoveryKey, named: "the recovery key")
+    let source = VaultCredentialClosure(key: recoveryKey, named: "the recovery key")
     let editor = KeySlotEditor(
       vault: configuration.vault(at: path, credentials: [source]),
       description: try VaultBackend.describe(path: path),
-      configuration: configuration
-    )
+      configuration: configuration)
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
-    do throws(SecretError) {
-      try configuration.record(keyFile: added.path, forVault: editor.description.id)
-    } catch {
-      throw SecretError(
-        error.code,
-        "The key in \(added.path) opens the vault now, but the file could not be recorded: \(error.reason)",
-        advice: "Select it with COFFER_KEY_FILE.")
-    }
+    try editor.record(keyFile: added.path)
     note("The key in \(added.path) now opens the vault, and the recovery key still does.")
     note("If another key was stolen, remove its slot: secret key list, and then secret key remove")
   }

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct KeyRemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "remove",
-    _superCommandName: "secret key",
-    abstract: "Remove key slots, and encrypt the vault again.",
+    "remove", of: "secret key", abstract: "Remove key slots, and encrypt the vault again.",
     discussion: """
       A person who had a removed key may have kept the master key, so the vault gets a new one. This requires a \
       credential for each remaining slot: from the vault's credential sources, from --key-file, or from a prompt. A \
@@ -23,8 +21,7 @@ struct KeyRemoveCommand: ParsableCommand {
   @Option(
     parsing: .singleValue,
     help: ArgumentHelp("The key file of a remaining slot. Repeat for more.", valueName: "path"),
-    completion: .file()
-  )
+    completion: .file())
   var keyFile: [String] = []
 
   func run() throws {
@@ -35,8 +32,7 @@ struct KeyRemoveCommand: ParsableCommand {
     if remaining.isEmpty {
       throw Failure(
         .refused,
-        "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add"
-      )
+        "No key slot would remain, and nothing else opens the vault. Add another one first: secret key add")
     }
     let opened = try editor.open(remaining, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") {

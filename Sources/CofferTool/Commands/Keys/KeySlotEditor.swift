@@ -44,7 +44,7 @@ struct KeySlotEditor {
       guard let key = try KeyFile(path: path).key() else {
         throw Failure(.noInput, "There is no key file \(path). Check the path.")
       }
-      return GivenCredential(key: key, named: path)
+      return VaultCredentialClosure(key: key, named: path)
     }
     var opened = try vault.openKeySlots(with: keys)
     let missing = slots.filter { !opened.ids.contains($0.id) }
@@ -63,10 +63,8 @@ struct KeySlotEditor {
       opened = try vault.openKeySlots(with: [try prompt(for: slot)], adding: opened)
       if !opened.ids.contains(slot.id) {
         throw SecretError(
-          .wrongKey,
-          "The entry does not open the key slot \(slot.summary), and nothing was changed.",
-          advice: "Try again."
-        )
+          .wrongKey, "The entry does not open the key slot \(slot.summary), and nothing was changed.",
+          advice: "Try again.")
       }
     }
     return opened
@@ -75,17 +73,15 @@ struct KeySlotEditor {
   private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
     switch slot.kind {
     case .passphrase:
-      return GivenCredential(
+      return VaultCredentialClosure(
         passphrase: try Terminal().readHidden("Passphrase of the key slot \(slot.summary): "))
     case .key:
       let text = try Terminal().readHidden("Key of the key slot \(slot.summary): ")
-      return GivenCredential(key: try RecoveryKey.parse(text), named: "the terminal")
+      return VaultCredentialClosure(key: try RecoveryKey.parse(text), named: "the terminal")
     default:
       throw SecretError(
-        .unsupportedVersion,
-        "The key slot \(slot.summary) was created by a later version.",
-        advice: "Use that version."
-      )
+        .unsupportedVersion, "The key slot \(slot.summary) was created by a later version.",
+        advice: "Use that version.")
     }
   }
 
@@ -112,6 +108,21 @@ struct KeySlotEditor {
     return passphrase
   }
 
+  /// Records the file of a key that opens the vault. With `ifNone`, returns `false` if another file is recorded.
+  @discardableResult
+  func record(keyFile path: String, ifNone: Bool = false) throws(SecretError) -> Bool {
+    do throws(SecretError) {
+      if ifNone, try configuration.recordedKeyFile(forVault: description.id) != nil { return false }
+      try configuration.record(keyFile: path, forVault: description.id)
+      return true
+    } catch {
+      throw SecretError(
+        error.code,
+        "The key in \(path) opens the vault now, but the file could not be recorded: \(error.reason)",
+        advice: "Select it with COFFER_KEY_FILE.")
+    }
+  }
+
   /// Adds a slot with the key in a file, which is created if it does not exist.
   func addKeyFile(_ path: String, label: String) throws -> (slot: VaultKeySlot, isNew: Bool, path: String) {
     let file = KeyFile(path: try Path.absolute(path))
@@ -122,7 +133,7 @@ struct KeySlotEditor {
       return (try vault.addKeySlot(.key(key.copy()), label: label), true, file.path)
     } catch {
       let probe = configuration.vault(
-        at: vault.path, credentials: [GivenCredential(key: key.copy(), named: "the new key")])
+        at: vault.path, credentials: [VaultCredentialClosure(key: key.copy(), named: "the new key")])
       throw file.failure(error, of: probe)
     }
   }

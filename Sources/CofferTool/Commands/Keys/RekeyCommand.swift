@@ -3,9 +3,7 @@ internal import Coffer
 
 struct RekeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rekey",
-    _superCommandName: "secret",
-    abstract: "Encrypt the vault again, with a new master key.",
+    "rekey", abstract: "Encrypt the vault again, with a new master key.",
     discussion: """
       Keeps the key slots. This requires a credential for each: from the vault's credential sources, from --key-file, \
       or from a prompt. Earlier copies of the vault do not change.
@@ -16,8 +14,7 @@ struct RekeyCommand: ParsableCommand {
 
   @Option(
     parsing: .singleValue,
-    help: ArgumentHelp("The key file of a slot. Repeat for more.", valueName: "path"), completion: .file()
-  )
+    help: ArgumentHelp("The key file of a slot. Repeat for more.", valueName: "path"), completion: .file())
   var keyFile: [String] = []
 
   func run() throws {

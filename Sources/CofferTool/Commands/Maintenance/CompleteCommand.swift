@@ -3,11 +3,9 @@ internal import Glibc
 
 struct CompleteCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "complete",
-    _superCommandName: "secret",
+    "complete",
     abstract: "Print the words that complete a command line, for the script that completions prints.",
-    shouldDisplay: false
-  )
+    shouldDisplay: false)
 
   @Argument(help: "bash, zsh, or fish.")
   var shell: CompletionsCommand.Shell
@@ -28,10 +26,7 @@ struct CompleteCommand: ParsableCommand {
       let (records, separator): ([String], String) =
         switch shell {
         case .bash:
-          (
-            words.count == 3 ? CompletionAnswer.bash(line: words[0], end: words[1], type: words[2]) : [],
-            "\0"
-          )
+          (words.count == 3 ? CompletionAnswer.bash(line: words[0], end: words[1], type: words[2]) : [], "\0")
         case .zsh: (CompletionAnswer.zsh(words), "\0")
         case .fish: (CompletionAnswer.fish(words), "\n")
         }

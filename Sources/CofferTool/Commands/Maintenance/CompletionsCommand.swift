@@ -2,9 +2,7 @@ internal import ArgumentParser
 
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "completions",
-    _superCommandName: "secret",
-    abstract: "Print a shell script that completes commands, options and names.",
+    "completions", abstract: "Print a shell script that completes commands, options and names.",
     discussion: """
       Install it with one of these commands:
         secret completions bash > ~/.local/share/bash-completion/completions/secret

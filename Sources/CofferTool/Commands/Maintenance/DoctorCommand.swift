@@ -3,9 +3,7 @@ internal import Coffer
 
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "doctor",
-    _superCommandName: "secret",
-    abstract: "Print which backend is used and why, what is wrong, and what to do.",
+    "doctor", abstract: "Print which backend is used and why, what is wrong, and what to do.",
     discussion: """
       Changes nothing and never prompts. The exit status is that of the first line marked BAD. A line marked note is for \
       information.

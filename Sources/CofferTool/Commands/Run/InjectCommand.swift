@@ -4,11 +4,9 @@ internal import CofferSystem
 
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "inject",
-    _superCommandName: "secret",
-    abstract: "Replace the secret:// references in a template by their values.",
+    "inject", abstract: "Replace the secret:// references in a template by their values.",
     discussion: """
-      A reference is secret://SERVICE/ACCOUNT, percent-encoded, alone or as {{ secret://SERVICE/ACCOUNT }}. Alone, it \
+      A reference is secret://SERVICE/ACCOUNT, percent-encoded, by itself or as {{ secret://SERVICE/ACCOUNT }}. By itself, it \
       ends before the first character other than letters, digits and -._~%; in braces it may contain any character. \
       Values are inserted verbatim, without quoting. If a secret does not exist, nothing is written. The output file \
       has mode 0600 and replaces an existing file in one step. The result has at most \(Template.maximumSize >> 20) MiB.

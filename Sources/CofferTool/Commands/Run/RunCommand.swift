@@ -5,9 +5,7 @@ internal import Glibc
 
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run",
-    _superCommandName: "secret",
-    abstract: "Run a command with secrets in its environment.",
+    "run", abstract: "Run a command with secrets in its environment.",
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
       so that signals and the exit status are its own. The variables that open the vault are removed from its \
@@ -42,8 +40,7 @@ struct RunCommand: ParsableCommand {
       "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.",
       valueName: "var=name"
     ),
-    completion: CompletedValue.assignment.kind
-  )
+    completion: CompletedValue.assignment.kind)
   var assignments: [String] = []
 
   @Option(
@@ -53,18 +50,15 @@ struct RunCommand: ParsableCommand {
       "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.",
       valueName: "var=name"
     ),
-    completion: CompletedValue.assignment.kind
-  )
+    completion: CompletedValue.assignment.kind)
   var files: [String] = []
 
   @Option(
     parsing: .singleValue,
     help: ArgumentHelp(
-      "Pass the variables of a dotenv file, with references resolved. Repeat for more.",
-      valueName: "path"
+      "Pass the variables of a dotenv file, with references resolved. Repeat for more.", valueName: "path"
     ),
-    completion: .file()
-  )
+    completion: .file())
   var envFile: [String] = []
 
   @Flag(help: "Pass every secret of the service, in variables named after them in upper case.")
@@ -75,9 +69,7 @@ struct RunCommand: ParsableCommand {
 
   @Flag(
     help: ArgumentHelp(
-      "Remove every other variable except \(SecretEnvironment.pristine.joined(separator: ", "))."
-    )
-  )
+      "Remove every other variable except \(SecretEnvironment.pristine.joined(separator: ", "))."))
   var pristine = false
 
   @Flag(help: "Redact the values in the command's output.")
@@ -97,7 +89,7 @@ struct RunCommand: ParsableCommand {
     let arguments = CommandLine.unsafeArgv + (Int(CommandLine.argc) - command.count)
     guard let name = arguments[0] else { return }
     let file: ProgramFile
-    do throws(SystemCallError) { file = try ProgramFile(named: name) } catch {
+    do throws(FileSystemError) { file = try ProgramFile(named: name) } catch {
       throw ForegroundChild.notStarted(program, error.number)
     }
     SecretEnvironment.closePassphraseDescriptorOnExecution()
@@ -150,8 +142,7 @@ struct RunCommand: ParsableCommand {
       if identifiers.isEmpty {
         throw Failure(
           .noSuchSecret,
-          "There are no secrets in the service “\(global.serviceName)”, and the command was not run."
-        )
+          "There are no secrets in the service “\(global.serviceName)”, and the command was not run.")
       }
       let others = ControllingVariables.leaveOut(
         try identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }

@@ -5,9 +5,7 @@ internal import Glibc
 
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "edit",
-    _superCommandName: "secret",
-    abstract: "Change a secret's value in an editor.",
+    "edit", abstract: "Change a secret's value in an editor.",
     discussion: """
       Runs the editor that VISUAL or EDITOR names, or else vi, through a shell. During editing, the value is in a file \
       in memory, not on a disk; the file is then overwritten and removed. vim, nvim, nano, micro, emacs and code --wait \
@@ -54,10 +52,8 @@ struct EditCommand: ParsableCommand {
       try backend.withTransaction { transaction throws(SecretError) in
         guard let current = try transaction.lookUp(identifier), current.isEqual(to: value) else {
           throw SecretError(
-            .conflict,
-            "Another process changed the secret “\(name)” during editing, and nothing was stored.",
-            advice: "Read the new value with secret get."
-          )
+            .conflict, "Another process changed the secret “\(name)” during editing, and nothing was stored.",
+            advice: "Read the new value with secret get.")
         }
         try transaction.store(edited, for: identifier, metadata: nil)
       }
@@ -73,9 +69,7 @@ struct EditCommand: ParsableCommand {
   /// Runs the editor on the file and returns its new contents. Wipes the file before a signal ends this
   /// process.
   private static func edit(
-    _ file: EditingFile,
-    original: borrowing SecretBytes,
-    _ signals: borrowing BlockedSignals
+    _ file: EditingFile, original: borrowing SecretBytes, _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {
     switch try runEditor(on: file, mask: signals.previous) {
     case .status(0): break
@@ -103,7 +97,7 @@ struct EditCommand: ParsableCommand {
     let editor = EditorCommand(text, directory: file.directory)
     if let text = editor.note { note(text) }
     setenv("TMPDIR", file.directory, 1)
-    return try ForegroundChild(named: "sh", mask: mask) { spawn throws(SystemCallError) in
+    return try ForegroundChild(named: "sh", mask: mask) { spawn throws(FileSystemError) in
       let arguments = ["sh"] + (editor.options ?? []) + [file.path]
       return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
     }.wait()

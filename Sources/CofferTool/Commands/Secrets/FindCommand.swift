@@ -3,9 +3,7 @@ internal import Coffer
 
 struct FindCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "find",
-    _superCommandName: "secret",
-    abstract: "Search the names, labels and attributes of all services.",
+    "find", abstract: "Search the names, labels and attributes of all services.",
     discussion: """
       Ignores case, and does not search values. Prints each secret as a reference, secret://SERVICE/ACCOUNT, which run \
       and inject accept. The exit status is 1 if nothing is found.

@@ -4,9 +4,7 @@ internal import Glibc
 
 struct GenerateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "generate",
-    _superCommandName: "secret",
-    abstract: "Store a new random value.",
+    "generate", abstract: "Store a new random value.",
     discussion: """
       Chooses each character or word with the same probability, from the system's source of randomness. Prints the \
       value only with --print. The alphabets are alphanumeric, letters, digits, hex and printable (ASCII without the \

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct GetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "get",
-    _superCommandName: "secret",
-    abstract: "Print a secret's value.",
+    "get", abstract: "Print a secret's value.",
     discussion: """
       Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
       and invisible characters to a terminal.

@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct HistoryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "history",
-    _superCommandName: "secret",
-    abstract: "Print the versions of a secret, never their values.",
+    "history", abstract: "Print the versions of a secret, never their values.",
     discussion: """
       Prints one version a line, newest first: its number, the time of the change, what became of it (current, earlier \
       or removed) and its label, separated by tabs and with control characters escaped. Use a number with secret get \

@@ -4,10 +4,7 @@ internal import FoundationEssentials
 
 struct InfoCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "info",
-    _superCommandName: "secret",
-    abstract: "Print a secret's metadata, without its value."
-  )
+    "info", abstract: "Print a secret's metadata, without its value.")
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list",
-    _superCommandName: "secret",
-    abstract: "Print the names of secrets, never their values.",
+    "list", abstract: "Print the names of secrets, never their values.",
     discussion:
       """
       Prints one name a line, sorted by bytes. A name may contain line feeds: use --null or --json to separate names \

@@ -23,10 +23,7 @@ enum MissingSecret {
       """)
   }
 
-  private static func suggestion(
-    for identifier: SecretIdentifier,
-    in backend: any SecretBackend
-  ) -> String? {
+  private static func suggestion(for identifier: SecretIdentifier, in backend: any SecretBackend) -> String? {
     let others: [SecretIdentifier]
     do throws(SecretError) {
       others = try backend.identifiers(inService: nil)

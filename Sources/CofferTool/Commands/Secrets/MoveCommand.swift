@@ -3,9 +3,7 @@ internal import Coffer
 
 struct MoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "move",
-    _superCommandName: "secret",
-    abstract: "Rename a secret.",
+    "move", abstract: "Rename a secret.",
     discussion: """
       Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \
       sees either the old or the new name, and the earlier versions stay with the old name. In a keyring, the item is \
@@ -64,10 +62,8 @@ struct MoveCommand: ParsableCommand {
       try transaction.store(value, for: new, metadata: item.metadata)
       guard let copy = try transaction.lookUp(new), copy.isEqual(to: value) else {
         throw SecretError(
-          .io,
-          "The value read back from “\(new.account)” differs from the value stored there.",
-          advice: "“\(old.account)” was not removed. Try again."
-        )
+          .io, "The value read back from “\(new.account)” differs from the value stored there.",
+          advice: "“\(old.account)” was not removed. Try again.")
       }
       try transaction.remove(old)
       return .moved

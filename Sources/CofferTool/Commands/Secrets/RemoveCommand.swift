@@ -3,9 +3,7 @@ internal import Coffer
 
 struct RemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "remove",
-    _superCommandName: "secret",
-    abstract: "Remove secrets.",
+    "remove", abstract: "Remove secrets.",
     discussion: """
       If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \
       bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
@@ -40,9 +38,7 @@ struct RemoveCommand: ParsableCommand {
     if let missing { throw failure(missing, in: backend, among: identifiers) }
   }
 
-  private func remove(
-    _ identifiers: [SecretIdentifier], from backend: any MultipleItemSecretBackend
-  ) throws {
+  private func remove(_ identifiers: [SecretIdentifier], from backend: any MultipleItemSecretBackend) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
       if items.isEmpty { throw failure(identifier, in: backend, among: identifiers) }

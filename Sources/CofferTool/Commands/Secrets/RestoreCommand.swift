@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restore",
-    _superCommandName: "secret",
-    abstract: "Store earlier versions of secrets again.",
+    "restore", abstract: "Store earlier versions of secrets again.",
     discussion: """
       Restores the version before the last change of each secret, also of a removed one. If a secret has none, nothing \
       is restored. With --as-of, restores the versions that were current at that time: without names, of every secret \

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct SetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set",
-    _superCommandName: "secret",
-    abstract: "Store a secret from a prompt, a pipe or a file.",
+    "set", abstract: "Store a secret from a prompt, a pipe or a file.",
     discussion: """
       On a terminal, the command prompts for the value twice and does not show it. From a pipe, it drops a final line \
       feed if that is the only line feed; --verbatim keeps it. A file is stored exactly as it is. An empty value is \
@@ -34,8 +32,7 @@ struct SetCommand: ParsableCommand {
   @Option(
     name: .customLong("attribute"),
     parsing: .singleValue,
-    help: ArgumentHelp("An attribute's name and value. Repeat for more.", valueName: "name=value")
-  )
+    help: ArgumentHelp("An attribute's name and value. Repeat for more.", valueName: "name=value"))
   var attributes: [String] = []
 
   @Option(help: ArgumentHelp("When the secret expires: \(TimeText.forms). Or never.", valueName: "time"))

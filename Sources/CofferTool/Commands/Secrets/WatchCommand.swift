@@ -5,9 +5,7 @@ internal import Synchronization
 
 struct WatchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "watch",
-    _superCommandName: "secret",
-    abstract: "Print a line for each change, until interrupted.",
+    "watch", abstract: "Print a line for each change, until interrupted.",
     discussion: """
       Each line has the time, stored or removed, and the name with control characters escaped; with --json it is an \
       object. Changes in quick succession may be reported as one. Values are not printed.

@@ -5,9 +5,7 @@ internal import CofferSystem
 
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "copy",
-    _superCommandName: "secret",
-    abstract: "Copy secrets from one backend to another.",
+    "copy", abstract: "Copy secrets from one backend to another.",
     discussion: """
       A backend is one of \(BackendArgument.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
@@ -30,8 +28,7 @@ struct CopyCommand: ParsableCommand {
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
-    help: "Copy only the secrets of this service. Default: all services."
-  )
+    help: "Copy only the secrets of this service. Default: all services.")
   var service: String?
 
   @Flag(help: "Print what would be copied, and copy nothing.")
@@ -89,10 +86,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func copy(
-    _ item: SecretItem,
-    _ value: borrowing SecretBytes,
-    to target: any SecretBackend,
-    _ report: inout Report,
+    _ item: SecretItem, _ value: borrowing SecretBytes, to target: any SecretBackend, _ report: inout Report,
     _ status: inout ExitStatus
   ) throws(SecretError) {
     let identifier = item.identifier
@@ -122,10 +116,8 @@ struct CopyCommand: ParsableCommand {
       do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
       guard let copy, copy.isEqual(to: value) else {
         throw SecretError(
-          .io,
-          "The value read back from the copy of “\(name)” differs from the value stored there.",
-          advice: "Keep the original, and run secret verify on the copy."
-        )
+          .io, "The value read back from the copy of “\(name)” differs from the value stored there.",
+          advice: "Keep the original, and run secret verify on the copy.")
       }
     }
     if exists { report.replaced.append(name) } else { report.copied.append(name) }

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "export",
-    _superCommandName: "secret",
-    abstract: "Write secrets in plain text, for another program or backend.",
+    "export", abstract: "Write secrets in plain text, for another program or backend.",
     discussion: """
       JSON contains values and metadata, and can be imported again. dotenv has only lines of NAME='value', with the \
       variable names of secret run: github-token is GITHUB_TOKEN. The names of the exported secrets are first printed \

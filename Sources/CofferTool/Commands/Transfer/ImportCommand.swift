@@ -3,9 +3,7 @@ internal import Coffer
 
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "import",
-    _superCommandName: "secret",
-    abstract: "Store the secrets of a .env file, of an exported file, or of pass.",
+    "import", abstract: "Store the secrets of a .env file, of an exported file, or of pass.",
     discussion: """
       Into a vault, imports all secrets or none. In a .env file, a variable's name is the secret's name, in the service \
       of --service. The first character of the file determines whether it is JSON or lines of NAME=value. If a line is \
@@ -98,8 +96,7 @@ struct ImportCommand: ParsableCommand {
     }
     note(
       "\(dryRun ? "Would import" : "Imported") \(plan.stored.count): \(plan.new) new, \(plan.replaced) replaced. "
-        + "Unchanged: \(plan.same)."
-    )
+        + "Unchanged: \(plan.same).")
   }
 
   private func secretsOfFile() throws -> [ExchangedSecret] {
@@ -134,8 +131,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   private func plan(
-    for secrets: [ExchangedSecret],
-    lookUp: (SecretIdentifier) throws(SecretError) -> SecretBytes?
+    for secrets: [ExchangedSecret], lookUp: (SecretIdentifier) throws(SecretError) -> SecretBytes?
   ) throws(SecretError) -> Plan {
     var plan = Plan()
     for secret in secrets {

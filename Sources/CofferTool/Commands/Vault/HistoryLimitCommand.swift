@@ -3,9 +3,7 @@ internal import Coffer
 
 struct HistoryLimitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "history-limit",
-    _superCommandName: "secret",
-    abstract: "Print or change how many earlier versions the vault keeps.",
+    "history-limit", abstract: "Print or change how many earlier versions the vault keeps.",
     discussion: """
       Without an option, prints the limit. A new limit applies to every secret at once: the vault is written again \
       without the versions beyond it.

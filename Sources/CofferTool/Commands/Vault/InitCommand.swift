@@ -1,3 +1,4 @@
+internal import CLinux
 internal import ArgumentParser
 internal import Coffer
 internal import CofferConfiguration
@@ -6,9 +7,7 @@ internal import Glibc
 
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "init",
-    _superCommandName: "secret",
-    abstract: "Create a vault. At the default path, it becomes the backend to use.",
+    "init", abstract: "Create a vault. At the default path, it becomes the backend to use.",
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
       set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
@@ -57,10 +56,8 @@ struct InitCommand: ParsableCommand {
     var status = stat()
     if lstat(path, &status) == 0 {
       throw SecretError(
-        .alreadyExists,
-        "The path \(path) already exists.",
-        advice: "Use the existing vault, or choose another path with --vault."
-      )
+        .alreadyExists, "The path \(path) already exists.",
+        advice: "Use the existing vault, or choose another path with --vault.")
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
@@ -141,9 +138,7 @@ struct InitCommand: ParsableCommand {
 
   /// Records the key file's path and, for a vault at the default path, the backend to use.
   private func record(
-    _ report: inout Report,
-    _ keyFile: String?,
-    _ configuration: CofferConfiguration
+    _ report: inout Report, _ keyFile: String?, _ configuration: CofferConfiguration
   ) throws(SecretError) {
     guard let path = report.vault else { return }
     let id = try VaultBackend.describe(path: path).id
@@ -181,8 +176,7 @@ struct InitCommand: ParsableCommand {
       note(
         report.madeKeyFile
           ? "Its key is in \(file.path), which only you can read."
-          : "The existing key in \(file.path) opens it."
-      )
+          : "The existing key in \(file.path) opens it.")
       note(
         "Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
       note("Not protected: the secrets from programs that can read both files, such as root's and your own.")

@@ -3,11 +3,8 @@ internal import Coffer
 
 struct LockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "lock",
-    _superCommandName: "secret",
-    abstract: "Remove the vault's key that unlock kept.",
-    discussion: "A program that has already opened the vault can use it until the program ends."
-  )
+    "lock", abstract: "Remove the vault's key that unlock kept.",
+    discussion: "A program that has already opened the vault can use it until the program ends.")
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

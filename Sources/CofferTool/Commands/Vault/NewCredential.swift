@@ -14,9 +14,7 @@ struct NewCredential: ~Copyable {
 
   /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
-    by options: InitCommand,
-    _ configuration: CofferConfiguration,
-    vault path: String
+    by options: InitCommand, _ configuration: CofferConfiguration, vault path: String
   ) throws -> NewCredential {
     if options.passphrase {
       let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
@@ -31,9 +29,7 @@ struct NewCredential: ~Copyable {
     }
     let file = KeyFile(
       path: try Path.absolute(
-        options.keyFile ?? configuration.given("COFFER_KEY_FILE") ?? configuration.defaultKeyFile
-      )
-    )
+        options.keyFile ?? configuration.given("COFFER_KEY_FILE") ?? configuration.defaultKeyFile))
     if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, isNewFile: false) }
     return NewCredential(kind: .file(file), secret: VaultKey.generate(), isNewFile: true)
   }
@@ -49,10 +45,10 @@ struct NewCredential: ~Copyable {
     return keyFile
   }
 
-  /// A source with the credential alone.
-  borrowing func source() -> GivenCredential {
-    if case .passphrase = kind { return GivenCredential(passphrase: secret.copy()) }
-    return GivenCredential(key: secret.copy(), named: "the new key")
+  /// A source of only this credential.
+  borrowing func source() -> VaultCredentialClosure {
+    if case .passphrase = kind { return VaultCredentialClosure(passphrase: secret.copy()) }
+    return VaultCredentialClosure(key: secret.copy(), named: "the new key")
   }
 
   borrowing func credential() -> VaultCredential {
@@ -61,9 +57,7 @@ struct NewCredential: ~Copyable {
 
   /// The secret of the first credential source that has one and whose name satisfies the condition.
   private static func given(
-    by isIncluded: (String) -> Bool,
-    _ configuration: CofferConfiguration,
-    _ path: String
+    by isIncluded: (String) -> Bool, _ configuration: CofferConfiguration, _ path: String
   ) throws(SecretError) -> SecretBytes? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
     for source in configuration.credentials() where isIncluded(source.name) {
@@ -75,10 +69,8 @@ struct NewCredential: ~Copyable {
   private static func prompt(_ path: String, _ configuration: CofferConfiguration) throws -> SecretBytes {
     guard configuration.canPrompt else {
       throw SecretError(
-        .locked,
-        "There is no passphrase, and a prompt is not possible.",
-        advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND."
-      )
+        .locked, "There is no passphrase, and a prompt is not possible.",
+        advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
     }
     return try PassphrasePrompt.new(for: path)
   }

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct TrustCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "trust",
-    _superCommandName: "secret",
-    abstract: "Trust the vault as it is now, after you replaced or restored it.",
+    "trust", abstract: "Trust the vault as it is now, after you replaced or restored it.",
     discussion: """
       Coffer remembers what it saw of each vault, for each path. Another vault, an older copy, or a master key that \
       does not follow from the one that was seen is refused with status 65, because someone may have brought back \

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct UnlockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unlock",
-    _superCommandName: "secret",
-    abstract: "Keep the vault unlocked for a limited time.",
+    "unlock", abstract: "Keep the vault unlocked for a limited time.",
     discussion: """
       Puts the vault's master key into this user's keyring in the kernel. Every program of the user can read it there, \
       until the time is over, secret lock removes it, or the machine restarts. It is never written to a disk.
@@ -16,8 +14,7 @@ struct UnlockCommand: ParsableCommand {
 
   @Option(
     name: .customLong("for"),
-    help: ArgumentHelp("The time: for example 30s, 15m or 12h; at most 7d.", valueName: "span")
-  )
+    help: ArgumentHelp("The time: for example 30s, 15m or 12h; at most 7d.", valueName: "span"))
   var span = "15m"
 
   func run() throws {

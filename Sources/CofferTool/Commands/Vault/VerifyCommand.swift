@@ -3,10 +3,7 @@ internal import Coffer
 
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify",
-    _superCommandName: "secret",
-    abstract: "Read and authenticate every byte of the vault."
-  )
+    "verify", abstract: "Read and authenticate every byte of the vault.")
 
   private struct Report: Encodable {
     let path: String
@@ -24,9 +21,7 @@ struct VerifyCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Fail with status 65 unless the vault is at this checkpoint, printed by an earlier verify, or a later one.",
-      valueName: "checkpoint"
-    )
-  )
+      valueName: "checkpoint"))
   var atLeast: String?
 
   func run() throws {
@@ -43,9 +38,7 @@ struct VerifyCommand: ParsableCommand {
           keySlots: report.keySlotCount,
           fileSize: report.fileSize,
           checkpoint: report.checkpoint,
-          recovered: report.isRecovered
-        )
-      )
+          recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
     try output.line(

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct BazelCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "bazel-credential",
-    _superCommandName: "secret",
-    abstract: "Provide HTTP headers to bazel, as a credential helper for bazel.",
+    "bazel-credential", abstract: "Provide HTTP headers to bazel, as a credential helper for bazel.",
     discussion: """
       bazel runs the program that --credential_helper=HOST=PATH names: create a link bazel-credential-secret to this \
       program, and specify that. Each secret in the service bazel:HOST is a header: its name is the header's name, and \

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct CargoCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "cargo-credential",
-    _superCommandName: "secret",
-    abstract: "Store cargo's tokens, as a credential provider for cargo.",
+    "cargo-credential", abstract: "Store cargo's tokens, as a credential provider for cargo.",
     discussion: """
       In ~/.cargo/config.toml, write credential-provider = ["secret"] for a registry, or \
       global-credential-providers = ["secret"] in [registry]; cargo then runs secret --cargo-plugin. The token of a \

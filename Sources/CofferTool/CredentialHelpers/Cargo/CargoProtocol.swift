@@ -61,7 +61,7 @@ enum CargoProtocol {
       while count < longestLine {
         let got = read(STDIN_FILENO, block.baseAddress.map { $0 + count }, 1)
         if got < 0 && errno == EINTR { continue }
-        if got < 0 { throw SecretError(.io, "Could not read standard input: \(systemMessage(errno)).") }
+        if got < 0 { throw SecretError(.io, "Could not read standard input: \(FileSystemError(errno)).") }
         isAtEnd = got == 0
         if isAtEnd || block[count] == UInt8(ascii: "\n") { return }
         count += 1

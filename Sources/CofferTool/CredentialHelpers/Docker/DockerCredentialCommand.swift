@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct DockerCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "docker-credential",
-    _superCommandName: "secret",
-    abstract: "Store docker's logins, as a credential helper for docker.",
+    "docker-credential", abstract: "Store docker's logins, as a credential helper for docker.",
     discussion: """
       docker runs a program named docker-credential-secret: create a link of that name to this program on PATH, and \
       write {"credsStore": "secret"} to ~/.docker/config.json. A login is the secret with the username as its name in \
@@ -71,10 +69,7 @@ struct DockerCredentialCommand: ParsableCommand {
     guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
     let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
     try StoredLogin.replaceAll(
-      identifier,
-      with: SecretBytes(copying: login.secret ?? ""),
-      in: try backendOptions.open()
-    )
+      identifier, with: SecretBytes(copying: login.secret ?? ""), in: try backendOptions.open())
   }
 
   private func get() throws {
@@ -87,9 +82,7 @@ struct DockerCredentialCommand: ParsableCommand {
       Login(
         serverURL: String(identifier.service.dropFirst(Self.prefix.count)),
         username: identifier.account,
-        secret: try value.string()
-      )
-    )
+        secret: try value.string()))
   }
 
   private func erase() throws {

@@ -90,12 +90,8 @@ struct GitCredential {
   }
 
   /// The identifier of the refresh token of a stored credential.
-  static func refreshIdentifier(
-    of identifier: SecretIdentifier
-  ) throws(SecretError) -> SecretIdentifier {
+  static func refreshIdentifier(of identifier: SecretIdentifier) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(
-      service: refreshScheme + identifier.service.dropFirst(scheme.count),
-      account: identifier.account
-    )
+      service: refreshScheme + identifier.service.dropFirst(scheme.count), account: identifier.account)
   }
 }

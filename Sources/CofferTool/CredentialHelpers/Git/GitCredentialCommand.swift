@@ -4,9 +4,7 @@ internal import FoundationEssentials
 
 struct GitCredentialCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "git-credential",
-    _superCommandName: "secret",
-    abstract: "Store git's passwords, as a credential helper for git.",
+    "git-credential", abstract: "Store git's passwords, as a credential helper for git.",
     discussion: """
       Configure it with: git config --global credential.helper '!secret git-credential'; or, with a link \
       git-credential-secret to this program on PATH: git config --global credential.helper secret. A password is the \
@@ -70,9 +68,7 @@ struct GitCredentialCommand: ParsableCommand {
   /// Unless `all` is true, credentials with a path that `wanted` does not have are included only if there are
   /// no others.
   private static func matches(
-    _ wanted: GitCredential,
-    in backend: any SecretBackend,
-    all: Bool
+    _ wanted: GitCredential, in backend: any SecretBackend, all: Bool
   ) throws(SecretError) -> [SecretItem] {
     func matching(_ items: [SecretItem]) -> [SecretItem] {
       items.filter { GitCredential($0.identifier).map(wanted.matches) ?? false }
@@ -89,7 +85,7 @@ struct GitCredentialCommand: ParsableCommand {
     return found.sorted { rank($0) > rank($1) }
   }
 
-  /// Throws unless the request names one server. Otherwise a request with a protocol alone would be about the
+  /// Throws unless the request names one server. Otherwise a request with only a protocol would be about the
   /// passwords of all servers. git itself sends no such request.
   private static func checkServer(of wanted: GitCredential, _ outcome: String) throws(Failure) {
     if wanted.namesServer { return }
@@ -135,9 +131,7 @@ struct GitCredentialCommand: ParsableCommand {
   }
 
   private static func isStored(
-    _ value: borrowing SecretBytes,
-    as identifier: SecretIdentifier,
-    in backend: any SecretBackend
+    _ value: borrowing SecretBytes, as identifier: SecretIdentifier, in backend: any SecretBackend
   ) throws(SecretError) -> Bool {
     guard let stored = try backend.lookUp(identifier) else { return false }
     return stored.isEqual(to: value)

@@ -3,9 +3,7 @@ internal import Coffer
 
 struct KeyringCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "keyring",
-    _superCommandName: "secret",
-    abstract: "Replace Python's keyring command, which pip and uv run.",
+    "keyring", abstract: "Replace Python's keyring command, which pip and uv run.",
     discussion: """
       pip and uv run a program named keyring: create a link of that name to this program in a directory early on \
       PATH, and use --keyring-provider subprocess. SERVICE and USERNAME are the secret's service and name, as in \

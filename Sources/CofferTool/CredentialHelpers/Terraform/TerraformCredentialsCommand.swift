@@ -3,9 +3,7 @@ internal import Coffer
 
 struct TerraformCredentialsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "terraform-credentials",
-    _superCommandName: "secret",
-    abstract: "Store terraform's tokens, as a credentials helper for terraform.",
+    "terraform-credentials", abstract: "Store terraform's tokens, as a credentials helper for terraform.",
     discussion: """
       terraform runs ~/.terraform.d/plugins/terraform-credentials-secret: create a link of that name to this program, \
       and write credentials_helper "secret" {} to ~/.terraformrc. The token for a host is the secret token in the \

@@ -1,0 +1,13 @@
+internal import ArgumentParser
+
+extension CommandConfiguration {
+  /// The configuration of the command `name` of `parent`, whose name the usage repeats.
+  init(
+    _ name: String, of parent: String = "secret", abstract: String, discussion: String = "",
+    shouldDisplay: Bool = true, subcommands: [any ParsableCommand.Type] = []
+  ) {
+    self.init(
+      commandName: name, _superCommandName: parent, abstract: abstract, discussion: discussion,
+      shouldDisplay: shouldDisplay, subcommands: subcommands)
+  }
+}
