@@ -7,7 +7,7 @@ internal import Glibc
 /// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call
 /// waits as long as the writer takes. `name` stands for the descriptor in the errors' sentences.
 package func readToEnd(
-  of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil
+  of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil, isRegular: Bool = false
 ) throws(SecretError) -> SecretBytes? {
   var held = SecretBytes(copying: [])
   var count = 0
@@ -21,7 +21,8 @@ package func readToEnd(
       while count < capacity && !isAtEnd {
         let room = UnsafeMutableRawBufferPointer(rebasing: block[count...])
         let length = try readSome(of: descriptor, into: room, named: name, deadline: deadline)
-        isAtEnd = length == 0
+        // A regular file returns less than there is room for only at its end.
+        isAtEnd = length == 0 || isRegular && length < room.count
         count += length
       }
     }

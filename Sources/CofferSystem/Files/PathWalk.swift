@@ -3,10 +3,9 @@ internal import Glibc
 
 /// Resolves a path name by name, and follows links itself.
 ///
-/// The kernel is never given a path in which it could follow a link: each directory is opened by its name in the
+/// The kernel never follows a link: a path without links is opened by one call of openat2(2). If that fails, because there
+/// is a link or because the kernel or the container does not have the call, each directory is opened by its name in the
 /// directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
-/// That is what openat2(2) promises with `RESOLVE_NO_SYMLINKS` and `RESOLVE_NO_MAGICLINKS`, on every kernel and in every
-/// container.
 ///
 /// A link of another user in a directory to which everybody can write, such as `/tmp`, is refused, wherever it is in
 /// the path. This is the rule of `fs.protected_symlinks` in proc_sys_fs(5). The kernel applies it to the last name of a
@@ -65,6 +64,7 @@ struct PathWalk {
     // The place if the path leads to nothing.
     var first: Place?
     do throws(FileSystemError) {
+      enterAllDirectories()
       while let name = rest.popLast() {
         guard rest.isEmpty else {
           try enter(name)
@@ -98,6 +98,17 @@ struct PathWalk {
   private static func names(in path: String) -> [String] {
     let names = path.split(separator: "/").map(String.init)
     return Array((path.utf8.last == UInt8(ascii: "/") ? names + ["."] : names).reversed())
+  }
+
+  /// Goes to the directory of the last name, if no name on the way is a link, `.` or `..`.
+  private mutating func enterAllDirectories() {
+    let names = rest.dropFirst().reversed()
+    guard names.count > 1, !names.contains(where: { $0 == "." || $0 == ".." }) else { return }
+    let number = coffer_open_directory_without_links(directory.number, names.joined(separator: "/"))
+    guard number >= 0 else { return }
+    do throws(FileSystemError) { directory = try Descriptor(opened: number) } catch { return }
+    parents += names
+    rest = Array(rest.prefix(1))
   }
 
   /// Goes to the directory `name`, or to where a link of that name leads.

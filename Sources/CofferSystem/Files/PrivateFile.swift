@@ -45,7 +45,7 @@ package enum PrivateFile {
     if let exposure = FileExposure(of: status, isSecret: isSecret) {
       throw SecretError(.denied, "\(subject) \(exposure.predicate).", advice: exposure.advice)
     }
-    guard let bytes = try readToEnd(of: file.number, named: path, limit: limit) else {
+    guard let bytes = try readToEnd(of: file.number, named: path, limit: limit, isRegular: true) else {
       throw unusable(subject, "has more than \(limit) bytes")
     }
     return bytes

@@ -47,9 +47,9 @@ struct KnownVaultFile {
   /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
   /// lock.
   func load() throws(SecretError) -> Reading? {
-    guard let file = try open() else { return nil }
+    guard let (file, status) = try open() else { return nil }
     do throws(SecretError) {
-      let reading = try slots(of: file).reading
+      let reading = try slots(of: file, status).reading
       if !reading.isHalfDamaged { return reading }
     } catch {
       // Reading again decides.
@@ -57,7 +57,7 @@ struct KnownVaultFile {
     do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
       // The file is then read without the lock.
     }
-    return try slots(of: file).reading
+    return try slots(of: file, status).reading
   }
 
   /// Returns `false` if other processes keep the record locked.
@@ -70,15 +70,13 @@ struct KnownVaultFile {
   }
 
   /// Opens the file, or returns `nil` if there is none.
-  private func open() throws(SecretError) -> StorageFile? {
+  private func open() throws(SecretError) -> (StorageFile, FileStatus)? {
     let (file, status): (StorageFile, FileStatus)
     do throws(SecretError) {
       file = try location.open().file
-      if try file.status().links > 1 {
-        // An interrupted rename may have left the name of the temporary file as well.
-        location.removeAbandoned(of: environment.user)
-      }
       status = try file.status()
+      // An interrupted rename may have left the name of the temporary file as well.
+      if status.links > 1 { location.removeAbandoned(of: environment.user) }
     } catch {
       if error.code == .vaultNotFound, isVacant { return nil }
       throw .unverifiable(path: path, "its record cannot be read")
@@ -86,7 +84,7 @@ struct KnownVaultFile {
     guard status.isRegular, status.owner == environment.user, status.mode & 0o077 == 0 else {
       throw .unverifiable(path: path, "its record is not a private file of this user")
     }
-    return file
+    return (file, status)
   }
 
   /// Whether there is nothing with the name, not even a link.
@@ -122,11 +120,11 @@ struct KnownVaultFile {
   private var trailer: [UInt8] { encode(Text(path)) }
 
   /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is not about this path.
-  private func slots(of file: StorageFile) throws(SecretError) -> Slots {
+  private func slots(of file: StorageFile, _ status: FileStatus) throws(SecretError) -> Slots {
     let length = KnownVaultRecord.slotLength
     let bytes: [UInt8]
     let size = 2 * length + trailer.count
-    do throws(SecretError) { bytes = try file.size() == size ? file.read(size, at: 0) : [] } catch {
+    do throws(SecretError) { bytes = status.size == size ? try file.read(size, at: 0) : [] } catch {
       throw .unverifiable(path: path, "its record cannot be read")
     }
     guard bytes.count == size, bytes[(2 * length)...].elementsEqual(trailer) else {
@@ -185,10 +183,10 @@ struct KnownVaultFile {
   func raise(
     to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (Content) throws(SecretError) -> Void
   ) throws(SecretError) -> Bool {
-    guard let file = try open(), try lock(file, exclusive: true),
-      try location.status().isSameFile(as: file.status())
-    else { return false }
-    let slots = try slots(of: file)
+    guard let (file, opened) = try open(), try lock(file, exclusive: true) else { return false }
+    let status = try location.status()
+    guard status.isSameFile(as: opened) else { return false }
+    let slots = try slots(of: file, status)
     try judge(slots.newest)
     let known = slots.newest.record
     var record = record
@@ -200,7 +198,7 @@ struct KnownVaultFile {
     }
     guard new > old || (new == old && slots.other == nil) else { return true }
     // The other name may be that of a backup.
-    if try file.status().links > 1 {
+    if status.links > 1 {
       try make(record, keys, replacing: true)
       return true
     }
