@@ -20,8 +20,6 @@ public struct CofferConfiguration: Sendable {
 
   /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
   public var timeout = Duration.seconds(60)
-  /// Whether the first call reads a value. A keyring then begins a session at once, while this process still connects.
-  package var readsValueFirst = false
 
   /// Creates the configuration of an environment. Files are read when they are needed.
   public init(environment: [String: String]) {

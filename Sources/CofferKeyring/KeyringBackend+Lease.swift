@@ -14,26 +14,13 @@ extension KeyringBackend: LeasingSecretBackend {
     do throws(SecretError) {
       return try connection.withService { process, deadline throws(ServiceFailure) -> SecretLease? in
         let bus = process.bus
-        let answer = try bus.callBus(
-          "RequestName", [.string(name), .unsigned32(Self.doNotQueue)],
-          timeout: min(timeout, try deadline.remaining()))
-        // If this connection owns the name already, another thread of this process has the lease.
-        guard answer[0]?.unsigned32 == Self.primaryOwner else { return nil }
-        return SecretLease {
-          do throws(ServiceFailure) {
-            _ = try bus.callBus("ReleaseName", [.string(name)], timeout: timeout)
-          } catch {
-            // The bus has ended, and its names with it.
-          }
-        }
+        // If an earlier request made this connection the owner, another thread of this process has the lease.
+        guard try bus.requestName(name, by: deadline.limited(to: timeout)) == .thisRequest else { return nil }
+        return SecretLease { bus.releaseName(name, by: Deadline(after: timeout)) }
       }
     } catch {
       throw error.about(identifier)
     }
   }
-
-  // Source: D-Bus Specification 0.43, org.freedesktop.DBus.RequestName.
-  private static var doNotQueue: UInt32 { 4 }
-  private static var primaryOwner: UInt32 { 1 }
 }
 #endif

@@ -72,23 +72,6 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
-  /// Connects to the service, and starts it if the bus can, as the first call would. A call on another thread waits until
-  /// this ends, and throws the error if this fails. A later call tries again.
-  ///
-  /// Blocks for at most twice ``KeyringOptions/connectTimeout``: until another thread's attempt ends, and for its own.
-  /// Thread-safe.
-  public func connect() { connection.prepare() }
-
-  /// Begins a session, unless there is one, before it is known whether the service can be reached. A call that follows
-  /// needs less time for a value.
-  package func prepareSession() { connection.prepareSession() }
-
-  /// Waits until the service was asked for a session, for at most `timeout`. To be called after ``prepareSession()`` and
-  /// ``connect()``. Returns at once if no session is being opened.
-  package func waitForSessionRequest(within timeout: Duration) {
-    connection.waitForSessionRequest(within: timeout)
-  }
-
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection
@@ -109,10 +92,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    prepareSession()
-    return try search(for: identifier) { search throws(ServiceFailure) in
-      search.process.prepareSession()
-      return try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
+    try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
+      try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
         return ValueEncoding.decoded(try search.secret(of: item))
       }
@@ -225,11 +206,12 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   // MARK: Searches
 
   private func search<R: ~Copyable>(
-    for identifier: SecretIdentifier,
+    for identifier: SecretIdentifier, beginningSession: Bool = false,
     _ body: (ItemSearch) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
-      return try connection.withService { process, deadline throws(ServiceFailure) in
+      return try connection.withService(beginningSession: beginningSession) {
+        process, deadline throws(ServiceFailure) in
         try body(ItemSearch(process, deadline, options, prompter))
       }
     } catch {

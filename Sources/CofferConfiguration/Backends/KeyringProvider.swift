@@ -23,7 +23,6 @@ struct KeyringProvider: BackendProvider {
   func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
     let keyring = KeyringBackend(environment: configuration.environmentWithoutKeys)
-    if configuration.readsValueFirst { keyring.prepareSession() }
     if try !keyring.isAvailable() { return nil }
     return Availability(reason: "The session bus has a keyring", backend: keyring)
     #else
@@ -43,9 +42,7 @@ struct KeyringProvider: BackendProvider {
     let environment = configuration.environmentWithoutKeys
     var options = KeyringOptions(environment: environment)
     options.collection = place
-    let keyring = KeyringBackend(options: options, environment: environment)
-    if configuration.readsValueFirst { keyring.prepareSession() }
-    return keyring
+    return KeyringBackend(options: options, environment: environment)
     #else
     throw SecretError(
       .unsupported,

@@ -8,9 +8,10 @@ internal import CLibsecret
 final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a lock of its own
   let raw: OpaquePointer
 
-  /// Connects and sends `Hello`, all within `timeout`. A ``CloseSubscription`` needs the context that it wakes, which no
-  /// thread may have as its current one meanwhile.
-  init(address: String, timeout: Duration, closingOn context: EventContext? = nil) throws(ServiceFailure) {
+  /// Connects and sends `Hello`. A ``CloseSubscription`` needs the context that it wakes, which must not be the current
+  /// one of any thread until this returns.
+  init(address: String, by deadline: Deadline, closingOn context: EventContext? = nil) throws(ServiceFailure)
+  {
     let flags = GDBusConnectionFlags(
       rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
         | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION.rawValue
@@ -22,12 +23,10 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
       }
       // The end of the connection is reported to the context that is current when it is made.
       let raw = if let context { context.asCurrent(connect) } else { connect() }
-      guard let raw else {
-        throw ServiceFailure(consuming: error, timeout: timeout)
-      }
+      guard let raw else { throw ServiceFailure(consuming: error, deadline) }
       return raw
     }
-    raw = try call.result(within: timeout)
+    raw = try call.result(by: deadline)
     g_dbus_connection_set_exit_on_close(raw, 0)
   }
 
@@ -45,64 +44,46 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     return "unix:path=" + String(cString: escaped)
   }
 
+  /// The name by which the bus knows this connection, such as `:1.7`.
+  var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
+
   /// Delivers what has arrived for `context`, whose subscriptions were released. GLib keeps a signal that nobody
   /// receives, and with it the connection and the context.
   func deliverLast(on context: EventContext) {
     if !isClosed {
       // The bus handles messages in order: no signal of the subscriptions follows this answer.
-      do throws(ServiceFailure) { _ = try callBus("GetId", timeout: .seconds(1)) } catch {}
+      do throws(ServiceFailure) { _ = try callBus("GetId", by: Deadline(after: .seconds(1))) } catch {}
     }
     context.deliverPending()
   }
 
-  /// Makes a call and waits for the answer for at most `timeout`. Never starts a service.
-  func call(
-    _ destination: String,
-    path: String,
-    _ interface: String,
-    _ method: String,
-    _ arguments: [Variant] = [],
-    timeout: Duration
-  ) throws(ServiceFailure) -> Variant {
-    let parameters = Variant.tuple(arguments)
-    var error: UnsafeMutablePointer<GError>?
-    let answer = withExtendedLifetime(parameters) {
-      g_dbus_connection_call_sync(
-        raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        Self.milliseconds(timeout), nil, &error)
-    }
-    guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
-    return Variant(owning: answer)
-  }
+  // MARK: Calls
 
-  /// Makes the same call, and sends `descriptor` with it, which an argument ``Variant/handle(_:)`` stands for.
+  /// Makes a call and waits for the answer. Never starts a service. Sends `descriptor` with the call, if there is one; the
+  /// argument ``Variant/handle(_:)`` stands for it.
   func call(
-    _ destination: String, path: String, _ interface: String, _ method: String, _ arguments: [Variant],
-    descriptor: Int32, timeout: Duration
+    _ destination: String, path: String, _ interface: String, _ method: String, _ arguments: [Variant] = [],
+    descriptor: Int32? = nil, by deadline: Deadline
   ) throws(ServiceFailure) -> Variant {
     let parameters = Variant.tuple(arguments)
     var error: UnsafeMutablePointer<GError>?
-    let descriptors = g_unix_fd_list_new()
-    defer { g_object_unref(descriptors) }
-    // The list gets a copy of the descriptor, which it closes.
-    guard g_unix_fd_list_append(descriptors, descriptor, &error) >= 0 else {
-      throw ServiceFailure(consuming: error, timeout: timeout)
+    var descriptors: UnsafeMutablePointer<GUnixFDList>?
+    defer { if let descriptors { g_object_unref(descriptors) } }
+    if let descriptor {
+      descriptors = g_unix_fd_list_new()
+      // The list gets a copy of the descriptor, which it closes.
+      guard g_unix_fd_list_append(descriptors, descriptor, &error) >= 0 else {
+        throw ServiceFailure(consuming: error, deadline)
+      }
     }
+    let timeout = try deadline.remainingMilliseconds()
     let answer = withExtendedLifetime(parameters) {
       g_dbus_connection_call_with_unix_fd_list_sync(
         raw, destination, path, interface, method, parameters.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
-        Self.milliseconds(timeout), descriptors, nil, nil, &error)
+        timeout, descriptors, nil, nil, &error)
     }
-    guard let answer else { throw ServiceFailure(consuming: error, timeout: timeout) }
+    guard let answer else { throw ServiceFailure(consuming: error, deadline) }
     return Variant(owning: answer)
-  }
-
-  /// The name by which the bus knows this connection, such as `:1.7`.
-  var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
-
-  /// Returns `timeout` as GDBus takes it. Less than one millisecond would be no timeout, or a default one.
-  static func milliseconds(_ timeout: Duration) -> gint {
-    gint(min(max(1, timeout / .milliseconds(1)), Double(gint.max)))
   }
 
   /// The name and the object of the bus itself. The interface is called like the name.
@@ -110,11 +91,34 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   /// Calls the bus itself.
   func callBus(
-    _ method: String,
-    _ arguments: [Variant] = [],
-    timeout: Duration
+    _ method: String, _ arguments: [Variant] = [], by deadline: Deadline
   ) throws(ServiceFailure) -> Variant {
-    try call(Self.busName, path: Self.busPath, Self.busName, method, arguments, timeout: timeout)
+    try call(Self.busName, path: Self.busPath, Self.busName, method, arguments, by: deadline)
+  }
+
+  /// Whether the bus can start a service with the well-known name `name`.
+  func canStart(_ name: String, by deadline: Deadline) throws(ServiceFailure) -> Bool {
+    try callBus("ListActivatableNames", by: deadline)[0]?.strings?.contains(name) ?? false
+  }
+
+  /// Starts the service with the well-known name `name`, unless it runs.
+  func start(_ name: String, by deadline: Deadline) throws(ServiceFailure) {
+    _ = try callBus("StartServiceByName", [.string(name), .unsigned32(0)], by: deadline)
+  }
+
+  /// Who owns a bus name after a request. Source: D-Bus Specification 0.43, org.freedesktop.DBus.RequestName.
+  enum NameOwner: UInt32 { case thisRequest = 1, anotherConnection = 3, anEarlierRequest = 4 }
+
+  /// Makes this connection the owner of the bus name `name`, unless another connection is.
+  func requestName(_ name: String, by deadline: Deadline) throws(ServiceFailure) -> NameOwner {
+    let doNotQueue = Variant.unsigned32(4)
+    let answer = try callBus("RequestName", [.string(name), doNotQueue], by: deadline)
+    return try answer.element(0) { $0.unsigned32.flatMap(NameOwner.init) }
+  }
+
+  /// Gives the bus name up. A failure is ignored: the bus has then ended, and its names with it.
+  func releaseName(_ name: String, by deadline: Deadline) {
+    do throws(ServiceFailure) { _ = try callBus("ReleaseName", [.string(name)], by: deadline) } catch {}
   }
 }
 #endif

@@ -4,12 +4,12 @@ internal import CofferCore
 internal import Dispatch
 internal import Synchronization
 
-/// A call of GLib or libsecret that has no timeout of its own. It runs on a thread of its own, and the caller may do
+/// A call of GLib or libsecret that has no timeout of its own. The call runs on a thread of its own, and the caller may do
 /// something else before it waits for the result.
 ///
-/// That thread receives no signals, and so neither do the threads that GLib starts from it, GDBus's worker among them. On a
-/// thread that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the program
-/// waits for would be lost. Every connection is therefore made by such a call.
+/// That thread blocks all signals, and so do the threads that GLib starts from it, GDBus's worker among them. On a thread
+/// that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the program waits
+/// for would be lost. Every connection is therefore made by such a call.
 final class CancellableCall<R>: Sendable {
   typealias Body = @Sendable (UnsafeMutablePointer<GCancellable>) throws(ServiceFailure) -> R
 
@@ -24,35 +24,30 @@ final class CancellableCall<R>: Sendable {
   }
 
   private let state: State
-  /// Whether there is a thread for the call.
-  let isStarted: Bool
 
   /// Starts `body`, which must pass the cancellable to each call that waits. It throws `.timedOut` if it was cancelled.
   init(_ body: @escaping Body) {
     let state = State()
     self.state = state
-    let failure = startThread {
+    let result = startThread {
       state.result = Result { () throws(ServiceFailure) in try body(state.cancellable) }
       state.hasEnded.store(true, ordering: .releasing)
       state.ended.signal()
     }
-    isStarted = failure == 0
-    if !isStarted { state.ended.signal() }
+    if result != 0 { state.ended.signal() }
   }
 
-  /// GDBus may still look at the cancellable of a call that has ended, and would then keep the connection and a context for
-  /// good.
+  // Not if the call has ended: GDBus may still use the cancellable, and would keep the connection and a context for good.
   deinit { if !state.hasEnded.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) } }
 
-  /// Waits for the end of the call, for at most `timeout`. To be called once.
-  func result(within timeout: Duration) throws(ServiceFailure) -> R {
-    if state.ended.wait(timeout: .now() + .milliseconds(Int(BusConnection.milliseconds(timeout))))
-      == .timedOut
-    {
+  /// Waits for the end of the call, and cancels it at the deadline. To be called once.
+  func result(by deadline: Deadline) throws(ServiceFailure) -> R {
+    let timeout = DispatchTimeInterval.milliseconds(Int(try deadline.remainingMilliseconds()))
+    if state.ended.wait(timeout: .now() + timeout) == .timedOut {
       g_cancellable_cancel(state.cancellable)
       state.ended.wait()
     }
-    do throws(ServiceFailure) { return try state.result.get() } catch .timedOut { throw .timedOut(timeout) }
+    do throws(ServiceFailure) { return try state.result.get() } catch .timedOut { throw deadline.failure }
   }
 }
 #endif

@@ -2,8 +2,8 @@
 internal import CLibsecret
 
 extension ServiceFailure {
-  /// Takes over and frees `error`, which a call with this timeout set.
-  init(consuming error: UnsafeMutablePointer<GError>?, timeout: Duration) {
+  /// Takes over and frees `error`, which a call until `deadline` set. Without one, the caller names the time in `.timedOut`.
+  init(consuming error: UnsafeMutablePointer<GError>?, _ deadline: Deadline? = nil) {
     guard let error else {
       self = .failed("GLib reported no reason")
       return
@@ -29,7 +29,7 @@ extension ServiceFailure {
       return
     }
     if isIO && (code == G_IO_ERROR_TIMED_OUT.rawValue || code == G_IO_ERROR_CANCELLED.rawValue) {
-      self = .timedOut(timeout)
+      self = deadline?.failure ?? .timedOut(.zero)
     } else if isIO && (code == G_IO_ERROR_CLOSED.rawValue || code == G_IO_ERROR_BROKEN_PIPE.rawValue) {
       self = .busClosed
     } else {

@@ -34,7 +34,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
         secret_service_ensure_session_sync(object, cancellable, &error) != 0
       else {
         g_object_unref(UnsafeMutableRawPointer(object))
-        throw ServiceFailure(consuming: error, timeout: .zero)
+        throw ServiceFailure(consuming: error)
       }
       return object
     }

@@ -32,7 +32,7 @@ final class SocketEnd: Sendable {
     guard copy >= 0 else { throw .failed("this process may not open more files") }
     guard let socket = g_socket_new_from_fd(copy, &error) else {
       close(copy)
-      throw ServiceFailure(consuming: error, timeout: .zero)
+      throw ServiceFailure(consuming: error)
     }
     defer { g_object_unref(socket) }
     let stream = g_socket_connection_factory_create_connection(socket)
@@ -43,7 +43,7 @@ final class SocketEnd: Sendable {
         g_dbus_connection_new_sync($0, nil, flags, nil, cancellable, &error)
       }
     }
-    guard let connection else { throw ServiceFailure(consuming: error, timeout: .zero) }
+    guard let connection else { throw ServiceFailure(consuming: error) }
     let object = UnsafeMutableRawPointer(connection).assumingMemoryBound(to: GObject.self)
     g_object_set_data_full(object, "coffer-other-end", Unmanaged.passRetained(otherEnd).toOpaque()) {
       if let otherEnd = $0 { Unmanaged<SocketEnd>.fromOpaque(otherEnd).release() }
@@ -52,15 +52,14 @@ final class SocketEnd: Sendable {
   }
 
   /// Returns the next message, or `nil` if the other end is closed.
-  func receive(within timeout: Duration) throws(ServiceFailure) -> Message? {
+  func receive(by deadline: Deadline) throws(ServiceFailure) -> Message? {
     if number < 0 { return nil }
-    let deadline = Deadline(after: timeout)
     var bytes: [UInt8] = []
     // The first 16 bytes tell the length.
     var wanted = 16
     while bytes.count < wanted {
       var event = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-      if poll(&event, 1, BusConnection.milliseconds(deadline.remaining)) == 0 { throw .timedOut(timeout) }
+      if poll(&event, 1, try deadline.remainingMilliseconds()) == 0 { throw deadline.failure }
       var part = [UInt8](repeating: 0, count: wanted - bytes.count)
       let count = read(number, &part, part.count)
       if count < 0 && (errno == EINTR || errno == EAGAIN) { continue }
@@ -70,9 +69,7 @@ final class SocketEnd: Sendable {
     }
     var error: UnsafeMutablePointer<GError>?
     guard let raw = g_dbus_message_new_from_blob(&bytes, gsize(bytes.count), Self.noDescriptors, &error)
-    else {
-      throw ServiceFailure(consuming: error, timeout: timeout)
-    }
+    else { throw ServiceFailure(consuming: error) }
     return Message(owning: raw)
   }
 
@@ -82,12 +79,36 @@ final class SocketEnd: Sendable {
     var count: gsize = 0
     g_dbus_message_set_serial(message.raw, 1)
     guard let bytes = g_dbus_message_to_blob(message.raw, &count, Self.noDescriptors, &error) else {
-      throw ServiceFailure(consuming: error, timeout: .zero)
+      throw ServiceFailure(consuming: error)
     }
     defer { g_free(bytes) }
     guard Glibc.send(number, bytes, Int(count), Int32(MSG_NOSIGNAL)) == Int(count) else {
       throw .failed("libsecret does not take the answer to its question")
     }
+  }
+}
+
+/// A message of D-Bus, released once.
+final class Message {
+  fileprivate let raw: OpaquePointer
+
+  /// Takes over a full reference.
+  fileprivate init(owning raw: OpaquePointer) { self.raw = raw }
+
+  deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
+
+  var arguments: [Variant] { g_dbus_message_get_body(raw).map { Variant(sinking: $0).children } ?? [] }
+
+  /// The answer with `body` to this call.
+  func answer(_ body: Variant) -> Message {
+    let answer = Message(owning: g_dbus_message_new_method_reply(raw))
+    g_dbus_message_set_body(answer.raw, body.raw)
+    return answer
+  }
+
+  /// The error of this name in answer to this call.
+  func error(_ name: String) -> Message {
+    Message(owning: g_dbus_message_new_method_error_literal(raw, name, name))
   }
 }
 #endif

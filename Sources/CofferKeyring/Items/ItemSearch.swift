@@ -8,10 +8,10 @@ struct ItemSearch {
   let options: KeyringOptions
   let prompter: Prompter
   private let collections = Collections()
-  private let deadline: OperationDeadline
+  private let deadline: Deadline
 
   init(
-    _ process: ServiceProcess, _ deadline: OperationDeadline, _ options: KeyringOptions, _ prompter: Prompter
+    _ process: ServiceProcess, _ deadline: Deadline, _ options: KeyringOptions, _ prompter: Prompter
   ) {
     self.process = process
     self.deadline = deadline
@@ -29,11 +29,11 @@ struct ItemSearch {
   }
 
   /// The session for secrets in messages. The first call opens it.
-  func session() throws(ServiceFailure) -> SecretSession { try process.session(deadline) }
+  func session() throws(ServiceFailure) -> SecretSession { try process.session(by: deadline) }
 
   /// Returns the secret of an item. The service reads it while this process computes the key of a new session.
   func secret(of item: String) throws(ServiceFailure) -> SecretBytes {
-    let sealed = try service.sealedSecret(of: item, session: process.sessionPath(deadline))
+    let sealed = try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))
     return try session().open(sealed)
   }
 

@@ -167,25 +167,19 @@ private final class StoreLock {
   /// secret at the same time may create an item each.
   func acquire(within timeout: Duration) {
     let deadline = Deadline(after: timeout)
-    let doNotQueue: UInt32 = 4
     do throws(ServiceFailure) {
-      repeat {
-        let answer = try service.bus.callBus(
-          "RequestName", [.string(Self.name), .unsigned32(doNotQueue)], timeout: deadline.remaining)
-        let (isPrimary, isOwner): (UInt32, UInt32) = (1, 4)
-        isHeld = answer[0]?.unsigned32.map { $0 == isPrimary || $0 == isOwner } ?? false
-        if !isHeld { usleep(2000) }
-      } while !isHeld && !deadline.hasPassed
+      while true {
+        isHeld = try service.bus.requestName(Self.name, by: deadline) != .anotherConnection
+        if isHeld { return }
+        usleep(2000)
+      }
     } catch {
-      // A sandbox may refuse the name.
+      // The deadline has passed, or a sandbox refuses the name.
     }
   }
 
   func release() {
-    guard isHeld else { return }
-    do throws(ServiceFailure) {
-      _ = try service.bus.callBus("ReleaseName", [.string(Self.name)], timeout: service.timeout)
-    } catch {}
+    if isHeld { service.bus.releaseName(Self.name, by: Deadline(after: service.timeout)) }
   }
 }
 #endif

@@ -48,16 +48,14 @@ package struct SecretPortal: Sendable {
   package func retrieve(token: String?, timeout: Duration) throws(SecretError) -> Answer {
     do throws(ServiceFailure) {
       let deadline = Deadline(after: timeout)
-      do throws(ServiceFailure) {
-        let bus = try connect(deadline)
-        let pipe = try SecretPipe()
-        let token = try request(pipe, token: token, on: bus, deadline)
-        return Answer(secret: try pipe.read(until: deadline), token: token)
-      } catch .timedOut {
-        throw .error(
-          .timedOut, "The Secret portal did not answer within \(timeout).",
-          advice: "Unlock the keyring of the desktop session, and try again.")
-      }
+      let bus = try connect(deadline)
+      let pipe = try SecretPipe()
+      let token = try request(pipe, token: token, on: bus, deadline)
+      return Answer(secret: try pipe.read(by: deadline), token: token)
+    } catch .timedOut {
+      throw SecretError(
+        .timedOut, "The Secret portal did not answer within \(timeout).",
+        advice: "Unlock the keyring of the desktop session, and try again.")
     } catch {
       throw error.secretError
     }
@@ -65,18 +63,17 @@ package struct SecretPortal: Sendable {
 
   /// Connects to a bus that has the interface.
   private func connect(_ deadline: Deadline) throws(ServiceFailure) -> BusConnection {
-    let bus = try BusConnection(address: BusAddress.find(in: environment), timeout: deadline.remaining)
+    let bus = try BusConnection(address: BusAddress.find(in: environment), by: deadline)
     do throws(ServiceFailure) {
-      _ = try bus.callBus(
-        "StartServiceByName", [.string(Self.name), .unsigned32(0)], timeout: deadline.remaining)
-    } catch .timedOut(let timeout) {
-      throw .timedOut(timeout)
+      try bus.start(Self.name, by: deadline)
+    } catch .timedOut {
+      throw deadline.failure
     } catch {
       if bus.isClosed { throw error }  // otherwise a portal may run that no file describes
     }
     _ = try bus.call(
       Self.name, path: Self.object, "org.freedesktop.DBus.Properties", "Get",
-      [.string(Self.interface), .string("version")], timeout: deadline.remaining)
+      [.string(Self.interface), .string("version")], by: deadline)
     return bus
   }
 
@@ -113,14 +110,14 @@ package struct SecretPortal: Sendable {
       let answer = try pipe.passingWriteEnd { descriptor throws(ServiceFailure) in
         try bus.call(
           Self.name, path: Self.object, Self.interface, "RetrieveSecret",
-          [.handle(0), .properties(options)], descriptor: descriptor, timeout: deadline.remaining)
+          [.handle(0), .properties(options)], descriptor: descriptor, by: deadline)
       }
       // Portals before 0.9 choose the path themselves.
       if let other = try answer.objectPath(0), other != path { subscriptions.append(subscribe(other)) }
       return try withExtendedLifetime((subscriptions, owner)) { () throws(ServiceFailure) in
         while outcome.response == nil {
           if outcome.isPortalGone || bus.isClosed { throw .lost("the Secret portal stopped during the call") }
-          if deadline.hasPassed { throw .timedOut(.zero) }
+          if deadline.hasPassed { throw deadline.failure }
           context.iterate(timeout: .milliseconds(100))
         }
         guard outcome.response?.code == 0 else { throw Self.refused }
@@ -157,7 +154,7 @@ private struct SecretPipe: ~Copyable {
   }
 
   /// Reads what was written, to the end. Closes the pipe.
-  consuming func read(until deadline: Deadline) throws(ServiceFailure) -> SecretBytes {
+  consuming func read(by deadline: Deadline) throws(ServiceFailure) -> SecretBytes {
     // The end is not seen while this process could write.
     close(writer)
     writer = -1
@@ -174,7 +171,7 @@ private struct SecretPipe: ~Copyable {
           return
         } else if errno == EAGAIN || errno == EINTR {
           if deadline.hasPassed {
-            problem = .timedOut(.zero)
+            problem = deadline.failure
             return
           }
           var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)

@@ -53,7 +53,7 @@ extension KeyringBackend {
     guard let owner else { return }
     status.isWrittenLater = owner.kind == .kWallet
 
-    var service: SecretServiceProxy { SecretServiceProxy(bus: bus, timeout: deadline.remaining) }
+    let service = SecretServiceProxy(bus: bus, timeout: deadline.total, deadline: deadline)
     let found: String?
     if let name {
       found = try service.collection(named: name)
@@ -66,18 +66,16 @@ extension KeyringBackend {
     status.isLocked = properties["Locked"]?.boolean
   }
 
-  @discardableResult
   private static func findService(
     _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) -> ServiceProcess.Found {
     let address = try BusAddress.find(in: environment)
     status.busAddress = address
-    let bus = try BusConnection(address: address, timeout: deadline.remaining)
+    let bus = try BusConnection(address: address, by: deadline)
     status.isBusReachable = true
-    let owner = try ServiceOwner.current(on: bus, timeout: deadline.remaining)
+    let owner = try ServiceProcess.owner(on: bus, by: deadline)
     status.isServiceRunning = owner != nil
-    let activatable = try bus.callBus("ListActivatableNames", timeout: deadline.remaining)[0]?.strings
-    status.isServiceActivatable = activatable?.contains(SecretServiceProxy.wellKnownName) ?? false
+    status.isServiceActivatable = try bus.canStart(SecretServiceProxy.wellKnownName, by: deadline)
     return (bus, owner)
   }
 }

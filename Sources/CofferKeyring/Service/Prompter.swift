@@ -106,7 +106,7 @@ final class Prompter: Sendable {
     for outcome: Outcome, _ prompt: String, _ service: SecretServiceProxy, _ context: EventContext,
     _ cancellation: Int
   ) throws(ServiceFailure) -> Variant {
-    let deadline = timeout.map(Deadline.init(after:))
+    let deadline = timeout.map { Deadline(after: $0) }
     while true {
       if let (isDismissed, result) = outcome.completed {
         if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
@@ -117,9 +117,9 @@ final class Prompter: Sendable {
         service.dismiss(prompt)
         throw Self.dismissed
       }
-      if let timeout, let deadline, deadline.hasPassed {
+      if let deadline, deadline.hasPassed {
         service.dismiss(prompt)
-        throw Self.unanswered(timeout)
+        throw Self.unanswered(deadline.total)
       }
       // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
       context.iterate(timeout: .milliseconds(100))
@@ -130,7 +130,7 @@ final class Prompter: Sendable {
   /// dismisses its prompts if there is none.
   private static func canShow(_ service: SecretServiceProxy) -> Bool {
     func ask(_ method: String, _ arguments: [Variant] = []) throws(ServiceFailure) -> Variant? {
-      try service.bus.callBus(method, arguments, timeout: min(service.timeout, .seconds(1)))[0]
+      try service.bus.callBus(method, arguments, by: Deadline(after: min(service.timeout, .seconds(1))))[0]
     }
     do throws(ServiceFailure) {
       let prompter = "org.gnome.keyring.SystemPrompter"

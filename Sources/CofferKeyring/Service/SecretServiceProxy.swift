@@ -2,8 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 
-/// The D-Bus calls of a Secret Service. Each method makes one call and waits for the answer for at most
-/// `timeout`, and not beyond `deadline`.
+/// The D-Bus calls of a Secret Service. Each call has at most `timeout`, and ends at `deadline` at the latest.
 ///
 /// Items, collections and prompts are named by their D-Bus object paths. Source of the protocol: the
 /// freedesktop.org Secret Service API, draft 0.2.
@@ -29,17 +28,15 @@ struct SecretServiceProxy: Sendable {
   var name = wellKnownName
   var kind = ServiceKind.other
   let timeout: Duration
-  var deadline: OperationDeadline?
+  var deadline: Deadline?
+
+  /// The deadline of the next call.
+  private func next() -> Deadline { deadline?.limited(to: timeout) ?? Deadline(after: timeout) }
 
   func call(
     _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant] = []
   ) throws(ServiceFailure) -> Variant {
-    let allowed = try allowed()
-    do throws(ServiceFailure) {
-      return try bus.call(name, path: path, interface.rawValue, method, arguments, timeout: allowed.time)
-    } catch .timedOut {
-      throw .timedOut(allowed.whole)
-    }
+    try bus.call(name, path: path, interface.rawValue, method, arguments, by: next())
   }
 
   /// Makes a call of `method` on each path, many at a time, and passes each answer to `body` with the index of its
@@ -50,8 +47,8 @@ struct SecretServiceProxy: Sendable {
   ) throws(ServiceFailure) {
     try Self.requireReasonable(paths.count)
     let arguments = Variant.tuple(arguments)
-    let calls = ConcurrentCalls(bus, name, interface.rawValue)
-    try calls.run(paths.map { ($0, method, arguments) }, allowed) { index, answer throws(ServiceFailure) in
+    let calls = ConcurrentCalls(bus: bus, destination: name, interface: interface.rawValue)
+    try calls.run(paths.map { ($0, method, arguments) }, by: next) { index, answer throws(ServiceFailure) in
       switch answer {
       case .success(let answer): try body(index, answer)
       case .failure(let failure) where failure.isNoSuchObject: break
@@ -74,9 +71,9 @@ struct SecretServiceProxy: Sendable {
   ) throws(ServiceFailure) -> [Variant] {
     if arguments.count == 1 { return [try call(path, interface, method, arguments)] }
     var answers: [Int: Variant] = [:]
-    let calls = ConcurrentCalls(bus, name, interface.rawValue)
+    let calls = ConcurrentCalls(bus: bus, destination: name, interface: interface.rawValue)
     let targets = arguments.map { (path, method, Variant.tuple([$0])) }
-    try calls.run(targets, allowed) { index, answer throws(ServiceFailure) in
+    try calls.run(targets, by: next) { index, answer throws(ServiceFailure) in
       answers[index] = try answer.get()
     }
     return arguments.indices.compactMap { answers[$0] }
@@ -86,13 +83,6 @@ struct SecretServiceProxy: Sendable {
   func pausingDeadline<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
     guard let deadline else { return try body() }
     return try deadline.paused(body)
-  }
-
-  /// The time that the next call has, and the timeout to name if that is not enough.
-  private func allowed() throws(ServiceFailure) -> (time: Duration, whole: Duration) {
-    guard let deadline else { return (timeout, timeout) }
-    let remaining = try deadline.remaining()
-    return remaining < timeout ? (remaining, deadline.total) : (timeout, timeout)
   }
 
   // MARK: Properties
@@ -156,10 +146,10 @@ struct SecretServiceProxy: Sendable {
     let names = ["Attributes", "Label", "Created", "Modified"]
     let arguments = names.map { Variant.tuple([interface, .string($0)]) }
     try Self.requireReasonable(items.count)
-    let calls = ConcurrentCalls(bus, name, Interface.properties.rawValue)
+    let calls = ConcurrentCalls(bus: bus, destination: name, interface: Interface.properties.rawValue)
     let targets = items.flatMap { item in arguments.map { (item, "Get", $0) } }
     var removed: Set<Int> = []
-    try calls.run(targets, allowed) { number, answer throws(ServiceFailure) in
+    try calls.run(targets, by: next) { number, answer throws(ServiceFailure) in
       let (index, property) = number.quotientAndRemainder(dividingBy: names.count)
       do throws(ServiceFailure) {
         found[index, default: [:]][names[property]] = try answer.get().element(0, \.unboxed)
@@ -244,8 +234,7 @@ struct SecretServiceProxy: Sendable {
       ("/ksecretd", "org.kde.KSecretD"),
     ] {
       do throws(ServiceFailure) {
-        let answer = try bus.call(
-          name, path: path, interface, "isOpen", [.string(wallet)], timeout: allowed().time)
+        let answer = try bus.call(name, path: path, interface, "isOpen", [.string(wallet)], by: next())
         return answer[0]?.boolean ?? false
       } catch  where error.isRemote {
         continue  // another daemon of KWallet
@@ -272,22 +261,16 @@ struct SecretServiceProxy: Sendable {
   /// do not answer.
   func dismiss(_ prompt: String) {
     do throws(ServiceFailure) {
-      _ = try bus.call(
-        name, path: prompt, Interface.prompt.rawValue, "Dismiss", timeout: min(timeout, .milliseconds(500)))
+      let deadline = Deadline(after: min(timeout, .milliseconds(500)))
+      _ = try bus.call(name, path: prompt, Interface.prompt.rawValue, "Dismiss", by: deadline)
     } catch {}
   }
 
   // MARK: Secrets
 
-  /// Makes the call by which libsecret asks for a session. Runs `whenQueued` when GDBus has the call and will send it.
-  func openSession(
-    _ arguments: [Variant], _ cancellable: UnsafeMutablePointer<GCancellable>, whenQueued: () -> Void
-  ) throws(ServiceFailure) -> Variant {
-    var answer = Result<Variant, ServiceFailure>.failure(.malformed)
-    let call = (Self.path, "OpenSession", Variant.tuple(arguments))
-    try ConcurrentCalls(bus, name, Interface.service.rawValue, cancellable)
-      .run([call], { () in (timeout, timeout) }, whenQueued: whenQueued) { answer = $1 }
-    return try answer.get()
+  /// Makes the call by which libsecret asks for a session.
+  func openSession(_ arguments: [Variant]) throws(ServiceFailure) -> Variant {
+    try call(Self.path, .service, "OpenSession", arguments)
   }
 
   private func transfer(

@@ -114,7 +114,7 @@ enum ServiceFailure: Error {
 }
 
 extension DeadlineLock {
-  /// Runs `body` with the lock held. A failure to take the lock within `timeout` is thrown as `.error`.
+  /// Runs `body` with the lock held. If the lock is not free within `timeout`, throws `.error`.
   func withLock<R>(
     _ timeout: Duration,
     _ body: () throws(ServiceFailure) -> R

@@ -54,7 +54,8 @@ final class WatchThread: Sendable {
     while !isStopped.load(ordering: .acquiring) {
       do throws(ServiceFailure) {
         let bus = try BusConnection(
-          address: BusAddress.find(in: environment), timeout: options.connectTimeout, closingOn: context)
+          address: BusAddress.find(in: environment), by: Deadline(after: options.connectTimeout),
+          closingOn: context)
         pause = Self.backoff.first
         try context.asCurrent { () throws(ServiceFailure) in
           defer { bus.deliverLast(on: context) }
@@ -72,10 +73,8 @@ final class WatchThread: Sendable {
 
   /// Delivers signals for `duration`, or until the thread is stopped.
   private func deliver(for duration: Duration) {
-    let deadline = Deadline(after: duration)
-    while !isStopped.load(ordering: .acquiring), !deadline.hasPassed {
-      context.iterate(timeout: deadline.remaining)
-    }
+    let end = ContinuousClock.now + duration
+    while !isStopped.load(ordering: .acquiring), end > .now { context.iterate(timeout: end - .now) }
   }
 
   /// Broadcasts changes until the bus goes away or the thread is stopped.
@@ -89,7 +88,7 @@ final class WatchThread: Sendable {
     let closed = CloseSubscription(bus, waking: context)
     try withExtendedLifetime((subscriptions, closed)) { () throws(ServiceFailure) in
       // The bus handles messages in order: its answer means that the subscriptions are in force.
-      _ = try bus.callBus("GetId", timeout: options.callTimeout)
+      _ = try bus.callBus("GetId", by: Deadline(after: options.callTimeout))
       var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: options.callTimeout))
       translator.learn()
       markReady()

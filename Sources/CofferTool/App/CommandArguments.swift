@@ -34,11 +34,6 @@ enum CommandArguments {
   /// of every command on the way.
   static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
     let (command, length) = command(in: arguments[...])
-    #if Keyring
-    if SecretCommand.backendUsers.contains(where: { $0 == command }) {
-      EarlyBackend.prepare(for: arguments, readsValue: command == GetCommand.self)
-    }
-    #endif
     return try command.parseAsRoot(Array(arguments.dropFirst(length)))
   }
 

@@ -39,11 +39,6 @@ struct SecretCommand: ParsableCommand {
       subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
   ]
 
-  /// The commands that use the backend that the configuration selects, unless an option selects another.
-  static var backendUsers: [any ParsableCommand.Type] {
-    groups.filter { !["Vault", "Maintenance"].contains($0.name) }.flatMap(\.subcommands)
-  }
-
   private static let help = """
     Values go to standard output, everything else to standard error. A value is never an argument: it comes from a \
     prompt, a pipe or a file. A NAME is used verbatim, and slashes have no meaning; write -- before a NAME that begins \

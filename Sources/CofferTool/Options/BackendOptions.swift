@@ -60,11 +60,9 @@ extension BackendOptions {
   static func open(
     _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current()
   ) throws(SecretError) -> any SecretBackend {
-    var early: (any SecretBackend)?
-    #if Keyring
-    if selection == nil { early = try EarlyBackend.take() }
-    #endif
-    let backend = if let early { early } else { try make(selection, configuration) }
+    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
+    let backend = try configuration.backend(
+      selection?.name, at: selection?.place, additionalCredentials: prompts)
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
@@ -78,15 +76,6 @@ extension BackendOptions {
     }
     #endif
     return backend
-  }
-
-  /// Makes the backend, without the preparations of the tool.
-  static func make(
-    _ selection: BackendSelection?, _ configuration: CofferConfiguration
-  ) throws(SecretError) -> any SecretBackend {
-    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    return try configuration.backend(
-      selection?.name, at: selection?.place, additionalCredentials: prompts)
   }
 
   #if Keyring

@@ -64,10 +64,8 @@ import Testing
 /// A socket that accepts connections into its queue, and never answers.
 final class ListeningSocket {
   private let descriptor: Int32
-  private let path: String
 
   init(_ path: String) throws {
-    self.path = path
     descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -79,15 +77,6 @@ final class ListeningSocket {
     }
     guard result == 0, listen(descriptor, 100) == 0 else { throw TestFailure("No socket could be made.") }
   }
-
-  /// Waits until a program has connected, and does not answer it.
-  func waitForAConnection() throws {
-    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    guard poll(&request, 1, 60_000) == 1 else { throw TestFailure("Nobody has connected.") }
-  }
-
-  /// Removes the name: a program that has connected stays connected.
-  func unlink() { Glibc.unlink(path) }
 
   func close() { Glibc.close(descriptor) }
 }

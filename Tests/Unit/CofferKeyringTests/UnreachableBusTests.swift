@@ -2,7 +2,6 @@
 import CofferCore
 import CofferKeyring
 import CofferTestSupport
-import Dispatch
 import Testing
 
 /// A backend whose bus does not exist or does not answer.
@@ -52,46 +51,6 @@ import Testing
     #expect(
       thrown { () throws(SecretError) in _ = try portal.isAvailable(timeout: .milliseconds(200)) }?.code
         == .timedOut)
-  }
-
-  /// A bus that does not answer, and the code of the error of a call.
-  private func silentBus(
-    _ body: (_ socket: ListeningSocket, _ backend: KeyringBackend, _ code: () -> SecretError.Code?) throws ->
-      Void
-  ) throws {
-    let directory = try TemporaryDirectory()
-    let socket = try ListeningSocket(directory.file("bus"))
-    defer { socket.close() }
-    var options = KeyringOptions(environment: [:])
-    options.connectTimeout = .seconds(2)
-    let backend = KeyringBackend(
-      options: options, environment: ["DBUS_SESSION_BUS_ADDRESS": "unix:path=\(directory.file("bus"))"])
-    let identifier = try SecretIdentifier(service: "service", account: "name")
-    try body(socket, backend) { thrown { () throws(SecretError) in _ = try backend.item(identifier) }?.code }
-    withExtendedLifetime(directory) {}
-  }
-
-  @Test func aCallThatWaitsForAConnectionGetsItsFailureAndDoesNotTryAgain() throws {
-    try silentBus { socket, backend, code in
-      let ended = DispatchSemaphore(value: 0)
-      DispatchQueue.global().async {
-        backend.connect()
-        ended.signal()
-      }
-      try socket.waitForAConnection()
-      socket.unlink()  // a new attempt would find no socket
-      #expect(code() == .timedOut)
-      #expect(code() == .unavailable)
-      ended.wait()
-    }
-  }
-
-  @Test func aCallAfterAFailedConnectionTriesAgain() throws {
-    try silentBus { socket, backend, code in
-      backend.connect()
-      socket.unlink()
-      #expect(code() == .unavailable)
-    }
   }
 
   @Test func theEnvironmentDecidesWhetherPromptsAreAllowed() {

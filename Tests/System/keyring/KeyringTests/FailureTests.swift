@@ -111,18 +111,6 @@ import Testing
     #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(15))
   }
 
-  @Test func whoWaitsForTheRequestForASessionDoesNotWaitForTheAnswer() async throws {
-    let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "no-session")
-    defer { service.kill() }
-    let backend = keyring.backend { $0.connectTimeout = .seconds(300) }
-    try await expectEnd {
-      backend.prepareSession()
-      backend.connect()
-      backend.waitForSessionRequest(within: .seconds(300))
-    }
-  }
-
   @Test func aSessionThatCannotBeOpenedIsNotWaitedFor() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "hostile", "session-string")
