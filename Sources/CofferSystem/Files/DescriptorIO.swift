@@ -7,7 +7,8 @@ internal import Glibc
 /// reading fails, and `.timedOut` if the end is not reached before `deadline`; without a deadline the call
 /// waits as long as the writer takes. `name` stands for the descriptor in the errors' sentences.
 package func readToEnd(
-  of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil, isRegular: Bool = false
+  of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil,
+  isRegular: Bool = false
 ) throws(SecretError) -> SecretBytes? {
   var held = SecretBytes(copying: [])
   var count = 0
