@@ -84,7 +84,8 @@ def run(tests, seconds=LONGEST):
 
 
 def built(sources, mutations, has_static):
-    """Builds the package with the mutations, and with `has_static` the static program. Returns those that compile, or None if the package does not."""
+    """Builds the package with the mutations, and with `has_static` the static program. Returns those that compile, or
+    `None` if the package does not."""
     commands = [("swift", "build", "--build-tests", "--disable-automatic-resolution")]
     if has_static:
         commands.append(("Scripts/static", "secret", "CofferProbe"))
@@ -134,6 +135,8 @@ def attempt(mutation, seconds):
 
 def main_inside(words):
     sandbox.refuse_outside()
+    # A program that is searched for in a directory that may not be read is not missing but denied.
+    os.environ["PATH"] = ":".join(path for path in os.environ["PATH"].split(":") if os.access(path, os.R_OK | os.X_OK))
     wanted, start = chosen(words), time.monotonic()
     sources = mutated_package.Sources(ORIGINAL)
     # All of them, whichever are tried, so that the next run has little to compile.
