@@ -126,10 +126,12 @@ def copy(root, package, original):
         for path in (package / directory).rglob("*"):
             if path.is_file() and path not in kept and path.name != SWITCH_FILE:
                 path.unlink()
-    for name in "checkouts", "repositories", "artifacts", "workspace-state.json":
-        source, target = root / ".build" / name, package / ".build" / name
-        if source.is_dir() and not target.exists():
-            shutil.copytree(source, target, symlinks=True)
-        elif source.is_file() and not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+    # Each build directory has its own copies, and there is no network to fetch them from.
+    for build in package / ".build", package / ".build/static":
+        build.mkdir(parents=True, exist_ok=True)
+        for name in "checkouts", "repositories", "artifacts", "workspace-state.json":
+            source, target = root / ".build" / name, build / name
+            if source.is_dir() and not target.exists():
+                shutil.copytree(source, target, symlinks=True)
+            elif source.is_file() and not target.exists():
+                shutil.copyfile(source, target)
