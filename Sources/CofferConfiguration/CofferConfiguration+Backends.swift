@@ -131,7 +131,8 @@ extension CofferConfiguration {
   }
 
   /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known, with the
-  /// directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it was recorded.
+  /// directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it was recorded. Throws
+  /// like `VaultBackend.create`.
   @discardableResult
   public func createVault(
     at path: String? = nil,

@@ -46,13 +46,15 @@ public struct SecretsProvider: ConfigProvider {
   /// `SecretsProvider` with the service.
   public var providerName: String { source.name }
 
-  /// Reads the secret. Blocks the thread for as long as a read of the store takes; a vault is a local file.
+  /// Reads the secret. Blocks the thread for as long as a read of the store takes; a vault is a local file. Throws the
+  /// errors of the type's comment.
   public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
     let reading = source.read(key, from: source.backend(), mayPrompt: false)
     return try reading.result(for: source.account(of: key), type: type)
   }
 
-  /// Reads the secret outside the threads that run tasks. A keyring may show a prompt.
+  /// Reads the secret outside the threads that run tasks. A keyring may show a prompt. Throws the errors of the type's
+  /// comment.
   public nonisolated(nonsending) func fetchValue(
     forKey key: AbsoluteConfigKey, type: ConfigType
   ) async throws -> LookupResult {
@@ -65,7 +67,8 @@ public struct SecretsProvider: ConfigProvider {
 
   /// Calls `updatesHandler` with the current value and each later one that differs from the one before it.
   ///
-  /// A failure is an element too, except that a store which becomes locked changes no value.
+  /// A failure is an element too, except that a store which becomes locked changes no value. Throws what
+  /// `updatesHandler` throws.
   public nonisolated(nonsending) func watchValue<Return: ~Copyable>(
     forKey key: AbsoluteConfigKey,
     type: ConfigType,
@@ -92,7 +95,8 @@ public struct SecretsProvider: ConfigProvider {
   /// A snapshot of a store that cannot be read throws the store's error for each value.
   public func snapshot() -> any ConfigSnapshot { source.readAll(from: source.backend()) }
 
-  /// Calls `updatesHandler` with the current snapshot and each later one that differs from the one before it.
+  /// Calls `updatesHandler` with the current snapshot and each later one that differs from the one before it. Throws
+  /// what `updatesHandler` throws.
   public nonisolated(nonsending) func watchSnapshot<Return: ~Copyable>(
     updatesHandler:
       nonisolated(nonsending) (

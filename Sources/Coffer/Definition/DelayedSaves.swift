@@ -11,7 +11,7 @@ public enum DelayedSaves {
   /// in a handler of its own, which must not be the function that `sigaction` calls, and before `_exit` and `execve`.
   public static func flush() throws(SecretError) { try DelayedSaveQueue.shared.flush() }
 
-  /// Stores all of them now. The wait blocks no task.
+  /// Stores all of them now. The wait blocks no task. Throws like the method without `async`.
   public static func flush() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try DelayedSaveQueue.shared.flush() }
   }

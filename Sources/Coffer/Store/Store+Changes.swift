@@ -18,19 +18,26 @@ extension Store {
   /// An operation that removes all items when it runs.
   public func removeAll() -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
 
-  /// Adds an item at the end, or replaces the item with its identifier, which keeps its place.
+  /// Adds an item at the end, or replaces the item with its identifier, which keeps its place. Throws the backend's
+  /// errors, `.invalidIdentifier`, `.encodingFailed` and `.timedOut`; nothing is changed then if the backend has
+  /// transactions.
   public func insert(_ item: Item) async throws { try await perform([.insert([item])]) }
 
-  /// Adds or replaces items in one step. Of several with one identifier, the last one is stored.
+  /// Adds or replaces items in one step. Of several with one identifier, the last one is stored. Throws the backend's
+  /// errors, `.invalidIdentifier`, `.encodingFailed` and `.timedOut`; nothing is changed then if the backend has
+  /// transactions.
   public func insert(_ items: [Item]) async throws { try await perform([.insert(items)]) }
 
-  /// Removes the item with the identifier of `item`. Succeeds if there is none.
+  /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
+  /// `.invalidIdentifier` and `.timedOut`; nothing is changed then if the backend has transactions.
   public func remove(_ item: Item) async throws { try await perform([.remove([item])]) }
 
-  /// Removes items in one step.
+  /// Removes items in one step. Throws the backend's errors, `.invalidIdentifier` and `.timedOut`; nothing is changed
+  /// then if the backend has transactions.
   public func remove(_ items: [Item]) async throws { try await perform([.remove(items)]) }
 
-  /// Removes all items, and no secret that does not decode as an item.
+  /// Removes all items, and no secret that does not decode as an item. Throws the backend's errors
+  /// and `.timedOut`; nothing is changed then if the backend has transactions.
   public func removeAll() async throws { try await perform([.removeAll]) }
 
   func perform(_ steps: [StoreOperation<Item>.Step]) async throws {

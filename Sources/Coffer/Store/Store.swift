@@ -118,7 +118,7 @@ extension Store where Item: Identifiable, Item.ID == String {
     loadInBackground()
   }
 
-  /// Creates a store of items that are identified by their `id`, and loads them.
+  /// Creates a store of items that are identified by their `id`, and loads them. Throws the errors of the backend.
   public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder()) async throws {
     self.init(storage, coder) { $0.id }
     try await itemsHaveLoaded()
@@ -134,7 +134,8 @@ extension Store where Item: Identifiable, Item.ID: LosslessStringConvertible {
     loadInBackground()
   }
 
-  /// Creates a store of items that are identified by the text of their `id`, such as an integer, and loads them.
+  /// Creates a store of items that are identified by the text of their `id`, such as an integer, and loads them. Throws
+  /// the errors of the backend.
   public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder()) async throws
   where Item.ID: BinaryInteger {
     self.init(storage, coder) { $0.id.description }

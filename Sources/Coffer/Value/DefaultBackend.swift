@@ -34,14 +34,15 @@ public enum DefaultBackend {
 
   /// Runs `operation` with another backend for this task and its child tasks.
   ///
-  /// Detached tasks, Dispatch queues and threads that `operation` starts use the backend of the process.
+  /// Detached tasks, Dispatch queues and threads that `operation` starts use the backend of the process. Throws what
+  /// `operation` throws.
   public static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     let source = BackendSource(given: backend)
     defer { source.releaseHubs() }
     return try $ofTask.withValue(source, operation: operation)
   }
 
-  /// Runs `operation` with another backend for this task and its child tasks.
+  /// Runs `operation` with another backend for this task and its child tasks. Throws what `operation` throws.
   public static func with<R>(
     _ backend: any SecretBackend, isolation: isolated (any Actor)? = #isolation,
     operation: () async throws -> R

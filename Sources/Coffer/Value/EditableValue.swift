@@ -9,13 +9,15 @@ public protocol EditableValue<Content>: Sendable {
   associatedtype Content: Codable & Sendable
 
   /// Changes the content and returns the result of `change`, which gets `nil` if there is no content, and may run
-  /// several times. Stores nothing if the content stays the same.
+  /// several times. Stores nothing if the content stays the same. Throws the backend's errors, `.decodingFailed` and
+  /// `.encodingFailed`, and `.conflict` after 1000 attempts.
   @discardableResult
   func edit<R>(_ change: (inout Content?) -> R) throws(SecretError) -> R
 }
 
 extension EditableValue {
-  /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value.
+  /// Sets one property of the value and returns `true`. Returns `false` and stores nothing if there is no value. Throws
+  /// like ``edit(_:)``.
   @discardableResult
   public func set<Part>(_ keyPath: WritableKeyPath<Content, Part>, to part: Part) throws(SecretError) -> Bool
   {
@@ -29,20 +31,20 @@ extension EditableValue {
 }
 
 extension EditableValue where Content == Bool {
-  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`.
+  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`. Throws like ``edit(_:)``.
   public func toggle() throws(SecretError) {
     try edit { $0 = !($0 ?? false) }
   }
 }
 
 extension EditableValue {
-  /// Adds an element at the end. An absent value counts as an empty array.
+  /// Adds an element at the end. An absent value counts as an empty array. Throws like ``edit(_:)``.
   public func append<Element>(_ element: Element) throws(SecretError) where Content == [Element] {
     try edit { $0 = ($0 ?? []) + [element] }
   }
 
   /// Replaces the first element that equals `element` and returns `true`. Returns `false` and stores nothing if no
-  /// element does.
+  /// element does. Throws like ``edit(_:)``.
   @discardableResult
   public func replace<Element: Equatable>(
     _ element: Element,
@@ -55,7 +57,7 @@ extension EditableValue {
     }
   }
 
-  /// Removes every element that equals `element`, or adds `element` at the end if none does.
+  /// Removes every element that equals `element`, or adds `element` at the end if none does. Throws like ``edit(_:)``.
   public func togglePresence<Element: Equatable>(_ element: Element) throws(SecretError)
   where Content == [Element] {
     try edit { value in
@@ -66,7 +68,7 @@ extension EditableValue {
   }
 
   /// Sets the dictionary's value for `key`, or removes the key if `element` is `nil`. An absent value counts as an
-  /// empty dictionary. A dictionary that becomes empty is stored.
+  /// empty dictionary. A dictionary that becomes empty is stored. Throws like ``edit(_:)``.
   public func update<Key: Hashable, Element>(
     key: Key,
     value element: Element?

@@ -4,7 +4,7 @@ public import CofferCore
 // for a disk, a lock or a prompt. Cancelling the task does not end the call.
 
 extension SecurelyStoredValue {
-  /// Returns the value, or `nil` if there is none.
+  /// Returns the value, or `nil` if there is none. Throws like the method without `async`.
   public func get() async throws(SecretError) -> Value? {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
   }
@@ -14,12 +14,13 @@ extension SecurelyStoredValue {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.required() }
   }
 
-  /// Stores the value in one durable step. `nil` removes the value.
+  /// Stores the value in one durable step. `nil` removes the value. Throws like the method without `async`.
   public func set(_ value: Value?) async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
   }
 
   /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
+  /// Throws like the method without `async`.
   public func set(_ value: Value?, ifCurrentIs expected: Value?) async throws(SecretError) -> Bool
   where Value: Equatable {
     try await DefaultBackend.offPool { () throws(SecretError) in
@@ -27,12 +28,13 @@ extension SecurelyStoredValue {
     }
   }
 
-  /// Removes the value. Succeeds if there is none.
+  /// Removes the value. Succeeds if there is none. Throws like the method without `async`.
   public func remove() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.remove() }
   }
 
-  /// Changes the value in one step, and returns the result of `change`, which may run several times.
+  /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
+  /// method without `async`.
   @discardableResult
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value?) throws -> R
@@ -55,7 +57,8 @@ extension SecurelyStoredValue {
     return try backend.withLease(of: identifier, timeout: timeout, body)
   }
 
-  /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread.
+  /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread. Throws like the
+  /// method without `async`.
   public func withLease<R>(
     timeout: Duration = .seconds(30), isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws -> sending R

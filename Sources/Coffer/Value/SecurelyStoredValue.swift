@@ -96,7 +96,7 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
   ///
   /// The comparison and the change are one step for the threads of this process, and for other processes if the backend
-  /// has transactions.
+  /// has transactions. Throws the errors of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   public func set(_ value: Value?, ifCurrentIs expected: Value?) throws(SecretError) -> Bool
   where Value: Equatable {
     try content.set(value, ifCurrentIs: { $0 == expected })
@@ -123,7 +123,8 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
     try content.edit(change).get()
   }
 
-  /// Changes the value, for the methods of every ``EditableValue``.
+  /// Changes the value, for the methods of every ``EditableValue``. Throws the errors of `get()` and of `set(_:)`, and
+  /// `.conflict` after 1000 attempts.
   @discardableResult
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit { (value: inout Value?) throws(Never) -> R in change(&value) }.get()

@@ -81,7 +81,8 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Stores the value in one durable step. Throws the backend's errors, and `.encodingFailed`.
   public func set(_ value: Value) throws(SecretError) { try content.set(value) }
 
-  /// Deletes the stored value, so that reads return the default. Succeeds if there is none.
+  /// Deletes the stored value, so that reads return the default. Succeeds if there is none. Throws the backend's
+  /// errors.
   public func reset() throws(SecretError) { try content.set(nil) }
 
   /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Does nothing if none waits.
@@ -97,6 +98,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   }
 
   /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
+  /// Throws the errors of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   @discardableResult
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }
@@ -138,27 +140,29 @@ extension StoredValue where Value: ExpressibleByNilLiteral {
 // MARK: Async
 
 extension StoredValue {
-  /// Returns the value, or the default if nothing is stored.
+  /// Returns the value, or the default if nothing is stored. Throws like the method without `async`.
   public func get() async throws(SecretError) -> Value {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.get() }
   }
 
-  /// Stores the value in one durable step.
+  /// Stores the value in one durable step. Throws like the method without `async`.
   public func set(_ value: Value) async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
   }
 
-  /// Deletes the stored value, so that reads return the default.
+  /// Deletes the stored value, so that reads return the default. Throws like the method without `async`.
   public func reset() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.reset() }
   }
 
-  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition.
+  /// Stores a change that waits for the ``VaultStorable/saveDelay`` of the value's definition. Throws like the method
+  /// without `async`.
   public func flush() async throws(SecretError) {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.flush() }
   }
 
-  /// Changes the value in one step, and returns the result of `change`, which may run several times.
+  /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
+  /// method without `async`.
   @discardableResult
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value) throws -> R
