@@ -221,7 +221,7 @@ final class VaultSession {
       shared.note(changes)
     } else {
       try vault.file.synchronizeName()
-      shared.publish(try vault.append(transaction), after: vault, changes)
+      shared.advance(from: vault, to: try vault.append(transaction), changes)
       if let accepted = shared.accepted { knownVaults.record(accepted, from: vault, vault.keys) }
     }
   }
@@ -235,9 +235,9 @@ final class VaultSession {
     let replayLength = vault.replayLength + transaction.addedReplayLength
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
-      && replayLength >= condition.nextRewrite
+      && replayLength >= condition.now.nextRewrite
     let isRequired =
-      condition.didFailSync || !transaction.purged.isEmpty || replayLength > Layout.maximumReplayLength
+      condition.now.didFailSync || !transaction.purged.isEmpty || replayLength > Layout.maximumReplayLength
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
@@ -246,7 +246,7 @@ final class VaultSession {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.
       if isRequired { throw error }
-      condition.nextRewrite = 2 * replayLength
+      condition.change { $0.nextRewrite = 2 * replayLength }
       return nil
     }
   }

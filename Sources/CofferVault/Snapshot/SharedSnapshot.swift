@@ -36,12 +36,6 @@ final class SharedSnapshot: Sendable {
     }
   }
 
-  /// Publishes a commit of this process. A reader may have published the same state before, and
-  /// what it changed.
-  func publish(_ snapshot: VaultSnapshot, after former: VaultSnapshot, _ changes: [SecretChange]) {
-    _ = advance(from: former, to: snapshot, changes)
-  }
-
   /// Closes the file. `accepted` is a state of another file that is in its place now.
   func close(accepting accepted: AcceptedState? = nil) {
     let former = state.withLock { state in
@@ -98,8 +92,10 @@ final class SharedSnapshot: Sendable {
     return nil
   }
 
-  /// Returns `false` if `former` is not the newest snapshot any more.
-  private func advance(
+  /// Publishes a later state of the open file. Returns `false` and does nothing if `former` is not the newest snapshot any
+  /// more: another thread has published the same state or a later one, and what was changed.
+  @discardableResult
+  func advance(
     from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],
     isUnrecorded: Bool = false
   ) -> Bool {

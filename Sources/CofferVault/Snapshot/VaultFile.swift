@@ -20,7 +20,7 @@ package struct VaultFile: Sendable {
 
   var path: String { location.path }
   /// Whether other users may read the file.
-  var isReadableByOthers: Bool { condition.status.mode & 0o044 != 0 }
+  var isReadableByOthers: Bool { condition.now.status.mode & 0o044 != 0 }
   /// The offset of the first byte after the commit slots.
   package var baseStart: Int { headerLength + 2 * Layout.pageSize }
 
@@ -36,7 +36,7 @@ package struct VaultFile: Sendable {
     guard status.isRegular else { throw .notAVault(path: path) }
     try Self.requireTrustworthy(status, to: environment.user, path: path)
     user = environment.user
-    condition = known.flatMap { $0.status.isSameFile(as: status) ? $0 : nil } ?? FileCondition(status)
+    condition = known.flatMap { $0.now.status.isSameFile(as: status) ? $0 : nil } ?? FileCondition(status)
     let start = try storage.read(min(status.size, Layout.pageSize), at: 0)
     guard start.starts(with: Layout.magic) else { throw .notAVault(path: path) }
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
@@ -62,7 +62,7 @@ package struct VaultFile: Sendable {
         advice: "Update Coffer to change it.")
     }
     if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
-    guard condition.status.mode & 0o077 == 0 else {
+    guard condition.now.status.mode & 0o077 == 0 else {
       throw SecretError(
         .denied, "The vault at \(path) is open to other users, so it was not changed.",
         advice: "Close it with `chmod 600` first.")
@@ -88,8 +88,10 @@ package struct VaultFile: Sendable {
 
   /// Whether the path still names this file. Throws `.denied` if other users have become able to change it.
   func isCurrent() throws(SecretError) -> Bool {
-    guard let now = try location.statusOfPath(), now.isSameFile(as: condition.status) else { return false }
-    condition.status = now
+    guard let now = try location.statusOfPath(), now.isSameFile(as: condition.now.status) else {
+      return false
+    }
+    condition.change { $0.status = now }
     try Self.requireTrustworthy(now, to: user, path: path)
     return true
   }
@@ -99,43 +101,29 @@ package struct VaultFile: Sendable {
   /// The process that moved the file here may have failed before its last barrier. Without this one a power
   /// loss could bring the old file back, without the changes that are acknowledged from now on.
   func synchronizeName() throws(SecretError) {
-    if condition.isNameDurable { return }
+    if condition.now.isNameDurable { return }
     try location.synchronize()
-    condition.isNameDurable = true
+    condition.change { $0.isNameDurable = true }
   }
 }
 
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file. Thread-safe.
 final class FileCondition: Sendable {
-  private struct Values {
+  struct Values {
+    /// The newest status, which identifies the file.
     var status: FileStatus
+    /// Whether the directory's entry for the file is known to be on the disk.
     var isNameDurable = false
+    /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them
+    /// as clean, so the next change must write a new file.
     var didFailSync = false
+    /// After a failed rewrite: the tail's replay length from which the next rewrite is tried.
     var nextRewrite = 0
   }
   private let values: Mutex<Values>
 
   init(_ status: FileStatus) { values = Mutex(Values(status: status)) }
 
-  /// The newest status, which identifies the file.
-  var status: FileStatus {
-    get { values.withLock { $0.status } }
-    set { values.withLock { $0.status = newValue } }
-  }
-  /// Whether the directory's entry for the file is known to be on the disk.
-  var isNameDurable: Bool {
-    get { values.withLock { $0.isNameDurable } }
-    set { values.withLock { $0.isNameDurable = newValue } }
-  }
-  /// Whether a barrier failed. The system may have dropped the pages that it could not write and report them
-  /// as clean, so the next change must write a new file.
-  var didFailSync: Bool {
-    get { values.withLock { $0.didFailSync } }
-    set { values.withLock { $0.didFailSync = newValue } }
-  }
-  /// After a failed rewrite: the tail's replay length from which the next rewrite is tried.
-  var nextRewrite: Int {
-    get { values.withLock { $0.nextRewrite } }
-    set { values.withLock { $0.nextRewrite = newValue } }
-  }
+  var now: Values { values.withLock { $0 } }
+  func change(_ body: (inout Values) -> Void) { values.withLock { body(&$0) } }
 }

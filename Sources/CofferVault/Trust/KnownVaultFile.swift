@@ -19,12 +19,6 @@ struct KnownVaultFile {
     let message: [UInt8]
   }
 
-  /// What the file holds: the current slot, and whether the other one is damaged.
-  struct Reading {
-    let content: Content
-    let isHalfDamaged: Bool
-  }
-
   /// How often a process tries to lock a record that another one may be changing, and the pause in between.
   private static let lockAttempts = 20
   private static let lockPause = Duration.milliseconds(5)
@@ -46,18 +40,18 @@ struct KnownVaultFile {
   ///
   /// Another process may be writing to a slot that is not valid, so that the file is then read again under a
   /// lock.
-  func load() throws(SecretError) -> Reading? {
+  func load() throws(SecretError) -> Slots? {
     guard let (file, status) = try open() else { return nil }
     do throws(SecretError) {
-      let reading = try slots(of: file, status).reading
-      if !reading.isHalfDamaged { return reading }
+      let slots = try slots(of: file, status)
+      if !slots.isHalfDamaged { return slots }
     } catch {
       // Reading again decides.
     }
     do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
       // The file is then read without the lock.
     }
-    return try slots(of: file, status).reading
+    return try slots(of: file, status)
   }
 
   /// Returns `false` if other processes keep the record locked.
@@ -95,7 +89,8 @@ struct KnownVaultFile {
 
   // MARK: Slots
 
-  private struct Slots {
+  /// What the file holds.
+  struct Slots {
     /// The index of the valid slot with the higher sequence.
     let newestIndex: Int
     let newest: Content
@@ -114,7 +109,7 @@ struct KnownVaultFile {
       }
     }
 
-    var reading: Reading { Reading(content: newest, isHalfDamaged: other == nil) }
+    var isHalfDamaged: Bool { other == nil }
   }
 
   private var trailer: [UInt8] { encode(Text(path)) }

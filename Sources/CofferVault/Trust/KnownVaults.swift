@@ -44,7 +44,7 @@ struct KnownVaults {
       throw .unexpectedVault(path: file.path)
     }
     for place in places {
-      if let known = try place.load(), known.content.record.vault != file.header.vaultID {
+      if let known = try place.load(), known.newest.record.vault != file.header.vaultID {
         throw .unexpectedVault(path: place.path)
       }
     }
@@ -58,14 +58,14 @@ struct KnownVaults {
   mutating func admit(_ opened: VaultSnapshot) throws(SecretError) {
     let accepted = shared.accepted
     if let accepted { try Self.check(opened, against: accepted.content, path: opened.file.path) }
-    var known: [KnownVaultFile.Reading?] = []
+    var known: [KnownVaultFile.Slots?] = []
     for place in places {
       let found = try place.load()
-      if let found { try Self.check(opened, against: found.content, path: place.path) }
+      if let found { try Self.check(opened, against: found.newest, path: place.path) }
       known.append(found)
     }
     let policy =
-      known.compactMap { $0?.content.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
+      known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
     shared.publish(opened, AcceptedState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
@@ -153,7 +153,7 @@ struct KnownVaults {
   /// have been strict.
   private func policy() -> KnownVaultRecord.Policy {
     let policies = places.compactMap { place -> KnownVaultRecord.Policy? in
-      do throws(SecretError) { return try place.load()?.content.record.policy } catch { return .strict }
+      do throws(SecretError) { return try place.load()?.newest.record.policy } catch { return .strict }
     }
     return policies.min() ?? shared.accepted?.record.policy ?? firstUsePolicy
   }
@@ -161,16 +161,16 @@ struct KnownVaults {
   /// Records the state of `opened` at `place`, where `known` is recorded now. Returns `false` if that failed.
   @discardableResult
   private mutating func remember(
-    _ record: KnownVaultRecord, in known: KnownVaultFile.Reading?, at place: KnownVaultFile,
+    _ record: KnownVaultRecord, in known: KnownVaultFile.Slots?, at place: KnownVaultFile,
     _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.content.record.isSameState(as: record) { return true }
+    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
       do throws(SecretError) { try opened.file.storage.synchronizeData() } catch {
-        opened.file.condition.didFailSync = true
+        opened.file.condition.change { $0.didFailSync = true }
         throw error
       }
       try opened.file.synchronizeName()

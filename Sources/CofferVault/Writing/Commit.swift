@@ -55,7 +55,7 @@ extension VaultSnapshot {
       try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
       try storage.synchronizeData()
     } catch {
-      file.condition.didFailSync = true
+      file.condition.change { $0.didFailSync = true }
       throw error
     }
     // The changes are committed. With the second copy no damage to a single slot can lose them. It needs no
