@@ -133,6 +133,16 @@ def attempt(mutation, seconds):
     return "caught", ", ".join(sorted(set(found)))[:200] or last[:200]
 
 
+def why_useless(tests):
+    """Why tests cannot notice a mutation: they fail without one, or there are none. Otherwise `None`."""
+    status, output = run(tests)
+    if status != 0:
+        return f"{tests} fails without a mutation, status {status}\n{output[-3000:]}"
+    if not is_command(tests) and "Test run with 0 tests" in output:
+        return f"no test has the name {tests}"
+    return None
+
+
 def main_inside(words):
     sandbox.refuse_outside()
     # A program that is searched for in a directory that may not be read is not missing but denied.
@@ -145,25 +155,21 @@ def main_inside(words):
         return 1
     mutations = [m for m in wanted if m in possible]
     print(f"built after {time.monotonic() - start:.0f} s", flush=True)
-    # Without a mutation: each set of tests must pass, and its time is known then.
-    times = {}
-    for tests in dict.fromkeys(m.tests for m in mutations):
-        begin = time.monotonic()
-        status, output = run(tests)
-        times[tests] = time.monotonic() - begin
-        if status != 0:
-            print(f"{tests} fails without a mutation, status {status}\n" + output[-3000:])
-            return 1
-        if not is_command(tests) and re.search(r"Test run with 0 tests", output):
-            print(f"no test has the name {tests}")
-            return 1
-    print(f"the tests pass without a mutation, after {time.monotonic() - start:.0f} s", flush=True)
     counts = {"caught": 0, "survived": 0, "broken": len(wanted) - len(mutations)}
-    for mutation in mutations:
+    for tests in dict.fromkeys(m.tests for m in mutations):
+        group = [m for m in mutations if m.tests == tests]
         begin = time.monotonic()
-        outcome, detail = attempt(mutation, PATIENCE + SLOWNESS * times[mutation.tests])
-        counts[outcome] += 1
-        print(f"{outcome:9} {mutation.name}: {detail} ({time.monotonic() - begin:.0f} s)", flush=True)
+        reason = why_useless(tests)
+        seconds = time.monotonic() - begin
+        if reason:
+            counts["broken"] += len(group)
+            print(f"broken    {len(group)} mutations: {reason}", flush=True)
+            continue
+        for mutation in group:
+            begin = time.monotonic()
+            outcome, detail = attempt(mutation, PATIENCE + SLOWNESS * seconds)
+            counts[outcome] += 1
+            print(f"{outcome:9} {mutation.name}: {detail} ({time.monotonic() - begin:.0f} s)", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()), f"in {time.monotonic() - start:.0f} s")
     return 0 if counts["caught"] == len(wanted) else 1
 

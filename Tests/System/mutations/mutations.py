@@ -31,7 +31,7 @@ FORMAT = "VectorTests|FormatStructureTests|FormatBoundaryTests"
 TAMPERING = "TamperingTests"
 TRUST = "RollbackTests|RevokedKeyTests|KnownVaultRecordTests|KnownVaultVectorTests"
 KEYS = "KeySlotTests|OpeningTests|DerivationBudgetTests"
-SHARING = "SharingTests|LockTests|ConcurrentReadTests|FreshnessTests"
+SHARING = "CofferVaultTests.SharingTests|CofferVaultTests.LockTests|ConcurrentReadTests|FreshnessTests"
 SYSTEM = "CofferSystemTests"
 TOOL = "CofferToolTests.(ScenarioTests|PureRulesTests|LeakTests)"
 
@@ -48,7 +48,7 @@ DURABILITY = [
       ATTACK + "one_flipped_bit", "one damaged slot takes the last change back"),
     M("failed write not taken back", "VaultSnapshot.append", omit("storage.truncate", 2), FAULTS,
       "a full disk keeps the bytes of a change that failed"),
-    M("remains not cut off", "VaultSnapshot.append", never(1), "SharingTests|TamperingTests/bytesAfterTheEnd|CrashTests",
+    M("remains not cut off", "VaultSnapshot.append", never(1), "CofferVaultTests.SharingTests|TamperingTests/bytesAfterTheEnd|CrashTests",
       "bytes of an interrupted commit stay behind the end"),
     M("transaction in part", "VaultSnapshot.append", operator("transaction.changes", "transaction.changes.prefix(1)"), CRASHES,
       "half of a transaction is stored"),
@@ -62,7 +62,7 @@ DURABILITY = [
     M("failed transaction committed", "VaultSession.transaction",
       instead("body", "try { () throws(SecretError) -> R in do throws(SecretError) { return try body(transaction) } "
               "catch { try commit(transaction, to: vault); throw error } }()"),
-      "ConformanceTests", "a transaction that threw is committed"),
+      "CofferVaultTests.ConformanceTests", "a transaction that threw is committed"),
     M("record before the barrier of a new file", "VaultSession.finish",
       before("replacement.writer.finishReplace",
              "if var record = shared.accepted?.record { record.checkpoint = replacement.state.checkpoint\n"
@@ -84,22 +84,22 @@ DURABILITY = [
 ]
 
 SHARED_USE = [
-    M("vault written without a lock", "VaultSession.acquireLock", body(""), "LockTests|CrashTests",
+    M("vault written without a lock", "VaultSession.acquireLock", body(""), "CofferVaultTests.LockTests|CrashTests",
       "two writers overwrite each other's frames"),
     M("lock of processes without effect", "LinuxFile.tryLock", body("return true"),
       "Tests/System/stress/many_processes.py SECRET 300", "two processes overwrite each other's frames"),
     M("exclusive lock is shared", "LinuxFile.tryLock", operator("exclusive", "false"), SYSTEM, "two writers have the lock"),
     M("replaced file used after waiting", "VaultSession.withLock", always(1), SHARING,
       "a change goes to a file that is no longer the vault"),
-    M("lock is waited for without end", "VaultSession.acquireLock", passes(1), "LockTests", "a command hangs"),
+    M("lock is waited for without end", "VaultSession.acquireLock", passes(1), "CofferVaultTests.LockTests", "a command hangs"),
     M("changes of others not read", "VaultSnapshot.refreshed", body("return nil"), SHARING, "an old value is returned"),
-    M("contradiction of a commit accepted", "VaultSnapshot.refreshed", passes(3), "SharingTests|FreshnessTests|RollbackTests|HostileWriterTests",
+    M("contradiction of a commit accepted", "VaultSnapshot.refreshed", passes(3), "CofferVaultTests.SharingTests|FreshnessTests|RollbackTests|HostileWriterTests",
       "an open vault goes back"),
-    M("another base accepted", "VaultSnapshot.refreshed", passes(2), "HostileWriterTests|SharingTests|FormatStructureTests",
+    M("another base accepted", "VaultSnapshot.refreshed", passes(2), "HostileWriterTests|CofferVaultTests.SharingTests|FormatStructureTests",
       "records of one base are read at places of another"),
     M("accepted state not held", "KnownVaults.admit", omit("Self.check"), "ConcurrentReadTests|RollbackTests|CloseTests",
       "a program sees a change taken back"),
-    M("failed check not repeated under a lock", "VaultSession.read", fails(2), "ConcurrentReadTests|SharingTests",
+    M("failed check not repeated under a lock", "VaultSession.read", fails(2), "ConcurrentReadTests|CofferVaultTests.SharingTests",
       "a reader reports damage while another process writes"),
     M("temporary file of another process removed", "NewFile.isAbandoned", instead("tryLock", ".status().isRegular"),
       "TemporaryFileTests", "a rewrite of another process loses its file"),
@@ -141,14 +141,14 @@ AUTHENTICATION = [
     M("lineage not authenticated", "DerivedKeys.openLineage", passes(1), TRUST + "|" + FORMAT,
       "an attacker names his own former keys"),
     M("remains accepted", "VaultSnapshot.replay", argument("TailReader", 4, " to: try file.storage.size()"),
-      "SharingTests|TamperingTests/bytesAfterTheEnd", "bytes that were never acknowledged count"),
+      "CofferVaultTests.SharingTests|TamperingTests/bytesAfterTheEnd", "bytes that were never acknowledged count"),
     M("end of the tail not compared", "VaultSnapshot.replay", passes(3), FORMAT, "the last changes are cut off"),
     M("foreign lookup id accepted", "VaultSnapshot.replay", passes(1), FORMAT, "a record hides behind another name"),
     M("sequence of a frame ignored", "TailReader.next", passes(2), FORMAT, "a frame is left out"),
-    M("number of secrets ignored", "VaultSnapshot.allItems", passes(1), "HostileWriterTests|VaultBackendTests|SharingTests", "a secret disappears from the list"),
+    M("number of secrets ignored", "VaultSnapshot.allItems", passes(1), "HostileWriterTests|VaultBackendTests|CofferVaultTests.SharingTests", "a secret disappears from the list"),
     M("overlap of blocks accepted", "VaultSnapshot.block", passes(1), FORMAT, "the newest version is not found"),
     M("contradicting slots accepted", "CommitSlots.init(reading:keys:)", passes(3), FORMAT, "one of two contents is chosen by chance"),
-    M("older slot preferred", "CommitSlots.init(reading:keys:)", operator(">", "<"), FORMAT + "|SharingTests", "the last change disappears"),
+    M("older slot preferred", "CommitSlots.init(reading:keys:)", operator(">", "<"), FORMAT + "|CofferVaultTests.SharingTests", "the last change disappears"),
     M("end behind the file accepted", "CommitSlots.init(reading:keys:)", passes(4), FORMAT + "|" + TAMPERING, "a cut file is read"),
     M("reserved bytes ignored", "ByteReader.zeros", passes(1), FORMAT, "a file has two spellings"),
     M("bytes after the end ignored", "ByteReader.expectEnd", body(""), FORMAT, "a part has two spellings"),
@@ -203,7 +203,7 @@ REMEMBERED = [
       operator("opened.slots.isRecovered", "false"), ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
     M("exposed vault written", "VaultFile.requireWritable", passes(1), ATTACK + "open_to_others",
       "an exposed file is taken for a private one"),
-    M("vault of another user read", "VaultFile.requireTrustworthy", body(""), "OpeningTests|SharingTests|HostileWriterTests|TrustTests",
+    M("vault of another user read", "VaultFile.requireTrustworthy", body(""), "OpeningTests|CofferVaultTests.SharingTests|HostileWriterTests|TrustTests",
       "another user chooses the contents"),
     M("links to the working directory resolved", "Path.workingDirectory", never(1, 3), ATTACK + "rollback_by_directory",
       "a link puts an older copy in the vault's directory"),
@@ -213,7 +213,7 @@ CREDENTIALS = [
     M("cost without a limit", "DerivationBudget.spend", passes(1), KEYS, "a hostile header keeps a process busy for minutes"),
     M("memory without a limit", "DerivationBudget.spend", passes(1, 1), KEYS, "a hostile header takes all memory"),
     M("cost not added up", "DerivationBudget.spend", operator("-=", "&="), KEYS, "sixteen slots cost sixteen times the limit"),
-    M("prompt although none may be shown", "CredentialChain.open", never(1), "OpeningTests|SharingTests|CofferTests", "a program hangs at a prompt"),
+    M("prompt although none may be shown", "CredentialChain.open", never(1), "OpeningTests|CofferVaultTests.SharingTests|CofferTests", "a program hangs at a prompt"),
     M("last slot removed", "VaultSession.rekey", passes(1), KEYS, "no credential opens the vault any more"),
     M("slots that stay without the new key", "VaultSession.rekey", passes(2), KEYS, "a credential is lost by a rekey"),
     M("rekey over a changed vault", "VaultSession.requireUnchanged", body(""), "ConcurrentKeyChangeTests|KeySlotTests",

@@ -26,7 +26,8 @@ def enter(scratch, program, arguments):
     else:
         namespaces.append("--map-root-user")
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
-    command = ["unshare", *namespaces, sys.executable, os.path.abspath(__file__), str(scratch), program, *arguments]
+    # The sandbox ends with this process, also if that is killed.
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, sys.executable, os.path.abspath(__file__), str(scratch), program, *arguments]
     return subprocess.run(command, env=environment | {"HOME": "/tmp/home", "COFFER_SANDBOX_USER": str(os.geteuid())},
                           check=False).returncode
 
