@@ -19,10 +19,10 @@ static inline int coffer_openat(int directory, const char *name, int flags, mode
 }
 
 /// Opens a directory to find other files in it (O_PATH), without following any link in the path.
-static inline int coffer_open_directory_without_links(int directory, const char *path) {
+static inline int coffer_open_directory_without_links(const char *path) {
   struct { unsigned long long flags, mode, resolve; } how = {.flags = __O_PATH | O_DIRECTORY | O_CLOEXEC};
   how.resolve = 0x06;  // RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
-  return (int)syscall(437, directory, path, &how, sizeof how);  // SYS_openat2
+  return (int)syscall(437, AT_FDCWD, path, &how, sizeof how);  // SYS_openat2
 }
 
 /// Flags of open(2) that glibc names publicly only for _GNU_SOURCE.

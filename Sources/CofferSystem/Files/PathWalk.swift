@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Resolves a path name by name, and follows links itself.
 ///
-/// The kernel never follows a link: a path without links is opened by one call of openat2(2). If that fails, because there
-/// is a link or because the kernel or the container does not have the call, each directory is opened by its name in the
+/// The kernel never follows a link. An absolute path without links is opened by one call of openat2(2). If that fails,
+/// because of a link or because the kernel or the container has no such call, each directory is opened by its name in the
 /// directory before it. The file that is opened is thus the one that was checked, whatever is exchanged in between.
 ///
 /// A link of another user in a directory to which everybody can write, such as `/tmp`, is refused, wherever it is in
@@ -48,7 +48,14 @@ struct PathWalk {
     user = geteuid()
     rest = Self.names(in: path)
     if path.utf8.first == UInt8(ascii: "/") {
-      (directory, parents) = (try Self.root(), [])
+      let names = rest.dropFirst().reversed() as [String]
+      let hasDots = names.contains { $0 == "." || $0 == ".." }
+      let number = hasDots ? -1 : coffer_open_directory_without_links("/" + names.joined(separator: "/"))
+      if number >= 0 {
+        (directory, parents, rest) = (try Descriptor(opened: number), names, Array(rest.prefix(1)))
+      } else {
+        (directory, parents) = (try Self.root(), [])
+      }
       return
     }
     if path.isEmpty { throw FileSystemError(ENOENT) }
@@ -64,7 +71,6 @@ struct PathWalk {
     // The place if the path leads to nothing.
     var first: Place?
     do throws(FileSystemError) {
-      enterAllDirectories()
       while let name = rest.popLast() {
         guard rest.isEmpty else {
           try enter(name)
@@ -98,17 +104,6 @@ struct PathWalk {
   private static func names(in path: String) -> [String] {
     let names = path.split(separator: "/").map(String.init)
     return Array((path.utf8.last == UInt8(ascii: "/") ? names + ["."] : names).reversed())
-  }
-
-  /// Goes to the directory of the last name, if no name on the way is a link, `.` or `..`.
-  private mutating func enterAllDirectories() {
-    let names = rest.dropFirst().reversed()
-    guard names.count > 1, !names.contains(where: { $0 == "." || $0 == ".." }) else { return }
-    let number = coffer_open_directory_without_links(directory.number, names.joined(separator: "/"))
-    guard number >= 0 else { return }
-    do throws(FileSystemError) { directory = try Descriptor(opened: number) } catch { return }
-    parents += names
-    rest = Array(rest.prefix(1))
   }
 
   /// Goes to the directory `name`, or to where a link of that name leads.
