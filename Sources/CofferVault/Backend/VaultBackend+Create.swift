@@ -58,7 +58,7 @@ extension VaultBackend {
       var known = KnownVaults(
         path: path, options: options, environment: environment, shared: SharedSnapshot())
       let file = try VaultFile(path: path, environment: environment)
-      try known.trust(VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
+      try known.trustAndPublish(VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
       return true
     } catch {
       // The vault exists.

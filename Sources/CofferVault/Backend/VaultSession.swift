@@ -77,7 +77,7 @@ final class VaultSession {
   private func current(_ unlocking: Unlocking) throws(SecretError) -> VaultSnapshot {
     do throws(SecretError) {
       if let snapshot = try shared.refreshed() {
-        knownVaults.record(snapshot, isUrgent: false)
+        knownVaults.recordRead(snapshot, isUrgent: false)
         return snapshot
       }
     } catch {
@@ -112,13 +112,13 @@ final class VaultSession {
     }
     let opened = try VaultSnapshot(file, keys: fileKeys, isLocked: isLocked)
     keys = (file.header.vaultID, fileKeys)
-    try knownVaults.admit(opened)
+    try knownVaults.admitAndPublish(opened)
     return opened
   }
 
   /// Records what readers have accepted.
   func settle() {
-    if let snapshot = shared.current { knownVaults.record(snapshot, isUrgent: false) }
+    if let snapshot = shared.current { knownVaults.recordRead(snapshot, isUrgent: false) }
   }
 
   /// Releases the file and the keys. What was accepted of the vault is remembered.
@@ -126,7 +126,7 @@ final class VaultSession {
     if shared.current != nil {
       // The readers may have accepted a later state.
       do throws(SecretError) {
-        knownVaults.record(try current(.never), isUrgent: true)
+        knownVaults.recordRead(try current(.never), isUrgent: true)
       } catch {
         // What was accepted before is recorded, except perhaps for the last second.
       }
@@ -142,7 +142,7 @@ final class VaultSession {
   ) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: chain.unlock(file, unlocking))
-      try knownVaults.trust(opened, policy)
+      try knownVaults.trustAndPublish(opened, policy)
       keys = (file.header.vaultID, opened.keys)
       return opened.state.checkpoint.description
     }
@@ -222,7 +222,7 @@ final class VaultSession {
     } else {
       try vault.file.synchronizeName()
       shared.advance(from: vault, to: try vault.append(transaction), changes)
-      if let accepted = shared.accepted { knownVaults.record(accepted, from: vault, vault.keys) }
+      if let accepted = shared.accepted { knownVaults.recordCommit(accepted, from: vault, vault.keys) }
     }
   }
 
@@ -265,7 +265,7 @@ final class VaultSession {
     record.masterCommitment = newKeys.masterCommitment(record.vault)
     let accepted = AcceptedState(record, newKeys)
     shared.close(accepting: accepted)
-    knownVaults.record(accepted, from: vault, newKeys)
+    knownVaults.recordCommit(accepted, from: vault, newKeys)
   }
 
   /// Writes the vault to a new file with the changes that `change` makes.

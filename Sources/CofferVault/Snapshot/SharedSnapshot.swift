@@ -15,7 +15,7 @@ final class SharedSnapshot: Sendable {
     /// The changes that observers were not told of yet.
     var changes: [SecretChange] = []
     /// Whether another program's change was accepted that may not be in the records of known vaults.
-    var isUnrecorded = false
+    var mayBeUnrecorded = false
   }
 
   private let state = Mutex(State())
@@ -25,14 +25,14 @@ final class SharedSnapshot: Sendable {
   /// The newest state that was accepted.
   var accepted: AcceptedState? { state.withLock { $0.accepted } }
   /// Whether the session should tell observers or record what was read.
-  var hasNews: Bool { state.withLock { $0.isUnrecorded || !$0.changes.isEmpty } }
+  var hasNews: Bool { state.withLock { $0.mayBeUnrecorded || !$0.changes.isEmpty } }
 
   // MARK: For the session
 
   /// Publishes the first snapshot of a file, which the session has admitted or which a person trusts.
   func publish(_ snapshot: VaultSnapshot, _ accepted: AcceptedState) {
     state.withLock { state in
-      (state.snapshot, state.accepted, state.isUnrecorded) = (snapshot, accepted, false)
+      (state.snapshot, state.accepted, state.mayBeUnrecorded) = (snapshot, accepted, false)
     }
   }
 
@@ -58,7 +58,7 @@ final class SharedSnapshot: Sendable {
   /// Everything up to `checkpoint` is recorded.
   func noteRecorded(_ checkpoint: Checkpoint) {
     state.withLock { state in
-      if state.accepted?.record.checkpoint == checkpoint { state.isUnrecorded = false }
+      if state.accepted?.record.checkpoint == checkpoint { state.mayBeUnrecorded = false }
     }
   }
 
@@ -81,7 +81,7 @@ final class SharedSnapshot: Sendable {
     while let snapshot = current {
       guard try snapshot.file.isCurrent() else { return nil }
       if let (newer, changed) = try snapshot.refreshed() {
-        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, isUnrecorded: true) {
+        if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, mayBeUnrecorded: true) {
           return newer
         }
       } else if current === snapshot {
@@ -97,14 +97,14 @@ final class SharedSnapshot: Sendable {
   @discardableResult
   func advance(
     from former: VaultSnapshot, to snapshot: VaultSnapshot, _ changes: [SecretChange],
-    isUnrecorded: Bool = false
+    mayBeUnrecorded: Bool = false
   ) -> Bool {
     state.withLock { state in
       guard state.snapshot === former else { return false }
       state.snapshot = snapshot
       state.accepted?.advance(to: snapshot)
       state.changes += changes
-      if isUnrecorded { state.isUnrecorded = true }
+      if mayBeUnrecorded { state.mayBeUnrecorded = true }
       return true
     }
   }

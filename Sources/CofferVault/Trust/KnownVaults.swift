@@ -55,7 +55,7 @@ struct KnownVaults {
   ///
   /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
   /// recorded a later state.
-  mutating func admit(_ opened: VaultSnapshot) throws(SecretError) {
+  mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
     let accepted = shared.accepted
     if let accepted { try Self.check(opened, against: accepted.content, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
@@ -104,7 +104,7 @@ struct KnownVaults {
 
   /// Records a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
   /// before, and decides whether a record that another process has changed may be raised.
-  mutating func record(_ accepted: AcceptedState, from vault: VaultSnapshot, _ keys: DerivedKeys) {
+  mutating func recordCommit(_ accepted: AcceptedState, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
     for place in places { isRecorded = raise(place, to: accepted.record, keys, vault) && isRecorded }
     recorded = (isRecorded ? accepted.record.checkpoint : nil, environment.uptime())
@@ -112,7 +112,7 @@ struct KnownVaults {
 
   /// Records the state of `opened`, unless it is recorded. If nothing is urgent, this happens at most once in
   /// ``recordingPeriod``.
-  mutating func record(_ opened: VaultSnapshot, isUrgent: Bool) {
+  mutating func recordRead(_ opened: VaultSnapshot, isUrgent: Bool) {
     let policy = shared.accepted?.record.policy ?? .strict
     let record = Self.record(of: opened, policy)
     if record.checkpoint != recorded?.checkpoint {
@@ -133,7 +133,9 @@ struct KnownVaults {
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. Throws `.io` or `.denied` if
   /// a record cannot be written.
-  mutating func trust(_ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?) throws(SecretError) {
+  mutating func trustAndPublish(_ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?)
+    throws(SecretError)
+  {
     try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
     if let directory, places.isEmpty {
