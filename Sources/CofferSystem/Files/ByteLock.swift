@@ -16,9 +16,8 @@ package enum ByteLock {
         throw FileSystemError(errno)
       }
       // Another program may have removed the file after it was opened: then others lock another file.
-      var (locked, present) = (stat(), stat())
-      guard fstat(file.number, &locked) == 0 else { throw FileSystemError(errno) }
-      if lstat(path, &present) == 0, FileStatus(locked).isSameFile(as: FileStatus(present)) { return file }
+      let locked = try file.status()
+      if FileStatus(of: path, followingLink: false)?.isSameFile(as: locked) == true { return file }
     }
   }
 }

@@ -47,9 +47,7 @@ struct LinuxDirectory: Directory {
     return try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
   }
 
-  func create(_ name: String) throws(FileSystemError) -> any File { try createFile(name) }
-
-  func createFile(_ name: String) throws(FileSystemError) -> LinuxFile {
+  func create(_ name: String) throws(FileSystemError) -> any File {
     let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
     let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0o600)))
     // The umask may have cleared bits, and a default ACL of the directory may have set some.
@@ -130,11 +128,7 @@ final class LinuxFile: File {
     _ = try check(fchmod(descriptor.number, mode))
   }
 
-  func status() throws(FileSystemError) -> FileStatus {
-    var status = stat()
-    _ = try check(fstat(descriptor.number, &status))
-    return FileStatus(status)
-  }
+  func status() throws(FileSystemError) -> FileStatus { try descriptor.status() }
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int {
     try check(pread(descriptor.number, buffer.baseAddress, buffer.count, offset))
@@ -170,6 +164,13 @@ final class LinuxFile: File {
 extension Descriptor {
   /// A path that leads to the open file, although its own path may name another one by now.
   var path: String { "/proc/self/fd/\(number)" }
+
+  /// The status of the open file. Throws the `errno` of fstat(2).
+  func status() throws(FileSystemError) -> FileStatus {
+    var status = stat()
+    _ = try check(fstat(number, &status))
+    return FileStatus(status)
+  }
 }
 
 extension FileStatus {

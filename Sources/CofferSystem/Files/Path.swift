@@ -154,26 +154,22 @@ package enum PrivateDirectory {
   package static func withLock<R>(
     _ path: String, timeout: Duration, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    let lock = try self.lock(path, until: .now + timeout)
+    let deadline = ContinuousClock.now + timeout
+    var lock: Descriptor?
+    do throws(FileSystemError) {
+      lock = try tryLock(path)
+      while lock == nil, .now <= deadline {
+        usleep(5000)
+        lock = try tryLock(path)
+      }
+    } catch {
+      throw .system(error, "The directory \(path) cannot be locked")
+    }
     guard let lock else {
       throw SecretError(
         .timedOut, "Another process kept the directory \(path) locked for \(timeout).", advice: "Try again.")
     }
     defer { withExtendedLifetime(lock) {} }
     return try body()
-  }
-
-  private static func lock(_ path: String, until deadline: ContinuousClock.Instant) throws(SecretError)
-    -> Descriptor?
-  {
-    do throws(FileSystemError) {
-      while true {
-        if let lock = try tryLock(path) { return lock }
-        if .now > deadline { return nil }
-        usleep(5000)
-      }
-    } catch {
-      throw .system(error, "The directory \(path) cannot be locked")
-    }
   }
 }

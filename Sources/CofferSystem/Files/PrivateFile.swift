@@ -4,19 +4,8 @@ internal import Glibc
 
 /// Files that only one user can read: keys, passphrases, exports and Coffer's own configuration.
 package enum PrivateFile {
-  /// The contents of a file that holds a key or a passphrase, or `nil` if there is no file.
-  ///
-  /// `subject` stands for the file in errors, as the subject of their sentences. Throws `.denied` if the file
-  /// is exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular
-  /// file or has more than `limit` bytes, and `.io` if it cannot be read.
-  package static func read(
-    _ path: String, as subject: String, limit: Int
-  ) throws(SecretError) -> SecretBytes? {
-    try read(path, as: subject, limit: limit, isSecret: true)
-  }
-
   /// The UTF-8 text of a regular file that others may read and not write, or `nil` if there is no file. Throws as
-  /// ``read(_:as:limit:)`` does, and `.configuration` if it is not UTF-8.
+  /// ``read(_:as:limit:isSecret:)`` does, and `.configuration` if it is not UTF-8.
   package static func text(of path: String, as subject: String, limit: Int) throws(SecretError) -> String? {
     guard let bytes = try read(path, as: subject, limit: limit, isSecret: false) else { return nil }
     let text = bytes.withBytes { bytes in
@@ -26,16 +15,20 @@ package enum PrivateFile {
     return text
   }
 
-  private static func read(
-    _ path: String, as subject: String, limit: Int, isSecret: Bool
+  /// The contents of a file that holds a key or a passphrase, or something else unless `isSecret`. Returns `nil` if
+  /// there is no file.
+  ///
+  /// `subject` stands for the file in errors, as the subject of their sentences. Throws `.denied` if the file
+  /// is exposed by the rule of ``FileExposure`` or cannot be opened, `.configuration` if it is not a regular
+  /// file or has more than `limit` bytes, and `.io` if it cannot be read.
+  package static func read(
+    _ path: String, as subject: String, limit: Int, isSecret: Bool = true
   ) throws(SecretError) -> SecretBytes? {
     let (file, status): (Descriptor, FileStatus)
     do throws(FileSystemError) {
       // Non-blocking: opening a FIFO that has no writer must not wait.
       file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
-      var found = stat()
-      if fstat(file.number, &found) != 0 { throw FileSystemError(errno) }
-      status = FileStatus(found)
+      status = try file.status()
     } catch {
       if error.number == ENOENT || error.number == ENOTDIR { return nil }
       throw .system(error, "\(subject) cannot be opened")

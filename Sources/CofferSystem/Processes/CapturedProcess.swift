@@ -57,7 +57,11 @@ package struct CapturedProcess: ~Copyable {
       guard let text else {
         throw SecretError(.tooLarge, "\(name) printed more than \(limit) bytes.")
       }
-      guard let end = try end(of: process, named: name, until: deadline) else {
+      let end: ProcessEnd?
+      do throws(FileSystemError) { end = try ProcessEnd(of: process, until: deadline) } catch {
+        throw SecretError(.io, "The end of \(name) cannot be waited for: \(error).")
+      }
+      guard let end else {
         throw SecretError(.timedOut, "\(name) did not end in time.", advice: "Run it by hand to see why.")
       }
       return CapturedProcess(end: end, output: text)
@@ -66,16 +70,6 @@ package struct CapturedProcess: ~Copyable {
       kill(timeout == nil ? process : -process, SIGKILL)
       while waitpid(process, nil, 0) < 0 && errno == EINTR {}
       throw error
-    }
-  }
-
-  private static func end(
-    of process: pid_t, named name: String, until deadline: ContinuousClock.Instant?
-  ) throws(SecretError) -> ProcessEnd? {
-    do throws(FileSystemError) {
-      return try ProcessEnd(of: process, until: deadline)
-    } catch {
-      throw SecretError(.io, "The end of \(name) cannot be waited for: \(error).")
     }
   }
 }

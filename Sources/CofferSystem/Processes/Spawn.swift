@@ -85,16 +85,17 @@ package struct Spawn {
       &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group | session))
 
     var process: pid_t = 0
-    var code: Int32
+    func spawn(_ variables: UnsafePointer<UnsafeMutablePointer<CChar>?>?) -> Int32 {
+      posix_spawnp(&process, program, &actions, &attributes, arguments, variables)
+    }
+    let code: Int32
     switch environment {
-    case .inherited:
-      code = posix_spawnp(&process, program, &actions, &attributes, arguments, coffer_environment())
+    case .inherited: code = spawn(coffer_environment())
     case .variables(let variables):
       let vector: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0)=\($1)") } + [nil]
       defer { vector.forEach { free($0) } }
-      code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
-    case .vector(let vector):
-      code = posix_spawnp(&process, program, &actions, &attributes, arguments, vector)
+      code = spawn(vector)
+    case .vector(let vector): code = spawn(vector)
     }
     if code != 0 { throw FileSystemError(code) }
     return process
