@@ -20,11 +20,4 @@ enum ProgramJSON {
       throw .usage("The input is not valid JSON of the expected form: \(expected).")
     }
   }
-
-  /// Prints `value` on one line.
-  static func line(_ value: some Encodable) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try Output.standard.write(String(decoding: try encoder.encode(value), as: UTF8.self).printableJSON + "\n")
-  }
 }

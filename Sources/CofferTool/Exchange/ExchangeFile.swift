@@ -82,11 +82,7 @@ struct ExchangeFile: Codable {
   }
 
   func text() throws -> SecretBytes {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    encoder.dateEncodingStrategy = .iso8601
-    return SecretBytes(
-      copying: String(decoding: try encoder.encode(self), as: UTF8.self).printableJSON + "\n")
+    SecretBytes(copying: try Output.json(self, [.prettyPrinted]))
   }
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.

@@ -4,8 +4,8 @@ internal import CofferSystem
 internal import Glibc
 
 /// The terminal device, for prompts. Standard input and output may be redirected.
-struct Terminal: ~Copyable {
-  private let descriptor: Int32
+struct Terminal {
+  private let device: Descriptor
 
   /// The longest line, in bytes, that a terminal delivers whole. Linux's line discipline holds 4096 bytes
   /// including the line's end, and silently drops the rest.
@@ -13,31 +13,27 @@ struct Terminal: ~Copyable {
 
   /// Throws `.unsupported` if the process has no terminal.
   init() throws(SecretError) {
-    descriptor = Self.open()
-    if descriptor < 0 {
+    do throws(FileSystemError) { device = try Descriptor(opening: "/dev/tty", O_RDWR | O_NOCTTY) } catch {
       throw SecretError(
         .unsupported, "There is no terminal for a prompt.",
         advice: "Provide the value through a pipe or a file.")
     }
   }
 
-  deinit { close(descriptor) }
-
   /// Whether the process has a terminal.
   static var isAvailable: Bool {
-    let descriptor = open()
-    if descriptor >= 0 { close(descriptor) }
-    return descriptor >= 0
+    do throws(SecretError) { _ = try Terminal() } catch { return false }
+    return true
   }
-
-  private static func open() -> Int32 { Glibc.open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC) }
 
   /// Prompts, and reads one line without echo. Has no deadline.
   ///
   /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a
   /// stopped process continues, prompts again. Throws `.promptDismissed` at the end of input, and `.tooLarge`
   /// if the terminal may have cut the line off.
-  borrowing func readHidden(_ prompt: String) throws(SecretError) -> SecretBytes {
+  func readHidden(_ prompt: String) throws(SecretError) -> SecretBytes {
+    let descriptor = device.number
+    defer { withExtendedLifetime(device) {} }
     var original = termios()
     guard tcgetattr(descriptor, &original) == 0 else { throw Self.lost(errno) }
     var hidden = original
@@ -90,13 +86,13 @@ struct Terminal: ~Copyable {
     return line.prefix(count)
   }
 
-  private borrowing func show(_ text: String) throws(SecretError) {
-    try writeAll(text.printable.utf8.span, to: descriptor, named: "the terminal")
+  private func show(_ text: String) throws(SecretError) {
+    try writeAll(text.printable.utf8.span, to: device.number, named: "the terminal")
   }
 
-  private borrowing func showLineEnd() {
+  private func showLineEnd() {
     do throws(FileSystemError) {
-      try writeAll("\n".utf8.span, to: descriptor)
+      try writeAll("\n".utf8.span, to: device.number)
     } catch {}  // the terminal is gone, which the caller's error reports
   }
 

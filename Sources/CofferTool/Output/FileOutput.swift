@@ -9,18 +9,14 @@ enum FileOutput {
   static func write(_ contents: borrowing SecretBytes, to path: String, replacing: Bool) throws {
     do throws(SecretError) {
       let signals = try BlockedSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-      try write(contents, to: path, replacing: replacing, while: signals)
+      try withExtendedLifetime(signals) { () throws(SecretError) in
+        try contents.withBytes { bytes throws(SecretError) in
+          try PrivateFile.write(bytes, to: path, replacing: replacing)
+        }
+      }
     } catch {
       guard error.code == .alreadyExists else { throw error }
       throw Failure(.wouldOverwrite, "\(error.reason) Add --force to replace it.")
-    }
-  }
-
-  private static func write(
-    _ contents: borrowing SecretBytes, to path: String, replacing: Bool, while _: borrowing BlockedSignals
-  ) throws(SecretError) {
-    try contents.withBytes { bytes throws(SecretError) in
-      try PrivateFile.write(bytes, to: path, replacing: replacing)
     }
   }
 }

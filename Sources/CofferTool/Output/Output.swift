@@ -49,16 +49,17 @@ struct Output {
 
   /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder
   /// or hide in any case, which JSON permits.
-  func json(_ value: some Encodable) throws { try json(value, [.prettyPrinted]) }
+  func json(_ value: some Encodable) throws { try write(Self.json(value, [.prettyPrinted])) }
 
-  /// Writes the same on one line.
-  func jsonLine(_ value: some Encodable) throws { try json(value, []) }
+  /// Writes the same JSON on one line.
+  func jsonLine(_ value: some Encodable) throws { try write(Self.json(value, [])) }
 
-  private func json(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws {
+  /// The text that ``json(_:)`` and ``jsonLine(_:)`` write.
+  static func json(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = formatting.union([.sortedKeys, .withoutEscapingSlashes])
     encoder.dateEncodingStrategy = .iso8601
-    try write(String(decoding: try encoder.encode(value), as: UTF8.self).printableJSON + "\n")
+    return String(decoding: try encoder.encode(value), as: UTF8.self).printableJSON + "\n"
   }
 }
 

@@ -56,7 +56,7 @@ struct CommandLaunch: ~Copyable {
       writer.append(names)
       writer.append(environment.bytes)
     }
-    return try MemoryFile(text).inherited()
+    return try MemoryFile.inherited(text)
   }
 
   /// The patterns to redact.

@@ -36,7 +36,7 @@ struct SecretEnvironment: ~Copyable {
   mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment)
     throws(SecretError)
   {
-    let file = try MemoryFile(value).inherited()
+    let file = try MemoryFile.inherited(value)
     addPlain("/proc/self/fd/\(file)", as: assignment.variable)
     addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable, in: file))
   }

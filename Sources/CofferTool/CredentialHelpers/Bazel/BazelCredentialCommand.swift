@@ -46,7 +46,7 @@ struct BazelCredentialCommand: ParsableCommand {
       }
       answer.headers[identifier.account] = [try value.string()]
     }
-    try ProgramJSON.line(answer)
+    try Output.standard.jsonLine(answer)
   }
 
   /// The host of a URI, with the port if the URI has one.

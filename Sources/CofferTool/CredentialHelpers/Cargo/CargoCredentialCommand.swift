@@ -20,7 +20,7 @@ struct CargoCredentialCommand: ParsableCommand {
   var isPlugin = false
 
   func run() throws {
-    try ProgramJSON.line(CargoProtocol.Greeting())
+    try Output.standard.jsonLine(CargoProtocol.Greeting())
     while let line = try CargoProtocol.readLine() {
       var answer = CargoProtocol.Answer()
       do {
@@ -32,7 +32,7 @@ struct CargoCredentialCommand: ParsableCommand {
       } catch let failure as Failure {
         answer.failed = .init(kind: "other", message: failure.message, causes: [])
       }
-      try ProgramJSON.line(answer)
+      try Output.standard.jsonLine(answer)
     }
   }
 

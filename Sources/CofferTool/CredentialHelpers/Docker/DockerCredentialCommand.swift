@@ -78,7 +78,7 @@ struct DockerCredentialCommand: ParsableCommand {
     guard let identifier = try StoredLogin.latest(in: service, of: backend),
       let value = try backend.lookUp(identifier)
     else { throw Refusal.notFound }
-    try ProgramJSON.line(
+    try Output.standard.jsonLine(
       Login(
         serverURL: String(identifier.service.dropFirst(Self.prefix.count)),
         username: identifier.account,
@@ -99,7 +99,7 @@ struct DockerCredentialCommand: ParsableCommand {
     for item in items {
       logins[String(item.identifier.service.dropFirst(Self.prefix.count))] = item.identifier.account
     }
-    try ProgramJSON.line(logins)
+    try Output.standard.jsonLine(logins)
   }
 
   /// The server's address: the input without leading and trailing white space.

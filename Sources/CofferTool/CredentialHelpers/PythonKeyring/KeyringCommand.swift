@@ -66,7 +66,7 @@ struct KeyringCommand: ParsableCommand {
     switch output {
     case .json:
       let username = mode == .creds ? identifier.account : nil
-      try ProgramJSON.line(Login(username: username, password: try value.string()))
+      try Output.standard.jsonLine(Login(username: username, password: try value.string()))
     case .plain:
       if mode == .creds {
         var answer = AnswerLines(about: identifier)

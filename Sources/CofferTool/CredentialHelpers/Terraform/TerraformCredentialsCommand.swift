@@ -28,7 +28,7 @@ struct TerraformCredentialsCommand: ParsableCommand {
     switch operation {
     case "get":
       let value = try backendOptions.open().lookUp(identifier)
-      try ProgramJSON.line(Credentials(token: try value?.string()))
+      try Output.standard.jsonLine(Credentials(token: try value?.string()))
     case "store":
       let properties = try ProgramJSON.input(
         [String: String].self, expected: "an object with token and nothing else")
