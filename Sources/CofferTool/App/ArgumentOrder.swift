@@ -17,7 +17,7 @@ enum ArgumentOrder {
       if optionsWithValue.contains(argument) {
         index += 2
       } else if flags.contains(argument) || (name.hasPrefix("--") && optionsWithValue.contains(String(name)))
-        || isJoinedService(argument)
+        || (argument.hasPrefix("-s") && argument.utf8.count > 2)  // -sSERVICE
       {
         index += 1
       } else {
@@ -28,10 +28,5 @@ enum ArgumentOrder {
     let rest = arguments[index...]
     let length = commandLength(rest)
     return Array(rest.prefix(length)) + arguments[..<index] + rest.dropFirst(length)
-  }
-
-  /// Whether `argument` has the form `-sSERVICE`.
-  private static func isJoinedService(_ argument: String) -> Bool {
-    argument.hasPrefix("-s") && argument.utf8.count > 2
   }
 }

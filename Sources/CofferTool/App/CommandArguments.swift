@@ -13,7 +13,7 @@ enum CommandArguments {
         throw .usage("Argument \(index + 1) is not valid UTF-8. Names and paths must be UTF-8.")
       }
     }
-    let words = InvocationName.words(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
+    let words = leadingWords(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
     let arranged = ArgumentOrder.arranged(words + arguments, commandLength: commandLength)
     let (command, length) = command(in: arranged[...])
     if let word = arranged.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
@@ -28,6 +28,25 @@ enum CommandArguments {
       }
     }
     return arranged
+  }
+
+  /// Returns the words to put before the arguments of a process that was started as `path`: the name of the command that
+  /// the link to `secret` selects by its name, or nothing. `first` is the first argument.
+  private static func leadingWords(startedAs path: String, first: String?) -> [String] {
+    // cargo runs the configured program with this as its only argument.
+    if first == CargoCredentialCommand.mark { return [CargoCredentialCommand._commandName] }
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let command: (any ParsableCommand.Type)? =
+      switch slash.map({ path[path.utf8.index(after: $0)...] }) ?? path[...] {
+      case "bazel-credential-secret": BazelCredentialCommand.self
+      case "cargo-credential-secret": CargoCredentialCommand.self
+      case "docker-credential-secret": DockerCredentialCommand.self
+      case "git-credential-secret": GitCredentialCommand.self
+      case "keyring": KeyringCommand.self
+      case "terraform-credentials-secret": TerraformCredentialsCommand.self
+      default: nil
+      }
+    return command.map { [$0._commandName] } ?? []
   }
 
   /// Parses the arguments by the command that the first words name. The parser would otherwise examine the declarations

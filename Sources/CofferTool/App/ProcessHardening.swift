@@ -66,7 +66,7 @@ struct ProcessHardening: Sendable {
     }
   }
 
-  private static func isIgnoring(_ handler: __sighandler_t?) -> Bool {
+  static func isIgnoring(_ handler: __sighandler_t?) -> Bool {
     unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 

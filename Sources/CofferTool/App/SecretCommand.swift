@@ -90,13 +90,10 @@ struct SecretCommand: ParsableCommand {
     default: break
     }
     if exitCode(for: error) == .success {  // a request for help or the version
-      do throws(SecretError) {
-        try Output.standard.write(fullMessage(for: error) + "\n")
-        return ExitStatus.done.rawValue
-      } catch {
-        note("secret: \(Advice.message(for: error))")
-        return ExitStatus(error.code).rawValue
+      do throws(SecretError) { try Output.standard.write(fullMessage(for: error) + "\n") } catch {
+        return report(error, arguments)
       }
+      return ExitStatus.done.rawValue
     }
     note("secret: \(CommandArguments.sentence(for: message(for: error), arguments))")
     return ExitStatus.usage.rawValue

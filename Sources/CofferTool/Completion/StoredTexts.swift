@@ -32,20 +32,20 @@ struct StoredTexts {
   }
 
   func names() -> [String] {
-    identifiers { try $0.identifiers(inService: selectedService) }.map(\.account)
+    stored { try $0.identifiers(inService: selectedService).map(\.account) }
   }
 
   /// The names of secrets and of removed secrets. A backend without a history has none of the latter.
   func formerNames() -> [String] {
-    let removed = identifiers { backend in
-      guard let backend = backend as? any VersionedSecretBackend else { return [] }
-      return try backend.removedItems(inService: selectedService).map(\.identifier)
-    }
-    return names() + removed.map(\.account)
+    names()
+      + stored { backend in
+        guard let backend = backend as? any VersionedSecretBackend else { return [] }
+        return try backend.removedItems(inService: selectedService).map(\.identifier.account)
+      }
   }
 
   func services() -> [String] {
-    Set(identifiers { try $0.identifiers(inService: nil) }.map(\.service)).sorted()
+    Set(stored { try $0.identifiers(inService: nil).map(\.service) }).sorted()
   }
 
   private var selectedService: String {
@@ -53,16 +53,14 @@ struct StoredTexts {
   }
 
   func keySlots() -> [String] {
-    do {
-      guard !isUnknown, let vault = try options.open() as? VaultBackend else { return [] }
+    stored { backend in
+      guard let vault = backend as? VaultBackend else { return [] }
       return try VaultBackend.describe(path: vault.path).keySlots.map(\.shortID)
-    } catch {
-      return []
     }
   }
 
   /// What `list` returns for the backend that the line selects.
-  private func identifiers(_ list: (any SecretBackend) throws -> [SecretIdentifier]) -> [SecretIdentifier] {
+  private func stored(_ list: (any SecretBackend) throws -> [String]) -> [String] {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.

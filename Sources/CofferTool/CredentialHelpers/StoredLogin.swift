@@ -12,15 +12,4 @@ enum StoredLogin {
       ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast)
     }?.identifier
   }
-
-  /// Stores `value` and removes the other logins of the service.
-  static func replaceAll(
-    _ identifier: SecretIdentifier, with value: borrowing SecretBytes, in backend: any SecretBackend
-  ) throws(SecretError) {
-    let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
-    try backend.withTransaction { transaction throws(SecretError) in
-      try transaction.store(value, for: identifier, metadata: nil)
-      for other in others { try transaction.remove(other) }
-    }
-  }
 }

@@ -170,13 +170,10 @@ extension Diagnosis {
 
   /// The number of files like those that a rewrite of the vault creates beside it: `.NAME.` and 32 digits.
   private func unfinishedCopies(of path: String, in directory: String) -> Int? {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
     do throws(FileSystemError) {
-      return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name(of: path)) }
+      return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name) }
     } catch { return nil }
-  }
-
-  private func name(of path: String) -> String {
-    path.split(separator: "/").last.map(String.init) ?? path
   }
 
   private mutating func examineKeyFile(besides directory: String, of path: String) {

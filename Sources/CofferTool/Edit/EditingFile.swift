@@ -106,9 +106,8 @@ struct EditingFile {
     for place in memoryPlaces + [diskPlace] {
       for name in names(in: place) where name.hasPrefix(prefix) {
         let path = "\(place)/\(name)"
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_uid == geteuid(), tryLock(path) != nil else { continue }
-        found.insert(path)
+        let owner = FileStatus(of: path, followingLink: false)?.owner
+        if owner == geteuid(), tryLock(path) != nil { found.insert(path) }
       }
     }
     return found.sorted()

@@ -104,22 +104,12 @@ extension EditorCommand {
     guard !text.contains(where: special.contains), let first = words(text).first,
       !first.contains(where: { "'\"*?[]{}~=#!".contains($0) })
     else { return nil }
-    guard let path = first.contains("/") ? first : path(of: first), let resolved = realpath(path, nil) else {
-      return nil
-    }
+    let file: ProgramFile
+    do throws(FileSystemError) { file = try ProgramFile(named: first) } catch { return nil }
+    guard let resolved = realpath(file.path, nil) else { return nil }
     defer { free(resolved) }
     let real = String(cString: resolved)
     return Program(name: real.split(separator: "/").last.map(String.init) ?? "", isScript: isScript(real))
-  }
-
-  /// The file that a shell would start.
-  private static func path(of name: String) -> String? {
-    let directories = (Environment.value("PATH") ?? "").split(
-      separator: ":", omittingEmptySubsequences: false)
-    return directories.lazy.map { $0.isEmpty ? name : "\($0)/\(name)" }.first { path in
-      var status = stat()
-      return access(path, X_OK) == 0 && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
   }
 
   /// Whether the file begins as a script, which could start any editor with any options, or cannot be read.

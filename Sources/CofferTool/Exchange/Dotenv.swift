@@ -36,20 +36,12 @@ enum Dotenv {
 
   /// `value` in quotes, for after the equals sign, or `nil` if it contains a NUL.
   static func quoted(_ value: borrowing SecretBytes) -> SecretBytes? {
-    let (hasQuote, hasNUL) = value.withBytes { bytes in
-      var found = (false, false)
-      for index in bytes.indices {
-        if bytes[index] == UInt8(ascii: "'") { found.0 = true }
-        if bytes[index] == 0 { found.1 = true }
-      }
-      return found
-    }
-    if hasNUL { return nil }
-    let quote = UInt8(ascii: hasQuote ? "\"" : "'")
-    let escaped = hasQuote ? Set("\\\"$`".utf8) : []
-    return value.withBytes { bytes in
-      var count = bytes.count + 2
-      for index in bytes.indices where escaped.contains(bytes[index]) { count += 1 }
+    value.withBytes { bytes in
+      if bytes.indices.contains(where: { bytes[$0] == 0 }) { return nil }
+      let hasQuote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") }
+      let quote = UInt8(ascii: hasQuote ? "\"" : "'")
+      let escaped = hasQuote ? Set("\\\"$`".utf8) : []
+      let count = bytes.count + 2 + bytes.indices.count { escaped.contains(bytes[$0]) }
       return SecretWriter.bytes(capacity: count) { writer in
         writer.append(quote)
         for index in bytes.indices {

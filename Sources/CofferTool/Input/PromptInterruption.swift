@@ -18,7 +18,6 @@ enum PromptInterruption {
 
 /// A wait in which a signal cancels the prompts. The signal is delivered when they have been dismissed.
 private final class InterruptibleWait: Sendable {
-  private static let numbers = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
   private let signals: BlockedSignals
   /// Connected sockets, of which one is closed when the wait is over.
   private let over: (reading: Int32, writing: Int32)
@@ -27,7 +26,7 @@ private final class InterruptibleWait: Sendable {
 
   /// `nil` if the system cannot do this: a signal then ends the process at once.
   init?(cancelPrompts: @escaping @Sendable () -> Void) {
-    do throws(SecretError) { signals = try BlockedSignals(Self.numbers) } catch { return nil }
+    do throws(SecretError) { signals = try BlockedSignals(BlockedSignals.interruptions) } catch { return nil }
     var ends: [Int32] = [-1, -1]
     if socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) != 0 { return nil }
     over = (ends[0], ends[1])
@@ -58,7 +57,7 @@ private final class InterruptibleWait: Sendable {
     let signal = arrived.load(ordering: .acquiring)
     if signal == 0 { return }
     var previous = signals.previous
-    if sigismember(&previous, signal) == 1 { raise(signal) } else { signals.deliver(signal) }
+    if sigismember(&previous, signal) == 1 { raise(signal) } else { BlockedSignals.deliver(signal) }
   }
 }
 #endif

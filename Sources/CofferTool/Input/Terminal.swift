@@ -42,7 +42,7 @@ struct Terminal {
     hidden.c_iflag |= tcflag_t(ICRNL)
 
     // Read from a descriptor, because a signal handler could run between any two instructions.
-    let signals = try BlockedSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP])
+    let signals = try BlockedSignals(BlockedSignals.interruptions + [SIGTSTP])
     var count = 0
     let line = try SecretBytes(count: Self.longestLine + 2) { block throws(SecretError) in
       // Precedes the prompt, so that no answer to it is dropped or shown.
@@ -53,7 +53,7 @@ struct Terminal {
         if let signal = try signals.wait(orReadable: [descriptor]).arrival?.signal {
           tcsetattr(descriptor, TCSAFLUSH, &original)
           showLineEnd()
-          signals.deliver(signal)
+          BlockedSignals.deliver(signal)
           // The process was stopped and has continued, or the signal did not end it.
           tcsetattr(descriptor, TCSAFLUSH, &hidden)
           count = 0

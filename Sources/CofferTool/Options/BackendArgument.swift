@@ -6,8 +6,6 @@ internal import CofferConfiguration
 struct BackendArgument: ExpressibleByArgument {
   let selection: BackendSelection
 
-  init(_ selection: BackendSelection) { self.selection = selection }
-
   init?(argument: String) {
     guard let selection = BackendRegistry.providers.selection(argument) else { return nil }
     self.selection = selection
@@ -21,7 +19,4 @@ struct BackendArgument: ExpressibleByArgument {
 
   // The parser's message for another argument lists these.
   static var allValueStrings: [String] { forms }
-
-  /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend { try BackendOptions.open(selection) }
 }

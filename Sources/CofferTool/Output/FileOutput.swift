@@ -8,7 +8,7 @@ enum FileOutput {
   /// exists. Blocks signals, so that none leaves an unfinished file behind.
   static func write(_ contents: borrowing SecretBytes, to path: String, replacing: Bool) throws {
     do throws(SecretError) {
-      let signals = try BlockedSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+      let signals = try BlockedSignals(BlockedSignals.interruptions)
       try withExtendedLifetime(signals) { () throws(SecretError) in
         try contents.withBytes { bytes throws(SecretError) in
           try PrivateFile.write(bytes, to: path, replacing: replacing)

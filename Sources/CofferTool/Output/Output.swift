@@ -63,6 +63,15 @@ struct Output {
   }
 }
 
+/// Makes standard streams of this process refer to the null device, if there is one.
+func redirectToNullDevice(_ streams: [Int32]) {
+  do throws(FileSystemError) {
+    let null = try Descriptor(opening: "/dev/null", O_RDWR)
+    for stream in streams { dup2(null.number, stream) }
+    withExtendedLifetime(null) {}
+  } catch {}  // without the device, the streams stay as they are
+}
+
 /// Prints a message on standard error. A failure to print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {

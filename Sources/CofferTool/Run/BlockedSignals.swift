@@ -7,6 +7,9 @@ internal import Glibc
 ///
 /// Signals that were ignored when the process started remain ignored.
 struct BlockedSignals: ~Copyable {
+  /// The signals by which a person or the system ends a program.
+  static let interruptions = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+
   private var blocked = sigset_t()
   /// The signals that this thread blocked before: the ones that a child must block.
   private(set) var previous = sigset_t()
@@ -61,8 +64,8 @@ struct BlockedSignals: ~Copyable {
 
   /// Returns a signal that has arrived, or `nil`. Does not wait.
   borrowing func pending() throws(SecretError) -> Int32? {
-    var source = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    return poll(&source, 1, 0) > 0 ? try nextArrival().signal : nil
+    var others: [pollfd] = []
+    return try wait(for: &others, milliseconds: 0)?.signal
   }
 
   private borrowing func nextArrival() throws(SecretError) -> Arrival {
@@ -77,7 +80,7 @@ struct BlockedSignals: ~Copyable {
 
   /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the
   /// process, and after a stop when the process continues.
-  borrowing func deliver(_ signal: Int32, toGroup: Bool = false) {
+  static func deliver(_ signal: Int32, toGroup: Bool = false) {
     var (one, before) = (sigset_t(), sigset_t())
     sigemptyset(&one)
     sigaddset(&one, signal)
@@ -89,7 +92,6 @@ struct BlockedSignals: ~Copyable {
   private static func isIgnored(_ signal: Int32) -> Bool {
     var action = sigaction()
     sigaction(signal, nil, &action)
-    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-      == unsafeBitCast(SIG_IGN, to: Int.self)
+    return ProcessHardening.isIgnoring(action.__sigaction_handler.sa_handler)
   }
 }

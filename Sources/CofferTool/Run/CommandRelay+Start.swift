@@ -23,6 +23,7 @@ extension CommandRelay {
       for: streams.filter { $0 != STDIN_FILENO && !onTerminal.contains($0) }, patterns, to: &spawn)
     defer { withExtendedLifetime(ends) {} }
 
+    // Only the command reads the input: if it does not, the input's writer learns of it.
     guard let outer else {
       let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
         spawn throws(FileSystemError) in
@@ -31,7 +32,7 @@ extension CommandRelay {
           return try file.start(spawn, arguments)
         }
       }
-      releaseInput()
+      redirectToNullDevice([STDIN_FILENO])
       return CommandRelay(
         process: process, signals: signals, outputs: piped, session: nil, ownsTerminal: false)
     }
@@ -50,7 +51,7 @@ extension CommandRelay {
       try OwnProgram.start(.session, settings, file, arguments, spawn)
     }
     withExtendedLifetime((inner.terminal, otherEnd)) {}
-    if !onTerminal.contains(STDIN_FILENO) { releaseInput() }
+    if !onTerminal.contains(STDIN_FILENO) { redirectToNullDevice([STDIN_FILENO]) }
     let shown = RedactedStream(from: inner.controller, to: outer.descriptor, isInteractive: true, patterns)
     return CommandRelay(
       process: process, signals: signals, outputs: piped + [shown],
@@ -86,14 +87,5 @@ extension CommandRelay {
       }
     }
     return (outputs, ends)
-  }
-
-  /// Only the command reads the input: if it does not, the input's writer learns of it.
-  private static func releaseInput() {
-    let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
-    if null >= 0 {
-      dup2(null, STDIN_FILENO)
-      close(null)
-    }
   }
 }

@@ -12,14 +12,10 @@ extension CommandRelay {
     if count > 0 {
       typed += buffer[..<count]
     } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
-      hangUp()
+      // The end of the outer terminal: closing the controller hangs the inner terminal up.
+      isTerminalGone = true
+      session?.shown.abandon()
     }
-  }
-
-  /// Passes the end of the outer terminal on: closing the controller hangs the inner terminal up.
-  private func hangUp() {
-    isTerminalGone = true
-    session?.shown.abandon()
   }
 
   func writeTyped() {
@@ -56,7 +52,7 @@ extension CommandRelay {
       outer.restore()
       // Stops the job of the shell that started this process, and returns when the job continues. In a process
       // group that nobody can continue, the kernel does not stop it.
-      signals.deliver(signal, toGroup: true)
+      BlockedSignals.deliver(signal, toGroup: true)
     }
     resume()
   }

@@ -71,7 +71,7 @@ final class CommandRelay {
       }
       if let arrival = try exchange() {
         if arrival.signal == SIGCHLD, end == nil {
-          end = endOfProcess()
+          end = ProcessEnd.changed(process).map(ProcessEnd.init(waitStatus:))
           if end != nil { drainEnds = .now + Self.drainTime }
         } else {
           handle(arrival, hasEnded: end != nil)
@@ -130,10 +130,6 @@ final class CommandRelay {
     if session?.shown.isFinished == true { session?.outer.restore() }
   }
 
-  private func endOfProcess() -> ProcessEnd? {
-    ProcessEnd.changed(process).map(ProcessEnd.init(waitStatus:))
-  }
-
   private func handle(_ arrival: BlockedSignals.Arrival, hasEnded: Bool) {
     switch arrival.signal {
     case SIGCHLD: break
@@ -145,7 +141,7 @@ final class CommandRelay {
     case let signal where hasEnded:
       // Only output is left, which its reader may not take.
       session?.outer.restore()
-      signals.deliver(signal)
+      BlockedSignals.deliver(signal)
     case let signal where session != nil:
       session?.channel.send(.signal(signal, toGroup: arrival.isFromKernel))
     case let signal:

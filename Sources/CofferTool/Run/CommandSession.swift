@@ -13,11 +13,6 @@ struct CommandSession: ~Copyable {
   let channel: SessionChannel
   let isForeground: Bool
 
-  init(terminal: Int32, channel: consuming SessionChannel, isForeground: Bool) {
-    (self.terminal, self.isForeground) = (terminal, isForeground)
-    self.channel = channel
-  }
-
   borrowing func run(_ file: ProgramFile, _ arguments: ProgramFile.Vector, launch descriptor: Int32) throws
     -> ProcessEnd
   {
@@ -31,7 +26,8 @@ struct CommandSession: ~Copyable {
     let process = try start(file, arguments, try CommandLaunch(inherited: descriptor), mask: signals.previous)
     // With an older glibc. Otherwise the command is there already, and may have put another group there.
     if isForeground, tcgetpgrp(terminal) == getpgrp() { tcsetpgrp(terminal, process) }
-    Self.releaseStreams()
+    // Only the command keeps its streams, so that their other ends learn when it closes them.
+    redirectToNullDevice(Array(STDIN_FILENO...STDERR_FILENO))
     defer {
       // When its leader ends, the foreground group of a session gets SIGHUP: not the processes that the command
       // left running.
@@ -84,13 +80,5 @@ struct CommandSession: ~Copyable {
       case let signal?: kill(arrival?.isFromKernel == true ? -process : process, signal)
       }
     }
-  }
-
-  /// Only the command keeps its streams, so that their other ends learn when it closes them.
-  private static func releaseStreams() {
-    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
-    if null < 0 { return }
-    for stream in STDIN_FILENO...STDERR_FILENO { dup2(null, stream) }
-    if null > STDERR_FILENO { close(null) }
   }
 }

@@ -6,29 +6,17 @@ internal import Glibc
 
 /// A command that runs as a child in this process's group, as if it had been started directly: keys on the
 /// terminal reach it, signals sent to this process are forwarded to it, and this process ends as it ends.
-struct ForegroundChild: ~Copyable {
-  private let process: pid_t
-  private let signals: BlockedSignals
-
-  /// Starts the command with `start`, in this process's environment. `mask` has the signals that the command blocks.
+enum ForegroundChild {
+  /// Starts the command with `start`, in this process's environment, and forwards signals until it has ended. `mask` has
+  /// the signals that the command blocks.
   ///
   /// Throws what ``Spawn/startCommand(_:mask:_:)`` throws.
-  init(named name: String, mask: sigset_t, start: (inout Spawn) throws(FileSystemError) -> pid_t) throws {
+  static func run(
+    named name: String, mask: sigset_t, start: (inout Spawn) throws(FileSystemError) -> pid_t
+  ) throws -> ProcessEnd {
     let signals = try BlockedSignals([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD])
     var spawn = Spawn()
-    process = try spawn.startCommand(name, mask: mask, start)
-    self.signals = signals
-  }
-
-  /// Prints why the command `name` was not started, and returns the exit status: 127 if it does not exist,
-  /// else 126.
-  static func notStarted(_ name: String, _ code: Int32) -> ExitCode {
-    note("secret: The command “\(name)” could not be started: \(FileSystemError(code)).")
-    return ExitCode(code == ENOENT ? 127 : 126)
-  }
-
-  /// Forwards signals until the command has ended.
-  consuming func wait() throws -> ProcessEnd {
+    let process = try spawn.startCommand(name, mask: mask, start)
     while true {
       let (arrival, _) = try signals.wait(orReadable: [])
       switch arrival?.signal {
@@ -41,29 +29,32 @@ struct ForegroundChild: ~Copyable {
     }
   }
 
+  /// Prints why the command `name` was not started, and returns the exit status: 127 if it does not exist,
+  /// else 126.
+  static func notStarted(_ name: String, _ code: Int32) -> ExitCode {
+    note("secret: The command “\(name)” could not be started: \(FileSystemError(code)).")
+    return ExitCode(code == ENOENT ? 127 : 126)
+  }
+
   /// Ends this process by the same signal as the command, or returns the exit code to throw.
   static func end(as end: ProcessEnd) -> any Error {
     switch end {
     case .status(let status): return ExitCode(status)
     case .signal(let number):
       signal(number, SIG_DFL)
-      var one = sigset_t()
-      sigemptyset(&one)
-      sigaddset(&one, number)
-      pthread_sigmask(SIG_UNBLOCK, &one, nil)
-      raise(number)
+      BlockedSignals.deliver(number)
       return ExitCode(128 + number)
     }
   }
 }
 
 extension Spawn {
-  /// Starts a command with `start`: with the signals of `mask` blocked, and with the settings that this process had
-  /// before ``ProcessHardening``. The caller has blocked SIGCHLD.
+  /// Starts the command `name` with `start`: with the signals of `mask` blocked, and with the settings that this process
+  /// had before ``ProcessHardening``. The caller has blocked SIGCHLD.
   ///
   /// If the command cannot be started, prints the reason and throws the exit status 127 or 126.
   mutating func startCommand(
-    _ name: String, mask: sigset_t, _ start: (inout Spawn) throws(FileSystemError) -> pid_t
+    _ name: UnsafePointer<CChar>?, mask: sigset_t, _ start: (inout Spawn) throws(FileSystemError) -> pid_t
   ) throws(ExitCode) -> pid_t {
     // If SIGCHLD were ignored, which a process inherits, the kernel would discard the command's exit status.
     signal(SIGCHLD, SIG_DFL)
@@ -72,14 +63,7 @@ extension Spawn {
     do throws(FileSystemError) {
       return try ProcessHardening.applied.whileLifted { () throws(FileSystemError) in try start(&self) }
     } catch {
-      throw ForegroundChild.notStarted(name, error.number)
+      throw ForegroundChild.notStarted(name.map { String(cString: $0) } ?? "", error.number)
     }
-  }
-
-  /// Starts a command whose name is its first argument, as C has it.
-  mutating func startCommand(
-    _ name: UnsafePointer<CChar>?, mask: sigset_t, _ start: (inout Spawn) throws(FileSystemError) -> pid_t
-  ) throws(ExitCode) -> pid_t {
-    try startCommand(name.map { String(cString: $0) } ?? "", mask: mask, start)
   }
 }

@@ -18,8 +18,8 @@ struct KeyListCommand: ParsableCommand {
     let kind: String
     let created: Date
     let label: String
-    var memory: Int?
-    var passes: Int?
+    let memory: Int?
+    let passes: Int?
   }
 
   func run() throws {
@@ -28,11 +28,10 @@ struct KeyListCommand: ParsableCommand {
     if format.json {
       return try Output.standard.json(
         slots.map { slot in
-          var text = Slot(id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label)
-          (text.memory, text.passes) = (slot.cost?.memory, slot.cost?.passes)
-          return text
-        }
-      )
+          Slot(
+            id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
+            memory: slot.cost?.memory, passes: slot.cost?.passes)
+        })
     }
     for slot in slots {
       let day = slot.created.formatted(.iso8601.year().month().day())

@@ -44,10 +44,9 @@ struct KeyRecoverCommand: ParsableCommand {
       return note("The Secret portal now opens the vault, and the recovery key still does.")
     }
     let source = VaultCredentialClosure(key: recoveryKey, named: "the recovery key")
-    let editor = KeySlotEditor(
-      vault: configuration.vault(at: path, credentials: [source]),
-      description: try VaultBackend.describe(path: path),
-      configuration: configuration)
+    let vault = configuration.vault(at: path, credentials: [source])
+    VaultNotes.register(vault)
+    let editor = try KeySlotEditor(vault, configuration)
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
     try editor.record(keyFile: added.path)

@@ -10,20 +10,14 @@ struct KeySlotEditor {
 
   /// Selects the vault. It is not unlocked.
   init(_ options: BackendOptions) throws {
-    let path = try options.openVault(requirement: "Only a vault has key slots").path
-    let configuration = CofferConfiguration.current()
-    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
-    self.init(
-      vault: configuration.vault(at: path, additionalCredentials: prompts),
-      description: try VaultBackend.describe(path: path), configuration: configuration)
+    try self.init(options.openVault(requirement: "Only a vault has key slots"), .current())
   }
 
   /// Uses a vault with other credentials.
-  init(vault: VaultBackend, description: VaultDescription, configuration: CofferConfiguration) {
-    VaultNotes.register(vault)
+  init(_ vault: VaultBackend, _ configuration: CofferConfiguration) throws(SecretError) {
     self.vault = vault
-    self.description = description
     self.configuration = configuration
+    description = try VaultBackend.describe(path: vault.path)
   }
 
   /// The slot whose id begins with `prefix`.

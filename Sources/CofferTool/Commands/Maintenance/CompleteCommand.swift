@@ -20,8 +20,7 @@ struct CompleteCommand: ParsableCommand {
   func run() {
     signal(SIGALRM) { _ in _exit(0) }
     alarm(Self.deadline)
-    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
-    if null >= 0 { dup2(null, STDERR_FILENO) }
+    redirectToNullDevice([STDERR_FILENO])
     do {
       let (records, separator): ([String], String) =
         switch shell {

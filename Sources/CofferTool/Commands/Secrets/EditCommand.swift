@@ -26,17 +26,13 @@ struct EditCommand: ParsableCommand {
   @Flag(help: "Use the directory for temporary files if there is no file system in memory.")
   var insecureStorage = false
 
-  private static let interruptions = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
-
   func run() throws {
     let identifier = try global.identifier(name)
     let backend = try global.backend.open()
-    guard let value = try backend.lookUp(identifier) else {
-      throw MissingSecret.failure(identifier, in: backend)
-    }
+    let value = try backend.existingValue(identifier)
 
     // Blocked while the file exists, because a signal that ends this process would leave the file behind.
-    let signals = try BlockedSignals(Self.interruptions)
+    let signals = try BlockedSignals(BlockedSignals.interruptions)
     let file = try EditingFile(value, allowsDisk: insecureStorage)
     var isKept = false
     defer { if !isKept { file.wipe() } }
@@ -76,7 +72,7 @@ struct EditCommand: ParsableCommand {
     case .status(let status):
       throw Failure(.refused, "The editor exited with status \(status), and nothing was stored.")
     case .signal(let signal):
-      if interruptions.contains(signal) {
+      if BlockedSignals.interruptions.contains(signal) {
         file.wipe()
         throw ForegroundChild.end(as: .signal(signal))
       }
@@ -84,7 +80,7 @@ struct EditCommand: ParsableCommand {
     }
     if let signal = try signals.pending() {
       file.wipe()
-      signals.deliver(signal)
+      BlockedSignals.deliver(signal)
       throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
     }
     let edited = try ValueInput.read(file: file.path)
@@ -97,9 +93,9 @@ struct EditCommand: ParsableCommand {
     let editor = EditorCommand(text, directory: file.directory)
     if let text = editor.note { note(text) }
     setenv("TMPDIR", file.directory, 1)
-    return try ForegroundChild(named: "sh", mask: mask) { spawn throws(FileSystemError) in
+    return try ForegroundChild.run(named: "sh", mask: mask) { spawn throws(FileSystemError) in
       let arguments = ["sh"] + (editor.options ?? []) + [file.path]
       return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
-    }.wait()
+    }
   }
 }

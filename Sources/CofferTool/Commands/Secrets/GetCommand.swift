@@ -35,7 +35,8 @@ struct GetCommand: ParsableCommand {
   func run() throws {
     let identifier = try global.identifier(name)
     let value =
-      try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
+      try version.map { try earlierValue(of: identifier, version: $0) }
+      ?? global.backend.open().existingValue(identifier)
     let output = Output.standard
     try output.reveal(
       value, force: force,
@@ -51,14 +52,6 @@ struct GetCommand: ParsableCommand {
       case .auto: output.isTerminal && !value.endsWithLineFeed
       }
     if addsLineFeed { try output.write("\n") }
-  }
-
-  private func currentValue(of identifier: SecretIdentifier) throws -> SecretBytes {
-    let backend = try global.backend.open()
-    guard let value = try backend.lookUp(identifier) else {
-      throw MissingSecret.failure(identifier, in: backend)
-    }
-    return value
   }
 
   private func earlierValue(of identifier: SecretIdentifier, version: Int) throws -> SecretBytes {

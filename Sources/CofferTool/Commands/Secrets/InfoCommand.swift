@@ -14,10 +14,7 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.backend.open()
-    guard let item = try backend.item(identifier) else {
-      throw MissingSecret.failure(identifier, in: backend)
-    }
+    let item = try global.backend.open().existingItem(identifier)
     let output = Output.standard
     if format.json { return try output.json(ItemDescription(item)) }
 

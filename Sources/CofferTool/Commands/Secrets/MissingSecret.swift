@@ -1,5 +1,19 @@
 internal import Coffer
 
+extension SecretBackend {
+  /// The value of a secret. Throws a failure if the secret does not exist.
+  func existingValue(_ identifier: SecretIdentifier) throws -> SecretBytes {
+    guard let value = try lookUp(identifier) else { throw MissingSecret.failure(identifier, in: self) }
+    return value
+  }
+
+  /// The identifier and metadata of a secret. Throws a failure if the secret does not exist.
+  func existingItem(_ identifier: SecretIdentifier) throws -> SecretItem {
+    guard let item = try item(identifier) else { throw MissingSecret.failure(identifier, in: self) }
+    return item
+  }
+}
+
 /// The failure of a command whose secret does not exist.
 enum MissingSecret {
   /// The failure for `identifier`. Suggests a similar name if `backend` is a vault: the vault is already

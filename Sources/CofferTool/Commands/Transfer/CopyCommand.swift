@@ -54,7 +54,8 @@ struct CopyCommand: ParsableCommand {
   }
 
   func run() throws {
-    let (source, target) = (try from.open(), try to.open())
+    let source = try BackendOptions.open(from.selection)
+    let target = try BackendOptions.open(to.selection)
     try requireDifferent(source, target)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done

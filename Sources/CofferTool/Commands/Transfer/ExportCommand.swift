@@ -90,15 +90,7 @@ struct ExportCommand: ParsableCommand {
       }
       return try backend.items(inService: service)
     }
-    var items: [SecretItem] = []
-    for name in names {
-      let identifier = try global.identifier(name)
-      guard let item = try backend.item(identifier) else {
-        throw MissingSecret.failure(identifier, in: backend)
-      }
-      if !items.contains(where: { $0.identifier == identifier }) { items.append(item) }
-    }
-    return items
+    return try global.identifiers(names).map(backend.existingItem)
   }
 
   private static func dotenv(_ secrets: [ExchangedSecret], _ items: [SecretItem]) throws -> SecretBytes {

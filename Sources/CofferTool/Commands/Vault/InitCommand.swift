@@ -53,8 +53,7 @@ struct InitCommand: ParsableCommand {
     if let selected, selected.name != .vault { return try choose(selected, configuration) }
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
-    var status = stat()
-    if lstat(path, &status) == 0 {
+    if FileStatus(of: path, followingLink: false) != nil {
       throw SecretError(
         .alreadyExists, "The path \(path) already exists.",
         advice: "Use the existing vault, or choose another path with --vault.")

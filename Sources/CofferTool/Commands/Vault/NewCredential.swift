@@ -19,8 +19,12 @@ struct NewCredential: ~Copyable {
     if options.passphrase {
       let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
       if let given { return NewCredential(kind: .passphrase, secret: given, isNewFile: false) }
-      let entered = try prompt(path, configuration)
-      return NewCredential(kind: .passphrase, secret: entered, isNewFile: false)
+      guard configuration.canPrompt else {
+        throw SecretError(
+          .locked, "There is no passphrase, and a prompt is not possible.",
+          advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
+      }
+      return NewCredential(kind: .passphrase, secret: try PassphrasePrompt.new(for: path), isNewFile: false)
     }
     if options.keyFile == nil, configuration.given("COFFER_KEY_FILE") == nil,
       let key = try given(by: { $0 == "COFFER_KEY" }, configuration, path)
@@ -64,14 +68,5 @@ struct NewCredential: ~Copyable {
       if let credential = try source.credential(for: future) { return credential.secret.copy() }
     }
     return nil
-  }
-
-  private static func prompt(_ path: String, _ configuration: CofferConfiguration) throws -> SecretBytes {
-    guard configuration.canPrompt else {
-      throw SecretError(
-        .locked, "There is no passphrase, and a prompt is not possible.",
-        advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
-    }
-    return try PassphrasePrompt.new(for: path)
   }
 }

@@ -64,13 +64,7 @@ struct BazelCredentialCommand: ParsableCommand {
   /// Whether `name` is a token of RFC 9110, and `value` has no control characters except tabs.
   private static func isHeader(_ name: String, _ value: borrowing SecretBytes) -> Bool {
     let marks = Set("!#$%&'*+-.^_`|~".utf8)
-    let isToken = name.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), 0x30...0x39: true
-      default: marks.contains(byte)
-      }
-    }
-    return isToken
+    return name.utf8.allSatisfy { $0.isASCIILetterOrDigit || marks.contains($0) }
       && value.withBytes { bytes in
         bytes.indices.allSatisfy { (bytes[$0] >= 0x20 || bytes[$0] == 0x09) && bytes[$0] != 0x7F }
       }

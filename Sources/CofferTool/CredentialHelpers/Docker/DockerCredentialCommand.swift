@@ -68,8 +68,14 @@ struct DockerCredentialCommand: ParsableCommand {
     guard let url = login.serverURL, !url.isEmpty else { throw Refusal.noURL }
     guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
     let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
-    try StoredLogin.replaceAll(
-      identifier, with: SecretBytes(copying: login.secret ?? ""), in: try backendOptions.open())
+    let value = SecretBytes(copying: login.secret ?? "")
+    let backend = try backendOptions.open()
+    // docker keeps one login for each server.
+    let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
+    try backend.withTransaction { transaction throws(SecretError) in
+      try transaction.store(value, for: identifier, metadata: nil)
+      for other in others { try transaction.remove(other) }
+    }
   }
 
   private func get() throws {
