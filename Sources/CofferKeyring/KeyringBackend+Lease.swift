@@ -7,7 +7,7 @@ extension KeyringBackend: LeasingSecretBackend {
   /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which one connection at a
   /// time can own. It therefore holds between all programs that reach the same keyring, and ends with the process. It
   /// holds no longer than the bus runs, like the keyring itself. Throws `.denied` if the bus does not permit names, as in
-  /// some sandboxes.
+  /// some sandboxes, and the errors of the service.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let name = "coffer.lease.h" + identifier.hashText
     let timeout = options.callTimeout

@@ -32,9 +32,16 @@ public import FoundationEssentials
 /// The service has no transactions. A store with metadata makes several calls, and the last one sets the
 /// value. A secret is moved by a copy: the original is deleted when the copy was read back.
 ///
-/// Methods may be called from any thread. They throw `.unavailable` if the bus or the service cannot be
-/// reached, `.timedOut` after a timeout of the options, `.locked` if the keyring is locked and prompts are
-/// not allowed, and `.promptDismissed` if a prompt was dismissed.
+/// Methods may be called from any thread. Every method that throws can throw the errors of the service:
+/// - `.unavailable`: the bus or the service cannot be reached.
+/// - `.timedOut`: a timeout of the options has passed.
+/// - `.denied`: the bus does not permit the call, or its socket belongs to another user.
+/// - `.configuration`: the address of the bus is not valid, or ``KeyringOptions/collection`` does not exist.
+/// - `.locked`: the keyring is locked, and prompts are not allowed or no program can show them.
+/// - `.promptDismissed`: somebody or ``cancelPrompts()`` dismissed a prompt.
+/// - `.conflict`: other programs changed the secret during each of four attempts.
+/// - `.io`: the service answered with another error, or against the protocol.
+/// - `.tooLarge`: the message with the value exceeds the limit of the bus, or a value in the keyring is larger than 32 MiB.
 public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBackend {
   /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
@@ -80,17 +87,18 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     storing = backend.storing
   }
 
-  /// The same keyring. A read that would need a prompt throws `.locked`.
+  /// This keyring without prompts. A read that would need a prompt throws `.locked`.
   public var withoutPrompts: any SecretBackend { KeyringBackend(withoutPromptsOf: self) }
 
   /// Dismisses every prompt that a call of this backend waits for. Those calls throw `.promptDismissed`.
   public func cancelPrompts() { prompter.cancelAll() }
 
-  /// Calls `observer` before each wait for a prompt, on the thread that waits, and after the wait what `observer` has
-  /// returned. A program can react to signals meanwhile, and call ``cancelPrompts()`` on another thread. Replaces an
+  /// Calls `observer` before each wait for a prompt, on the thread that waits, and calls what `observer` has returned after
+  /// the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread. Replaces an
   /// earlier observer. Thread-safe.
   public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
+  /// Returns the value, or `nil` if there is no item. Throws the errors of the service.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
@@ -100,6 +108,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
+  /// Stores the value. Throws `.tooLarge` if it is larger than ``maximumSecretSize``, `.invalidMetadata` if the metadata
+  /// exceeds its limits or has a date before the year 1 or after 9999, and the errors of the service.
   public func store(
     _ secret: borrowing SecretBytes,
     for identifier: SecretIdentifier,
@@ -115,21 +125,25 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
+  /// Deletes the items of the secret. Returns `false` if there was none. Throws `.ambiguous` if the items are different
+  /// secrets, and the errors of the service; some of several items may then be deleted.
   @discardableResult
   public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, all: false)
   }
 
+  /// Returns the secrets of `service`, or all secrets if it is `nil`, sorted by identifier. Throws the errors of the service.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
   }
 
+  /// Returns the identifiers of ``items(inService:)``, with less work. Throws the errors of the service.
   public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
     try search(service) { search, query throws(ServiceFailure) in try search.identifiers(matching: query) }
   }
 
   /// Returns the values of many secrets, each once, without those that do not exist. Needs one call for each item of
-  /// the service and one for 64 values.
+  /// the service and one for 64 values. Throws the errors of the service.
   public func lookUp(
     _ identifiers: [SecretIdentifier]
   ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
@@ -150,6 +164,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     return values
   }
 
+  /// Returns the secret without its value, or `nil` if there is none. Throws the errors of the service.
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try search(for: identifier) { search throws(ServiceFailure) in try search.secret(identifier) }
   }
@@ -163,6 +178,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
 
   // MARK: Several items
 
+  /// Returns the items with this identifier that are different secrets, the newest first. Throws the errors of the service.
   public func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
     try search(for: identifier) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
@@ -170,15 +186,20 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     }
   }
 
+  /// Returns the items that ``items(inService:)`` leaves out. Throws the errors of the service.
   public func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
+  /// Deletes every item with this identifier. Returns `false` if there was none. Throws the errors of the service; some of
+  /// several items may then be deleted.
   @discardableResult
   public func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, all: true)
   }
 
+  /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is `false`, and
+  /// the errors of the service. The original is then kept, and a reason says so if a copy remains.
   public func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome {

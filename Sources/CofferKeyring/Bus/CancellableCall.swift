@@ -16,7 +16,7 @@ final class CancellableCall<R>: Sendable {
   private final class State: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
     let ended = DispatchSemaphore(value: 0)
-    let hasEnded = Atomic(false)
+    let isCancelledOnRelease = Atomic(true)
     var result: Result<R, ServiceFailure>
 
     init() { result = .failure(.failed("the system has no thread for the call")) }
@@ -31,14 +31,19 @@ final class CancellableCall<R>: Sendable {
     self.state = state
     let result = startThread {
       state.result = Result { () throws(ServiceFailure) in try body(state.cancellable) }
-      state.hasEnded.store(true, ordering: .releasing)
+      state.isCancelledOnRelease.store(false, ordering: .releasing)
       state.ended.signal()
     }
     if result != 0 { state.ended.signal() }
   }
 
   // Not if the call has ended: GDBus may still use the cancellable, and would keep the connection and a context for good.
-  deinit { if !state.hasEnded.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) } }
+  deinit {
+    if state.isCancelledOnRelease.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) }
+  }
+
+  /// Lets the call end by itself if this object is released before. For a call that waits for nothing more.
+  func letEnd() { state.isCancelledOnRelease.store(false, ordering: .releasing) }
 
   /// Waits for the end of the call, and cancels it at the deadline. To be called once.
   func result(by deadline: Deadline) throws(ServiceFailure) -> R {

@@ -38,6 +38,7 @@ final class SessionNegotiation: Sendable {
         let answer = try call(arguments)
         let isEncrypted = arguments.first?.string != "plain"
         guard let path = Self.sessionPath(answer, isEncrypted: isEncrypted) else { throw .malformed }
+        session.letEnd()
         try end.send(question.answer(answer))
         return path
       } catch .remote(let name, _) where name == "org.freedesktop.DBus.Error.NotSupported" {

@@ -141,8 +141,7 @@ struct ItemSearch {
     _ queries: [[String: String]]
   ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
     var results: [(unlocked: [String], locked: [String])] = []
-    if let name = options.collection {
-      let collection = try self.collection(named: name)
+    if options.collection != nil, let collection = try collectionIfAny() {
       for items in try service.search(collection: collection, queries) {
         let isLocked = items.isEmpty ? false : try isLocked(collection)
         results.append(isLocked ? ([], items) : (items, []))
@@ -207,12 +206,7 @@ struct ItemSearch {
   /// Returns the collection in the options, else the default collection, else `nil`.
   private func collectionIfAny() throws(ServiceFailure) -> String? {
     if let known = collections.forStoring { return known }
-    var found: String?
-    if let name = options.collection {
-      found = try service.collection(named: name)
-    } else {
-      found = try service.collection(aliased: "default")
-    }
+    let found = try service.collection(named: options.collection)
     collections.forStoring = .some(found)
     return found
   }
@@ -242,13 +236,6 @@ struct ItemSearch {
         advice: "Open the database, and choose the group for Secret Service in its settings.")
     }
     try unlock([collection])
-  }
-
-  private func collection(named name: String) throws(ServiceFailure) -> String {
-    if let known = collections.forStoring ?? nil { return known }
-    let found = try service.collection(named: name)
-    collections.forStoring = .some(found)
-    return found
   }
 
   private func createDefaultCollection() throws(ServiceFailure) -> String {

@@ -49,26 +49,6 @@ extension KeyringBackend {
   private static func probe(
     _ environment: [String: String], _ name: String?, _ deadline: Deadline, _ status: inout KeyringStatus
   ) throws(ServiceFailure) {
-    let (bus, owner) = try findService(environment, deadline, &status)
-    guard let owner else { return }
-    status.isWrittenLater = owner.kind == .kWallet
-
-    let service = SecretServiceProxy(bus: bus, timeout: deadline.total, deadline: deadline)
-    let found: String?
-    if let name {
-      found = try service.collection(named: name)
-    } else {
-      found = try service.collection(aliased: "default")
-    }
-    guard let collection = found else { return }
-    let properties = try service.properties(of: collection, .collection)
-    status.collection = properties["Label"]?.string
-    status.isLocked = properties["Locked"]?.boolean
-  }
-
-  private static func findService(
-    _ environment: [String: String], _ deadline: Deadline, _ status: inout KeyringStatus
-  ) throws(ServiceFailure) -> ServiceProcess.Found {
     let address = try BusAddress.find(in: environment)
     status.busAddress = address
     let bus = try BusConnection(address: address, by: deadline)
@@ -76,7 +56,14 @@ extension KeyringBackend {
     let owner = try ServiceProcess.owner(on: bus, by: deadline)
     status.isServiceRunning = owner != nil
     status.isServiceActivatable = try bus.canStart(SecretServiceProxy.wellKnownName, by: deadline)
-    return (bus, owner)
+    guard let owner else { return }
+    status.isWrittenLater = owner.kind == .kWallet
+
+    let service = SecretServiceProxy(bus: bus, timeout: deadline.total, deadline: deadline)
+    guard let collection = try service.collection(named: name) else { return }
+    let properties = try service.properties(of: collection, .collection)
+    status.collection = properties["Label"]?.string
+    status.isLocked = properties["Locked"]?.boolean
   }
 }
 #endif

@@ -40,7 +40,7 @@ struct SecretServiceProxy: Sendable {
   }
 
   /// Makes a call of `method` on each path, many at a time, and passes each answer to `body` with the index of its
-  /// path. Objects that another program has removed meanwhile are left out.
+  /// path. Objects that another program has removed are left out.
   func callEach(
     _ paths: [String], _ interface: Interface, _ method: String, _ arguments: [Variant],
     _ body: (Int, Variant) throws(ServiceFailure) -> Void
@@ -91,6 +91,14 @@ struct SecretServiceProxy: Sendable {
     try call(path, .properties, "Get", [.string(interface.rawValue), .string(name)]).element(0, \.unboxed)
   }
 
+  /// Returns the property as `type` reads it. Throws `.malformed` if the property has another type.
+  func property<Value>(
+    _ name: String, of path: String, _ interface: Interface, _ type: (Variant) -> Value?
+  ) throws(ServiceFailure) -> Value {
+    guard let value = type(try property(name, of: path, interface)) else { throw .malformed }
+    return value
+  }
+
   func properties(of path: String, _ interface: Interface) throws(ServiceFailure) -> [String: Variant] {
     try call(path, .properties, "GetAll", [.string(interface.rawValue)]).element(0, \.properties)
   }
@@ -99,11 +107,6 @@ struct SecretServiceProxy: Sendable {
   func setProperty(_ name: String, of item: String, to value: Variant) throws(ServiceFailure) {
     let arguments: [Variant] = [.string(Interface.item.rawValue), .string(name), .boxed(value)]
     _ = try call(item, .properties, "Set", arguments)
-  }
-
-  func attributes(of item: String) throws(ServiceFailure) -> [String: String] {
-    guard let attributes = try property("Attributes", of: item, .item).dictionary else { throw .malformed }
-    return attributes
   }
 
   /// Returns the attributes of each item in `items` that still exists, in no order.
@@ -163,18 +166,15 @@ struct SecretServiceProxy: Sendable {
   }
 
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {
-    guard let isLocked = try property("Locked", of: collection, .collection).boolean else { throw .malformed }
-    return isLocked
+    try property("Locked", of: collection, .collection, \.boolean)
   }
 
   func items(of collection: String) throws(ServiceFailure) -> [String] {
-    guard let paths = try property("Items", of: collection, .collection).paths else { throw .malformed }
-    return paths
+    try property("Items", of: collection, .collection, \.paths)
   }
 
   func collections() throws(ServiceFailure) -> [String] {
-    guard let paths = try property("Collections", of: Self.path, .service).paths else { throw .malformed }
-    return paths
+    try property("Collections", of: Self.path, .service, \.paths)
   }
 
   // MARK: Methods
@@ -204,14 +204,11 @@ struct SecretServiceProxy: Sendable {
     return result
   }
 
-  /// Returns the collection with the alias `name`, or `nil` if there is none.
-  func collection(aliased name: String) throws(ServiceFailure) -> String? {
-    try call(Self.path, .service, "ReadAlias", [.string(name)]).objectPath(0)
-  }
-
-  /// Returns the collection with the alias or label `name`. Throws `.configuration` if there is none.
-  func collection(named name: String) throws(ServiceFailure) -> String {
-    if let collection = try collection(aliased: name) { return collection }
+  /// Returns the collection with the alias or label `name`, and throws `.configuration` if there is none. If `name` is
+  /// `nil`, returns the default collection, or `nil` if there is none.
+  func collection(named name: String?) throws(ServiceFailure) -> String? {
+    let aliased = try call(Self.path, .service, "ReadAlias", [.string(name ?? "default")]).objectPath(0)
+    guard aliased == nil, let name else { return aliased }
     for collection in try collections() {
       let label = try property("Label", of: collection, .collection).string
       if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }

@@ -53,7 +53,7 @@ enum ServiceFailure: Error {
   /// Whether the other side answered with an error.
   var isRemote: Bool { if case .remote = self { true } else { false } }
 
-  /// The same without the words of the service.
+  /// This failure without the words of the service.
   var withoutReason: ServiceFailure {
     if case .remote(let name, _) = self { .remote(name) } else { self }
   }

@@ -1,17 +1,16 @@
 #if Keyring
 internal import CofferCore
-internal import Glibc
+internal import Dispatch
 internal import Synchronization
 
 /// Broadcasts the changes that the service's signals report.
 ///
-/// A ``WatchThread`` runs while there is a subscriber. A stream retains the watcher, and so outlives the
-/// backend.
+/// A ``SignalThread`` runs while there is a subscriber. A stream retains the watcher, and so outlives the backend.
 final class KeyringWatcher: Sendable {
   private let environment: [String: String]
   private let options: KeyringOptions
   private let broadcast = ChangeBroadcast()
-  private let running = Mutex<WatchThread?>(nil)
+  private let running = Mutex<SignalThread?>(nil)
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
@@ -21,7 +20,7 @@ final class KeyringWatcher: Sendable {
   func subscribe() -> AsyncStream<SecretChange> {
     let stream = broadcast.subscribe { self.stopIfUnused() }
     let thread = running.withLock { running in
-      let thread = running ?? WatchThread(environment: environment, options: options, broadcast: broadcast)
+      let thread = running ?? SignalThread(environment: environment, options: options, broadcast: broadcast)
       running = thread
       return thread
     }
@@ -34,6 +33,106 @@ final class KeyringWatcher: Sendable {
       guard broadcast.isEmpty else { return }
       running?.stop()
       running = nil
+    }
+  }
+}
+
+/// A thread that subscribes to the service's signals on its own connection, and broadcasts changes until it
+/// is stopped.
+///
+/// After the bus went away, the thread connects again and broadcasts a change of everything. The thread does so too when
+/// another process becomes the service.
+private final class SignalThread: Sendable {
+  private let environment: [String: String]
+  private let options: KeyringOptions
+  private let broadcast: ChangeBroadcast
+  private let context = EventContext()
+  private let isStopped = Atomic(false)
+  private let ready = DispatchGroup()
+  private let isReady = Atomic(false)
+
+  /// The time in which the signals for one item become one change. An update causes up to three.
+  private static let coalescingInterval = Duration.milliseconds(20)
+  /// The first and the longest time between two attempts to connect to the bus.
+  private static let backoff = (first: Duration.milliseconds(250), last: Duration.seconds(30))
+
+  init(environment: [String: String], options: KeyringOptions, broadcast: ChangeBroadcast) {
+    self.environment = environment
+    self.options = options
+    self.broadcast = broadcast
+    ready.enter()
+    // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
+    if startThread({ self.run() }) != 0 {
+      // No change can be observed, and subscribers must not conclude that nothing changes.
+      markReady()
+      broadcast.send(SecretChange(nil))
+    }
+  }
+
+  func stop() {
+    isStopped.store(true, ordering: .releasing)
+    context.wake()
+  }
+
+  /// Waits until the thread has subscribed to signals, or its first attempt has failed.
+  func waitUntilReady(timeout: Duration) { _ = ready.wait(timeout: .now() + timeout / .seconds(1)) }
+
+  private func markReady() {
+    if !isReady.exchange(true, ordering: .acquiringAndReleasing) { ready.leave() }
+  }
+
+  private func run() {
+    var isFirst = true
+    var pause = Self.backoff.first
+    defer { markReady() }
+    while !isStopped.load(ordering: .acquiring) {
+      do throws(ServiceFailure) {
+        let bus = try BusConnection(
+          address: BusAddress.find(in: environment), by: Deadline(after: options.connectTimeout),
+          closingOn: context)
+        pause = Self.backoff.first
+        try context.asCurrent { () throws(ServiceFailure) in
+          defer { bus.deliverLast(on: context) }
+          try watch(bus, isFirst: isFirst)
+        }
+      } catch {
+        // The bus cannot be reached. Subscribers get a change of everything after the next connection.
+      }
+      markReady()
+      isFirst = false
+      deliver(for: pause)
+      pause = min(pause * 2, Self.backoff.last)
+    }
+  }
+
+  /// Delivers signals for `duration`, or until the thread is stopped.
+  private func deliver(for duration: Duration) {
+    let end = ContinuousClock.now + duration
+    while !isStopped.load(ordering: .acquiring), end > .now { context.iterate(timeout: end - .now) }
+  }
+
+  /// Broadcasts changes until the bus goes away or the thread is stopped.
+  private func watch(_ bus: BusConnection, isFirst: Bool) throws(ServiceFailure) {
+    let queue = SignalQueue()
+    let name = SecretServiceProxy.wellKnownName
+    var subscriptions = [SecretServiceProxy.Interface.collection, .service].map {
+      SignalSubscription(bus, sender: name, interface: $0.rawValue, queue.add)
+    }
+    subscriptions.append(SignalSubscription(ownersOf: name, on: bus, queue.addOwnerChange))
+    let closed = CloseSubscription(bus, waking: context)
+    try withExtendedLifetime((subscriptions, closed)) { () throws(ServiceFailure) in
+      // The bus handles messages in order: its answer means that the subscriptions are in force.
+      _ = try bus.callBus("GetId", by: Deadline(after: options.callTimeout))
+      var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: options.callTimeout))
+      translator.learn()
+      markReady()
+      if !isFirst { broadcast.send(SecretChange(nil)) }
+      while !isStopped.load(ordering: .acquiring), !bus.isClosed {
+        context.iterate(timeout: nil)
+        if queue.isEmpty { continue }
+        deliver(for: Self.coalescingInterval)
+        for change in translator.changes(queue.drain()) { broadcast.send(change) }
+      }
     }
   }
 }

@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  /// libsecret reads an answer to `OpenSession` without a look at its type.
+  /// libsecret reads an answer to `OpenSession` without a check of its type.
   @Test(arguments: ["plain", "string", "numbers", "nothing", "no-path", "long-key", "no-key"])
   func anAnswerToOpenSessionOfAnotherTypeIsRefused(_ answer: String) async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)

@@ -155,7 +155,7 @@ import Testing
     try create("Work", "w", ["target": "work", "purpose": "vpn"])
     try create("Home", "h", ["target": "home"])
     for value in ["new", "updated"] {
-      // What a program does that changes the label alone.
+      // What a program does that changes only the label.
       var metadata = try #require(try await backend.item(identifier)).metadata
       metadata.label = "Ours"
       metadata.attributes.merge(["target": "work", "own": "1"]) { $1 }
