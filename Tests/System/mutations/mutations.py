@@ -165,7 +165,7 @@ AUTHENTICATION = [
 ]
 
 REMEMBERED = [
-    M("another master key accepted", "KnownVaults.check(_:against:path:)", instead("opened.keys.isFormerMAC", "!lineage.isEmpty"),
+    M("another master key accepted", "KnownVaults.check(_:against:path:)", operator("throw .unexpectedKey(path: path)", "return"),
       ATTACK + "removed_key old_master_key", "a removed key comes back with an old copy"),
     M("older state accepted", "KnownVaults.check(_:against:path:)", passes(3), TRUST, "a change is taken back unnoticed"),
     M("record not authenticated", "KnownVaults.check(_:against:path:)", passes(2), ATTACK + "damaged_record",
@@ -186,7 +186,7 @@ REMEMBERED = [
     M("vault not identified before a key is tried", "KnownVaults.identify", never(2, 2), TRUST,
       "a passphrase is tried on a file that was exchanged"),
     M("path as it was named not recorded", "KnownVaults.locate", operator("[namedPath]", "[String]()"),
-      ATTACK + "rollback_by_link", "a link puts an older copy in the vault's place"),
+      ATTACK + "rollback_by_link rollback_by_directory", "a link puts an older copy in the vault's place"),
     M("path without links not recorded", "KnownVaults.locate", operator("file.location.resolvedPath", "namedPath"),
       "RollbackTests", "an older copy is accepted by another name"),
     M("path in its directory not recorded", "KnownVaults.locate", operator("file.location.linkPath", "namedPath"),
@@ -195,7 +195,7 @@ REMEMBERED = [
       "others may have changed what was seen"),
     M("directory of others accepted", "KnownVaultDirectory.location", passes(3), TRUST, "others can remove a record"),
     M("hash of a record ignored", "KnownVaultFile.content", passes(1), TRUST, "a torn record is believed"),
-    M("damaged record passed over", "KnownVaultFile.load", instead("slots", "(nil as Slots?)?", 2), "KnownVaultRecordTests",
+    M("damaged record passed over", "KnownVaultFile.load", instead("slots", "nil", 2), "KnownVaultRecordTests",
       "one flipped bit switches the protection off"),
     M("record of a writer not raised", "KnownVaults.recordCommit", instead("raise", "true"), TRUST, "an older copy of one's own changes is accepted"),
     M("trust not recorded", "KnownVaults.trustAndPublish", omit("place.make"), TRUST, "what was confirmed is asked again"),
