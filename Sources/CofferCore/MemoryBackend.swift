@@ -69,13 +69,6 @@ public final class MemoryBackend: VersionedSecretBackend, ObservableSecretBacken
     }
   }
 
-  /// Removes the secret, which becomes an earlier version. Returns `false` if there is no such secret. Throws `.conflict` or
-  /// `.timedOut`.
-  @discardableResult
-  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try change { transaction throws(SecretError) in try transaction.remove(identifier) }
-  }
-
   /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`. Throws
   /// `.conflict` or `.timedOut`.
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {

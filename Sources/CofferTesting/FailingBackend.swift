@@ -25,6 +25,16 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     case commit
     /// `tryLease`.
     case lease
+
+    init(_ call: CheckedAccess.Call) {
+      self =
+        switch call {
+        case .lookUp: .lookUp
+        case .items: .items
+        case .store: .store
+        case .remove: .remove
+        }
+    }
   }
 
   private struct Failure {
@@ -111,7 +121,7 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try base.transaction { transaction throws(SecretError) in
-      let result = try body(FailingTransaction(transaction, admit))
+      let result = try body(CheckedAccess(transaction) { call throws(SecretError) in try admit(.init(call)) })
       try admit(.commit)
       return result
     }
@@ -124,38 +134,5 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     try admit(.lease)
     return try base.tryLease(identifier)
-  }
-
-  private struct FailingTransaction: SecretTransaction {
-    private let transaction: any SecretTransaction
-    private let admit: (Call) throws(SecretError) -> Void
-
-    init(_ transaction: any SecretTransaction, _ admit: @escaping (Call) throws(SecretError) -> Void) {
-      self.transaction = transaction
-      self.admit = admit
-    }
-
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-      try admit(.lookUp)
-      return try transaction.lookUp(identifier)
-    }
-    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-      try admit(.items)
-      return try transaction.item(identifier)
-    }
-    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-      try admit(.items)
-      return try transaction.items(inService: service)
-    }
-    func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-    ) throws(SecretError) {
-      try admit(.store)
-      try transaction.store(secret, for: identifier, metadata: metadata)
-    }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-      try admit(.remove)
-      return try transaction.remove(identifier)
-    }
   }
 }

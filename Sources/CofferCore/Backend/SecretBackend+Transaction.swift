@@ -15,9 +15,9 @@ extension SecretBackend {
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     if let backend = self as? any TransactionalSecretBackend { return try backend.transaction(body) }
-    let transaction = PassThroughTransaction(self)
-    defer { transaction.isOpen = false }
-    return try body(transaction)
+    var isOpen = true
+    defer { isOpen = false }
+    return try body(CheckedAccess(self) { _ throws(SecretError) in try requireOpen(isOpen) })
   }
 
   /// Removes every secret in `service`, in one step if the backend has transactions. Returns how many there were. Throws an
@@ -29,6 +29,12 @@ extension SecretBackend {
 }
 
 extension TransactionalSecretBackend {
+  /// Removes the secret in a transaction. Returns `false` if there is no such secret. Throws an error of the store.
+  @discardableResult
+  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try transaction { transaction throws(SecretError) in try transaction.remove(identifier) }
+  }
+
   /// Runs `body` as the method with typed errors does, and throws every error of `body`. Nothing is changed then.
   public func transaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
     var foreign: (any Error)?
@@ -49,39 +55,42 @@ extension TransactionalSecretBackend {
   }
 }
 
-/// The calls of a transaction, made on the backend one by one.
-private final class PassThroughTransaction: SecretTransaction {
-  private let backend: any SecretBackend
-  var isOpen = true
+/// The calls of a transaction, made one by one on a backend or on another transaction, each after a check.
+package struct CheckedAccess: SecretTransaction {
+  /// What is called.
+  package enum Call { case lookUp, items, store, remove }
 
-  init(_ backend: any SecretBackend) { self.backend = backend }
+  private let base: any SecretAccess
+  private let check: (Call) throws(SecretError) -> Void
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try requireOpen(isOpen)
-    return try backend.lookUp(identifier)
+  package init(_ base: any SecretAccess, _ check: @escaping (Call) throws(SecretError) -> Void) {
+    (self.base, self.check) = (base, check)
   }
 
-  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try requireOpen(isOpen)
-    return try backend.item(identifier)
+  package func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try check(.lookUp)
+    return try base.lookUp(identifier)
   }
 
-  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try requireOpen(isOpen)
-    return try backend.items(inService: service)
+  package func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+    try check(.items)
+    return try base.item(identifier)
   }
 
-  func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
+  package func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try check(.items)
+    return try base.items(inService: service)
+  }
+
+  package func store(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
-    try requireOpen(isOpen)
-    try backend.store(secret, for: identifier, metadata: metadata)
+    try check(.store)
+    try base.store(secret, for: identifier, metadata: metadata)
   }
 
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try requireOpen(isOpen)
-    return try backend.remove(identifier)
+  package func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try check(.remove)
+    return try base.remove(identifier)
   }
 }

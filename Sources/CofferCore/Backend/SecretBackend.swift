@@ -19,16 +19,50 @@
 /// - `.unsupported` or `.configuration` if the backend has no such store.
 ///
 /// Each backend documents which of these it throws. Each method documents what it throws in addition.
-public protocol SecretBackend: AnyObject, Sendable {
+public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
+  /// Returns the secrets with these identifiers, without those that do not exist. The default looks up one after the
+  /// other. Throws an error of the store.
+  func lookUp(_ identifiers: [SecretIdentifier]) throws(SecretError) -> [SecretIdentifier: SharedSecret]
+
+  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper. Throws
+  /// an error of the store.
+  func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier]
+
+  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
+  /// a change. A read that would need a prompt throws `.locked`.
+  ///
+  /// The default is the backend itself, for backends without prompts.
+  var withoutPrompts: any SecretBackend { get }
+}
+
+extension SecretBackend {
+  /// The backend itself.
+  public var withoutPrompts: any SecretBackend { self }
+
+  /// Returns the secrets with these identifiers, by a lookup of each. Throws an error of the store.
+  public func lookUp(
+    _ identifiers: [SecretIdentifier]
+  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
+    var result: [SecretIdentifier: SharedSecret] = [:]
+    for identifier in identifiers where result[identifier] == nil {
+      if let secret = try lookUp(identifier) { result[identifier] = SharedSecret(secret) }
+    }
+    return result
+  }
+
+  /// Returns the identifiers of `items(inService:)`. Throws an error of the store.
+  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try items(inService: service).map(\.identifier)
+  }
+}
+
+/// What can be done with one secret after the other, in a backend and in a transaction of it.
+public protocol SecretAccess {
   /// Returns the secret's bytes, exactly as stored, or `nil` if there is no such secret.
   ///
   /// `nil` means that the backend was read and does not contain the secret. Throws an error of the store in every other
   /// case, for example if the backend is locked, unreachable or damaged.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
-
-  /// Returns the secrets with these identifiers, without those that do not exist. The default looks up one after the
-  /// other. Throws an error of the store.
-  func lookUp(_ identifiers: [SecretIdentifier]) throws(SecretError) -> [SecretIdentifier: SharedSecret]
 
   /// Stores `secret`, and replaces any existing secret with that identifier.
   ///
@@ -55,46 +89,14 @@ public protocol SecretBackend: AnyObject, Sendable {
   /// by identifier. No value is decrypted. Throws an error of the store.
   func items(inService service: String?) throws(SecretError) -> [SecretItem]
 
-  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper. Throws
-  /// an error of the store.
-  func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier]
-
   /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
-
-  /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
-  /// a change. A read that would need a prompt throws `.locked`.
-  ///
-  /// The default is the backend itself, for backends without prompts.
-  var withoutPrompts: any SecretBackend { get }
 }
 
-extension SecretBackend {
-  /// The backend itself.
-  public var withoutPrompts: any SecretBackend { self }
-
+extension SecretAccess {
   /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
-  public func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier
-  ) throws(SecretError) {
+  public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
     try store(secret, for: identifier, metadata: nil)
-  }
-
-  /// Returns the secrets with these identifiers, by a lookup of each. Throws an error of the store.
-  public func lookUp(
-    _ identifiers: [SecretIdentifier]
-  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
-    var result: [SecretIdentifier: SharedSecret] = [:]
-    for identifier in identifiers where result[identifier] == nil {
-      if let secret = try lookUp(identifier) { result[identifier] = SharedSecret(secret) }
-    }
-    return result
-  }
-
-  /// Returns the identifiers of `items(inService:)`. Throws an error of the store.
-  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
-    try items(inService: service).map(\.identifier)
   }
 
   /// Returns the identifier and metadata of one secret, by a search through its service. Throws an error of the store.
@@ -170,31 +172,8 @@ public protocol TransactionalSecretBackend: SecretBackend {
   ) throws(SecretError) -> R
 }
 
-/// The methods of a transaction. They have the contracts of the methods of ``SecretBackend``, and throw `.conflict` after the
-/// closure that received the transaction has returned.
-public protocol SecretTransaction {
-  /// Returns the secret's bytes, or `nil` if there is no such secret. Throws an error of the store.
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
-
-  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
-  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
-
-  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
-  /// by identifier, with the transaction's own changes. Throws an error of the store.
-  func items(inService service: String?) throws(SecretError) -> [SecretItem]
-
-  /// Stores `secret`, and replaces any existing secret with that identifier. Throws `.tooLarge`, `.invalidMetadata` or an
-  /// error of the store.
-  func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
-  ) throws(SecretError)
-
-  /// Removes the secret. Returns `false` if there is no such secret. Throws an error of the store.
-  @discardableResult
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
-
+/// A transaction. Its methods throw `.conflict` after the closure that received the transaction has returned.
+public protocol SecretTransaction: SecretAccess {
   /// Drops every earlier version of a secret, and the record of its removal, when the transaction is committed. The secret
   /// itself stays as the transaction leaves it, whether it is changed before the call or after.
   ///
@@ -211,11 +190,6 @@ extension SecretTransaction {
     throw SecretError(
       .unsupported, "This store keeps no earlier versions, so none can be purged.",
       advice: "Remove the secret, or use a vault.", identifier: identifier)
-  }
-
-  /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
-  public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
-    try store(secret, for: identifier, metadata: nil)
   }
 
   /// Removes every secret in `service`. Returns how many there were. Throws an error of the store.

@@ -52,44 +52,23 @@ extension VaultBackend {
   /// Removes the key slots `ids`, changes the master key and encrypts everything again.
   ///
   /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot that
-  /// stays needs its own credential, from the vault's own sources or from `credentials`. A slot that is
-  /// removed needs none, so that slots whose credentials are lost can be removed together.
+  /// stays needs its own credential: from the vault's own sources, or what ``openKeySlots(with:adding:)`` has returned. A
+  /// slot that is removed needs none, so that slots whose credentials are lost can be removed together.
   ///
   /// Throws `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
   /// the cost of a slot that stays exceeds the limits, `.conflict` if no slot would stay, and an error of the vault. If it
   /// throws, nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
-  public func removeKeySlots(
-    ids: Set<String>, credentials: [any VaultCredentialSource] = []
-  ) throws(SecretError) {
-    try rekey(without: ids, credentials)
-  }
-
-  /// Removes the key slots `ids` as ``removeKeySlots(ids:credentials:)`` does, with the keys of the slots in `opened`.
-  /// Throws the same errors.
-  public func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots) throws(SecretError) {
-    try rekey(without: ids, opened)
-  }
-
-  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
-  /// credential like in ``removeKeySlots(ids:credentials:)``, which throws the same errors.
-  public func rekey(credentials: [any VaultCredentialSource] = []) throws(SecretError) {
-    try rekey(without: [], credentials)
-  }
-
-  /// Changes the master key as ``rekey(credentials:)`` does, with the keys of the slots in `opened`. Throws the same
-  /// errors.
-  public func rekey(opened: OpenedKeySlots) throws(SecretError) { try rekey(without: [], opened) }
-
-  private func rekey(
-    without ids: Set<String>, _ credentials: [any VaultCredentialSource]
-  ) throws(SecretError) {
+  public func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots? = nil) throws(SecretError) {
     try withSession { session throws(SecretError) in
-      let opened = try session.openKeySlots(with: credentials, adding: nil, unlocking, .slots)
-      try session.rekey(without: ids, opened, unlocking)
+      var slots = opened ?? OpenedKeySlots()
+      if opened == nil { slots = try session.openKeySlots(with: [], adding: nil, unlocking, .slots) }
+      try session.rekey(without: ids, slots, unlocking)
     }
   }
 
-  private func rekey(without ids: Set<String>, _ opened: OpenedKeySlots) throws(SecretError) {
-    try withSession { session throws(SecretError) in try session.rekey(without: ids, opened, unlocking) }
+  /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
+  /// credential like in ``removeKeySlots(ids:opened:)``, which throws the same errors.
+  public func rekey(opened: OpenedKeySlots? = nil) throws(SecretError) {
+    try removeKeySlots(ids: [], opened: opened)
   }
 }

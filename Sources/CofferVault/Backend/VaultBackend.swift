@@ -19,7 +19,7 @@ internal import Synchronization
 /// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
-public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend {
+public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend, ClosableSecretBackend {
   /// The path that the vault is opened by.
   public let path: String
   /// The largest value in bytes: 16 MiB.
@@ -121,11 +121,6 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  @discardableResult
-  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try transaction { transaction throws(SecretError) in try transaction.remove(identifier) }
-  }
-
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try read { vault throws(SecretError) in
       var items: [SecretItem] = []
@@ -199,8 +194,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ///
   /// A program can keep the master key for a while and return it from a credential source as
   /// ``VaultCredential/masterKey(_:)``, so that a passphrase is not stretched on each use. Whoever has the
-  /// master key can read and change the vault until ``rekey(credentials:)`` or
-  /// ``removeKeySlots(ids:credentials:)`` changes it.
+  /// master key can read and change the vault until ``rekey(opened:)`` or
+  /// ``removeKeySlots(ids:opened:)`` changes it.
   ///
   /// Throws what `body` throws, and an error of the vault. `body` may run twice if another process changes the file.
   public func withMasterKey<R>(
@@ -258,6 +253,17 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
       if session.foundDamagedSlot { condition?.isRecovered = true }
       return condition
     }
+  }
+
+  /// Closes the vault's file and wipes its keys from memory.
+  ///
+  /// Waits for a call of another thread, and for the disk if another program has changed the vault. The next call opens
+  /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it has
+  /// seen. Leases and streams of changes stay: the file is watched while a stream exists.
+  ///
+  /// Throws `.timedOut` if a call of another thread takes too long, and `.conflict` inside a transaction of the same backend.
+  public func close() throws(SecretError) {
+    try withSession { session in session.closeAndForgetKeys() }
   }
 
   /// Returns what can be read of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,

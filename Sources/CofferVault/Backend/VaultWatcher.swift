@@ -12,13 +12,9 @@ final class VaultWatcher: Sendable {
     var isStarted = false
     var period: (any AnyObject & Sendable)?
     var directory: (any DirectoryWatch)?
-    var look = Look.none
-  }
-  private enum Look {
-    case none
-    case running
-    /// Something has happened since the running check began.
-    case again(sawEvent: Bool)
+    var isRunning = false
+    /// Whether an event, or only a period, has called for another check since the running one began.
+    var next: Bool?
   }
 
   private let path: String
@@ -75,14 +71,9 @@ final class VaultWatcher: Sendable {
 
   private func request(sawEvent: Bool, _ look: @escaping @Sendable (Bool) -> Void) {
     let isFirst = state.withLock { state in
-      switch state.look {
-      case .none:
-        state.look = .running
-        return true
-      case .running: state.look = .again(sawEvent: sawEvent)
-      case .again(let saw): state.look = .again(sawEvent: saw || sawEvent)
-      }
-      return false
+      if state.isRunning { state.next = sawEvent || state.next == true }
+      defer { state.isRunning = true }
+      return !state.isRunning
     }
     if isFirst { CallThreads.shared.submit { [weak self] in self?.run(sawEvent: sawEvent, look) } }
   }
@@ -92,13 +83,10 @@ final class VaultWatcher: Sendable {
     while true {
       let isNew = renewDirectory(look)
       look(sawEvent || isNew)
-      let next: Bool? = state.withLock { state in
-        guard case .again(let sawEvent) = state.look else {
-          state.look = .none
-          return nil
-        }
-        state.look = .running
-        return sawEvent
+      let next = state.withLock { state in
+        defer { state.next = nil }
+        state.isRunning = state.next != nil
+        return state.next
       }
       guard let next else { return }
       sawEvent = next

@@ -15,7 +15,18 @@ struct KnownVaultDirectory {
   /// The place of the file `name`, for the record about the vault at `vault`. Returns `nil` if there is no
   /// such directory. Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
   func location(of name: String, about vault: String) throws(SecretError) -> StorageLocation? {
-    guard let (location, status) = try open(name, about: vault) else { return nil }
+    func open() throws(SecretError) -> (StorageLocation, FileStatus) {
+      let location = try StorageLocation("\(path)/\(name)", in: environment.fileSystem, followingLink: false)
+      return (location, try location.directoryStatus())
+    }
+    let (location, status): (StorageLocation, FileStatus)
+    do throws(SecretError) { (location, status) = try open() } catch {
+      if error.code == .vaultNotFound, isAbsent { return nil }
+      // Another process may have made the directory after the first attempt.
+      do throws(SecretError) { (location, status) = try open() } catch {
+        throw .unusableRecords(vault: vault, "the directory of the records, \(path), cannot be opened")
+      }
+    }
     guard status.owner == environment.user else {
       throw .unusableRecords(
         vault: vault, "the directory of the records, \(path), belongs to another user")
@@ -25,22 +36,6 @@ struct KnownVaultDirectory {
         vault: vault, "other users can write to the directory of the records, \(path)")
     }
     return location
-  }
-
-  private func open(
-    _ name: String, about vault: String
-  ) throws(SecretError) -> (StorageLocation, FileStatus)? {
-    func open() throws(SecretError) -> (StorageLocation, FileStatus) {
-      let location = try StorageLocation("\(path)/\(name)", in: environment.fileSystem, followingLink: false)
-      return (location, try location.directoryStatus())
-    }
-    do throws(SecretError) { return try open() } catch {
-      if error.code == .vaultNotFound, isAbsent { return nil }
-    }
-    // Another process may have made the directory after the first attempt.
-    do throws(SecretError) { return try open() } catch {
-      throw .unusableRecords(vault: vault, "the directory of the records, \(path), cannot be opened")
-    }
   }
 
   /// Whether nothing has the directory's name, and no link that leads nowhere is above it.

@@ -157,7 +157,7 @@ struct MemoryScenario {
         _ = consume credential
       }
       stop("key released", gone: "value")
-      try backend.rekey(credentials: [CanarySource(key: { canary() })])
+      try backend.rekey(opened: backend.openKeySlots(with: [CanarySource(key: { canary() })]))
       stop("rekeyed with both", gone: "value")
       let text = try VaultKey.text(of: canary())
       stop("key made text", held: "value")

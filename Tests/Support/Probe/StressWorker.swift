@@ -145,7 +145,7 @@ struct StressWorker {
     try call("", refusals: [.conflict, .locked, .configuration]) { () throws(SecretError) in
       if let removed {
         let others = slots.map { LabelledKey(label: $0.label) }
-        try backend.removeKeySlots(ids: [removed.id], credentials: others)
+        try backend.removeKeySlots(ids: [removed.id], opened: backend.openKeySlots(with: others))
       } else {
         try backend.addKeySlot(LabelledKey(label: label).credential, label: label)
       }

@@ -70,7 +70,12 @@ package final class ChildProcess {
     // `env` changes the directory and looks up the program, and then executes it in the same process.
     let words = ["env"] + (directory.map { ["--chdir=\($0)"] } ?? []) + command
     let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-    let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0)=\($1)") } + [nil]
+    // With the options of a sanitizer that the program may be built with.
+    let inherited = ProcessInfo.processInfo.environment.filter {
+      ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
+    }
+    let variables: [UnsafeMutablePointer<CChar>?] =
+      environment.merging(inherited) { given, _ in given }.map { strdup("\($0)=\($1)") } + [nil]
     defer { (arguments + variables).forEach { free($0) } }
     var process: pid_t = 0
     let error = posix_spawn(&process, "/usr/bin/env", &actions, &attributes, arguments, variables)

@@ -26,10 +26,6 @@ final class Sandbox {
       "TMPDIR": "\(directory)/tmp",
       "LC_ALL": "C.UTF-8",
     ]
-    // The options of a sanitizer that the tool may be built with.
-    for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
-      environment[name] = ProcessInfo.processInfo.environment[name]
-    }
   }
 
   /// The `secret` that was built beside this test bundle.

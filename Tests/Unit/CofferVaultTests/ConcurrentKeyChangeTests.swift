@@ -44,7 +44,7 @@ import Testing
       case .add: try backend.addKeySlot(Self.second.credential)
       case .replace: try backend.replaceKeySlot(id: slot.id, with: Self.second.credential)
       case .remove: try backend.removeKeySlots(ids: [slot.id])
-      case .rekey: try backend.rekey(credentials: [Self.first])
+      case .rekey: try backend.rekey(opened: backend.openKeySlots(with: [Self.first]))
       }
     }
     #expect(error?.code == .conflict, "\(change)")
@@ -52,14 +52,14 @@ import Testing
     #expect(try vault.open(Self.first).get("name") == [1, 2, 3], "\(change)")
     #expect(thrown { () throws(SecretError) in try vault.open(Self.second).unlock() }?.code == .wrongKey)
     // A second attempt is about the vault as it is now.
-    try backend.rekey(credentials: [Self.first, FixedCredential.otherKey])
+    try backend.rekey(opened: backend.openKeySlots(with: [Self.first, FixedCredential.otherKey]))
     #expect(try vault.open().get("name") == [1, 2, 3])
   }
 
   @Test(arguments: Change.allCases) func aMasterKeyThatAnotherProcessChangedEndsTheChange(_ change: Change)
     throws
   {
-    try expectConflict(change) { try $0.rekey(credentials: [Self.first]) }
+    try expectConflict(change) { try $0.rekey(opened: $0.openKeySlots(with: [Self.first])) }
   }
 
   @Test(arguments: [Change.remove, .rekey]) func aSlotThatAnotherProcessAddedIsNotLost(_ change: Change)

@@ -165,7 +165,7 @@ import Testing
     let others = ["one", "two"].map { FixedCredential(kind: .passphrase($0)) }
     var fields = try drawn(vault).all.map { ("\($0.key) before", $0.value) }
     for round in 0..<2 {
-      try vault.open().rekey(credentials: others + [.otherKey])
+      try vault.open().rekey(opened: vault.open().openKeySlots(with: others + [.otherKey]))
       let after = try drawn(vault)
       #expect(after.nonces["lineage"] != nil)
       // The vault and its slots stay.

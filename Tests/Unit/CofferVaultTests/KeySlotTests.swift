@@ -68,7 +68,7 @@ import Testing
     let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [first.id]) }
     #expect(error?.code == .locked)
     #expect(try vault.bytes == before)
-    try vault.open().removeKeySlots(ids: [first.id], credentials: [Self.second])
+    try vault.open().removeKeySlots(ids: [first.id], opened: vault.open().openKeySlots(with: [Self.second]))
     #expect(try opens(vault, .key) && opens(vault, Self.second))
     #expect(try !opens(vault, Self.first))
   }
@@ -148,7 +148,7 @@ import Testing
     let before = try vault.bytes
     let backend = vault.open(Self.first, options: Self.limited)
     let error = #expect(throws: SecretError.self) {
-      try backend.removeKeySlots(ids: [slot.id], credentials: [Self.second])
+      try backend.removeKeySlots(ids: [slot.id], opened: backend.openKeySlots(with: [Self.second]))
     }
     #expect(error?.code == .costLimitExceeded)
     #expect(try vault.bytes == before)
@@ -219,7 +219,7 @@ import Testing
     _ = try vault.open().addKeySlot(Self.first.credential)
     let backend = vault.open()
     for index in 0..<300 { try backend.set("\(index)", Array("value \(index)".utf8)) }
-    try backend.rekey(credentials: [Self.first])
+    try backend.rekey(opened: backend.openKeySlots(with: [Self.first]))
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try vault.open(Self.first).verify().secretCount == 301)
     #expect(try vault.open().get("299") == Array("value 299".utf8))
@@ -332,7 +332,6 @@ import Testing
       let opened = try $0.openKeySlots()
       try $0.rekey(opened: $0.openKeySlots(with: keys, adding: opened))
     }
-    try expect(1) { try $0.rekey(credentials: keys) }
     try expect(1) { try $0.removeKeySlots(ids: [other.id], opened: $0.openKeySlots(with: keys)) }
     // The old passphrase for the old slot, and the new one for the new slot.
     try expect(2) { try $0.replaceKeySlot(id: slot.id, with: Self.second.credential) }

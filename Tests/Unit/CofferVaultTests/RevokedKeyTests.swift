@@ -31,7 +31,10 @@ import Testing
     let attacker = try TestVault()
     try write(old, to: attacker.path)
     for _ in 0..<8 { try attacker.open(.otherKey).set("a", [66]) }
-    if rekeying { try attacker.open(.otherKey).rekey(credentials: [FixedCredential.key]) }
+    if rekeying {
+      let backend = attacker.open(.otherKey)
+      try backend.rekey(opened: backend.openKeySlots(with: [FixedCredential.key]))
+    }
     try restore(attacker.bytes)
   }
 
