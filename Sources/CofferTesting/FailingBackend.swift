@@ -121,7 +121,8 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try base.transaction { transaction throws(SecretError) in
-      let result = try body(CheckedAccess(transaction) { call throws(SecretError) in try admit(.init(call)) })
+      let result = try body(
+        CheckedAccess(transaction) { [self] call throws(SecretError) in try admit(.init(call)) })
       try admit(.commit)
       return result
     }
