@@ -45,6 +45,13 @@ enum VaultNotes {
         "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
       )
     }
+    if condition.isFirstUse && condition.trustPolicy == .versioned && Output.messages.isTerminal {
+      note(
+        """
+        secret: The vault \(path) is in a git work tree, so earlier states of it are accepted from now on, but no other \
+        vault and no former key. To refuse them: secret trust --policy strict
+        """)
+    }
     if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict {
       note("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
     }

@@ -37,15 +37,18 @@ extension VaultBackend {
 
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
-  /// The master key stays the same, so an old copy of the file still opens with the old credential. The label
-  /// stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, and what
-  /// ``addKeySlot(_:label:)`` throws.
+  /// With `opened`, which has the keys of all other slots, the vault gets a new master key. Otherwise the master key stays
+  /// the same: whoever has an old copy of the file and the old credential can read the present file as well.
+  ///
+  /// The label stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, `.locked` if
+  /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
   @discardableResult
   public func replaceKeySlot(
-    id: String, with credential: borrowing VaultCredential, label: String? = nil
+    id: String, with credential: borrowing VaultCredential, label: String? = nil,
+    opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
-      try session.addKeySlot(credential, label: label, replacing: id, unlocking)
+      try session.addKeySlot(credential, label: label, replacing: id, unlocking, rekeying: opened)
     }
   }
 

@@ -9,6 +9,8 @@ public struct VaultCondition: Hashable, Sendable {
   public let isWritable: Bool
   /// How the vault is compared with its record.
   public let trustPolicy: TrustPolicy
+  /// Whether this process was the first to use the vault, as far as its records show.
+  public let isFirstUse: Bool
   /// Whether one half of a record of the vault was damaged. The vault was compared with the other half.
   public let isRecordDamaged: Bool
   /// Whether the state of the vault could not be recorded. A later run may not notice an older copy.

@@ -1,12 +1,15 @@
 public import CofferCore
 internal import CofferVaultFormat
+internal import FoundationEssentials
 
 /// The result of a successful verification: the whole vault is authentic.
 public struct VaultReport: Hashable, Sendable {
   /// The number of secrets in the vault.
   public let secretCount: Int
-  /// The number of earlier versions in the file, including those that the next rewrite drops.
+  /// The number of earlier versions within the history limit.
   public let earlierVersionCount: Int
+  /// The number of versions in the file that are beyond the history limit. The next rewrite drops them.
+  public let excessVersionCount: Int
   /// The number of key slots in the header, of any kind.
   public let keySlotCount: Int
   /// The size of the file in bytes.
@@ -38,7 +41,7 @@ public struct VaultReport: Hashable, Sendable {
   }
 
   /// Reads and authenticates the whole file.
-  init(verifying open: VaultSnapshot) throws(SecretError) {
+  init(verifying open: VaultSnapshot, now: Date) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
 
     func check(_ entry: BlockEntry) throws(SecretError) {
@@ -49,15 +52,17 @@ public struct VaultReport: Hashable, Sendable {
     if let lineage = open.base.settings.lineage {
       try keys.authenticate(lineage: lineage, vault: file.header.vaultID)
     }
-    var (secrets, versions) = (0, 0)
+    let rule = HistoryRule(open.base.settings.history, now: now)
+    var (secrets, versions, kept) = (0, 0, 0)
     try open.forEachSecret { records throws(SecretError) in
       for record in records { try check(record) }
       if records.last?.record.kind == .put { secrets += 1 }
       versions += records.count { $0.record.kind == .put }
+      kept += rule.kept(records).count { $0.record.kind == .put }
     }
     guard secrets == open.state.secretCount else { throw .wrongSecretCount }
     secretCount = secrets
-    earlierVersionCount = versions - secrets
+    (earlierVersionCount, excessVersionCount) = (kept - secrets, versions - kept)
     keySlotCount = file.header.slots.count
     checkpoint = open.state.checkpoint.description
     isRecovered = open.slots.isRecovered

@@ -3,27 +3,37 @@ internal import CofferVaultFormat
 
 extension VaultSession {
   /// Adds a slot for `credential`, or replaces the slot `replacedID`. Without a `label` it keeps the replaced
-  /// one's. Throws `.alreadyExists` if the credential opens another slot.
+  /// one's. With `opened`, changes the master key in the same step. Throws `.alreadyExists` if the credential opens another
+  /// slot.
   func addKeySlot(
     _ credential: borrowing VaultCredential, label: String?, replacing replacedID: String? = nil,
-    _ unlocking: Unlocking
+    _ unlocking: Unlocking, rekeying opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
     let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
     let replaced = try replacedID.map { id throws(SecretError) in
       file.header.slots[try Self.index(of: id, in: file.header.slots)]
     }
-    if let opened = try chain.slot(openedBy: credential, of: file, except: replaced) {
+    if let slot = try chain.slot(openedBy: credential, of: file, except: replaced) {
       throw SecretError(
-        .alreadyExists, "The credential opens the key slot \(opened.id.hex) already.",
+        .alreadyExists, "The credential opens the key slot \(slot.id.hex) already.",
         advice: "Nothing was changed.")
     }
     func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
+    let newKeys = opened == nil ? keys : DerivedKeys(randomness: environment.randomness)
     // Made before the vault is locked, because stretching a passphrase takes long.
     let slot = try KeySlot.make(
-      credential, for: keys, vault: file.header.vaultID, label: label ?? replaced?.label ?? "",
+      credential, for: newKeys, vault: file.header.vaultID, label: label ?? replaced?.label ?? "",
       beside: others(file.header.slots), options: chain.options, environment: environment)
+    let wrapped = try opened.map { opened throws(SecretError) in
+      try wrap(newKeys, for: others(file.header.slots), of: file, opened)
+    }
     try rewrite(unlocking) { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
+      if let wrapped {
+        try requireSameSlots(vault, file)
+        changes.slots = file.header.slots.map { old in wrapped.first { $0.id == old.id } ?? old }
+        changes.keys = newKeys
+      }
       if let cost = slot.scheme?.cost {
         try DerivationBudget.requireRoom(for: cost, beside: others(changes.slots), chain.options)
       }
@@ -52,7 +62,21 @@ extension VaultSession {
       throw SecretError(
         .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")
     }
-    let missing = staying.filter { opened[$0] == nil }
+    let newKeys = DerivedKeys(randomness: environment.randomness)
+    let slots = try wrap(newKeys, for: staying, of: file, opened)
+    try rewrite(unlocking) { vault, changes throws(SecretError) in
+      try requireUnchanged(vault, keys)
+      try requireSameSlots(vault, file)
+      (changes.slots, changes.keys) = (slots, newKeys)
+    }
+  }
+
+  /// Wraps the master key of `keys` for `slots`. Throws `.locked` if `opened` lacks the key of one, or the error by which
+  /// it was passed over.
+  private func wrap(
+    _ keys: DerivedKeys, for slots: [KeySlot], of file: VaultFile, _ opened: OpenedKeySlots
+  ) throws(SecretError) -> [KeySlot] {
+    let missing = slots.filter { opened[$0] == nil }
     guard missing.isEmpty else {
       for slot in missing { if let refusal = opened.refusals[slot.id] { throw refusal } }
       let names = missing.map { $0.label.isEmpty ? $0.id.hex : "\($0.id.hex) (\($0.label))" }
@@ -62,22 +86,14 @@ extension VaultSession {
           + "\(names.joined(separator: ", ")).",
         advice: "Give the missing credentials, or remove those slots as well. A removed slot needs none.")
     }
-    let newKeys = DerivedKeys(randomness: environment.randomness)
-    var slots: [KeySlot] = []
-    for slot in staying {
+    var wrapped: [KeySlot] = []
+    for slot in slots {
       guard let key = opened[slot] else { continue }
-      slots.append(
+      wrapped.append(
         try key.wrap(
-          newKeys.master, vault: file.header.vaultID, slotHeader: slot.header,
-          randomness: environment.randomness))
+          keys.master, vault: file.header.vaultID, slotHeader: slot.header, randomness: environment.randomness))
     }
-    try rewrite(unlocking) { vault, changes throws(SecretError) in
-      try requireUnchanged(vault, keys)
-      guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else {
-        throw slotsChanged
-      }
-      (changes.slots, changes.keys) = (slots, newKeys)
-    }
+    return wrapped
   }
 
   private static func index(of id: String, in slots: [KeySlot]) throws(SecretError) -> Int {
@@ -90,6 +106,11 @@ extension VaultSession {
   /// Throws `.conflict` if another process has changed the master key since a slot was made for it.
   private func requireUnchanged(_ vault: VaultSnapshot, _ keys: DerivedKeys) throws(SecretError) {
     guard vault.keys === keys else { throw slotsChanged }
+  }
+
+  /// Throws `.conflict` if another process has added or removed a slot.
+  private func requireSameSlots(_ vault: VaultSnapshot, _ file: VaultFile) throws(SecretError) {
+    guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else { throw slotsChanged }
   }
 
   private var slotsChanged: SecretError {

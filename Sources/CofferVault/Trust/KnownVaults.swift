@@ -21,6 +21,8 @@ struct KnownVaults {
   private var recorded: (checkpoint: Checkpoint?, time: Duration)?
   /// The states that other programs write are recorded at most once in this time: it needs barriers.
   private static let recordingPeriod = Duration.seconds(1)
+  /// Whether there was no record of the vault at its first use by this process.
+  private(set) var isFirstUse = false
   /// Whether a slot of a record was damaged. The other slot was used.
   private(set) var isRecordDamaged = false
   /// Whether a record could not be written.
@@ -69,6 +71,7 @@ struct KnownVaults {
     let record = Self.record(of: opened, policy)
     shared.publish(opened, AcceptedState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
+    if accepted == nil { isFirstUse = !places.isEmpty && known.allSatisfy { $0 == nil } }
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())

@@ -67,7 +67,7 @@ DURABILITY = [
       before("replacement.writer.finishReplace",
              "if var record = shared.accepted?.record { record.checkpoint = replacement.state.checkpoint\n"
              "record.masterCommitment = newKeys.masterCommitment(record.vault)\n"
-             "knownVaults.record(AcceptedState(record, newKeys), from: vault, newKeys) }"),
+             "knownVaults.recordCommit(AcceptedState(record, newKeys), from: vault, newKeys) }"),
       CRASHES, "a vault that only lost power is reported as rolled back"),
     M("state remembered before it is on the disk", "KnownVaults.remember", omit("opened.file.storage.synchronizeData"),
       CRASHES + "|" + TRUST, "a power loss makes an honest vault look rolled back"),
@@ -193,7 +193,7 @@ REMEMBERED = [
       "RollbackTests", "a link puts an older copy in the vault's place"),
     M("exposed record accepted", "KnownVaultFile.open", passes(1, 3), ATTACK + "damaged_record",
       "others may have changed what was seen"),
-    M("directory of others accepted", "KnownVaultDirectory.location", passes(3), TRUST, "others can remove a record"),
+    M("directory of others accepted", "KnownVaultDirectory.location", passes(2), TRUST, "others can remove a record"),
     M("hash of a record ignored", "KnownVaultFile.content", passes(1), TRUST, "a torn record is believed"),
     M("damaged record passed over", "KnownVaultFile.load", instead("slots", "nil", 2), "KnownVaultRecordTests",
       "one flipped bit switches the protection off"),
@@ -215,7 +215,7 @@ CREDENTIALS = [
     M("cost not added up", "DerivationBudget.spend", operator("-=", "&="), KEYS, "sixteen slots cost sixteen times the limit"),
     M("prompt although none may be shown", "CredentialChain.open", never(1), "OpeningTests|CofferVaultTests.SharingTests|CofferTests", "a program hangs at a prompt"),
     M("last slot removed", "VaultSession.rekey", passes(1), KEYS, "no credential opens the vault any more"),
-    M("slots that stay without the new key", "VaultSession.rekey", passes(2), KEYS, "a credential is lost by a rekey"),
+    M("slots that stay without the new key", "VaultSession.wrap", passes(1), KEYS, "a credential is lost by a rekey"),
     M("rekey over a changed vault", "VaultSession.requireUnchanged", body(""), "ConcurrentKeyChangeTests|KeySlotTests",
       "a slot holds an obsolete master key"),
     M("another spelling of a key accepted", "VaultKey.parse", passes(3), KEYS, "a mistyped key is accepted"),

@@ -246,6 +246,14 @@ import Testing
     #expect(try open().verify().earlierVersionCount == 59 * 3 + 60 + 60)
   }
 
+  @Test func versionsBeyondTheLimitAreCountedApart() throws {
+    try open().setHistoryLimit(#require(HistoryLimit(versions: 2, days: 0)))
+    for value in 1...6 as ClosedRange<UInt8> { try open().set("a", [value]) }
+    let report = try open().verify()
+    #expect(report.earlierVersionCount == 2 && report.excessVersionCount == 3)
+    #expect(try compacted().verify().excessVersionCount == 0)
+  }
+
   @Test func aRekeyKeepsTheHistory() throws {
     try open().set("a", [1])
     clock.advance(1)

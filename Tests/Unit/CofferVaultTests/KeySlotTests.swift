@@ -44,6 +44,35 @@ import Testing
     #expect(try opens(vault, Self.second))
   }
 
+  @Test func withTheKeysOfTheOtherSlotsAReplacedCredentialHasANewMasterKey() throws {
+    let vault = try vault(Self.first)
+    try vault.open(Self.first).addKeySlot(FixedCredential.key.credential)
+    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    // What somebody with an old copy and the old passphrase has.
+    let former = try vault.open(Self.first).withMasterKey { _, master in SharedSecret(master.copy()) }
+    func opensWithTheFormerMasterKey() throws -> Bool {
+      let source = VaultCredentialClosure(name: "a copy") { _ throws(SecretError) in
+        .masterKey(former.bytes.copy())
+      }
+      let backend = VaultBackend(path: vault.path, credentials: [source])
+      return thrown { () throws(SecretError) in try backend.unlock() } == nil
+    }
+    #expect(try opensWithTheFormerMasterKey())
+    let backend = vault.open(Self.first)
+    let before = try vault.bytes
+    let error = #expect(throws: SecretError.self) {
+      try backend.replaceKeySlot(
+        id: slots[0].id, with: Self.second.credential, opened: backend.openKeySlots())
+    }
+    #expect(try error?.code == .locked && vault.bytes == before)
+    try backend.replaceKeySlot(
+      id: slots[0].id, with: Self.second.credential,
+      opened: backend.openKeySlots(with: [FixedCredential.key]))
+    #expect(try !opensWithTheFormerMasterKey() && !opens(vault, Self.first))
+    #expect(try opens(vault, Self.second) && opens(vault, .key))
+    #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == slots.map(\.kind))
+  }
+
   @Test func removingASlotChangesTheMasterKey() throws {
     let vault = try vault(.key)
     let slot = try vault.open().addKeySlot(Self.first.credential)

@@ -62,6 +62,32 @@ import Testing
     #expect(try fresh().condition().trustPolicy == .strict)
   }
 
+  @Test func ofSeveralRecordedPoliciesTheStrictestHolds() throws {
+    let link = vault.directory.file("link")
+    #expect(symlink("test.vault", link) == 0)
+    try fresh(at: link).trust(.versioned)
+    #expect(try fresh(at: link).condition().trustPolicy == .versioned)
+    try fresh().trust(.strict)
+    #expect(try fresh(at: link).condition().trustPolicy == .strict)
+  }
+
+  @Test func aProcessThatOpensTheVaultAgainHeedsNewerRecords() throws {
+    let backend = fresh()
+    try backend.set("a", [1])
+    try backend.close()
+    let old = try vault.bytes
+    try fresh().set("a", [2])
+    try restore(old)
+    #expect(code { _ = try backend.get("a") } == .rolledBack)
+  }
+
+  @Test func theFirstUseIsNoticedOnce() throws {
+    let backend = fresh()
+    for _ in 1...2 { #expect(try backend.condition().isFirstUse) }
+    #expect(try !fresh().condition().isFirstUse)
+    #expect(try !fresh(withRecords: false).condition().isFirstUse)
+  }
+
   /// A power loss may tear the slot that was being written.
   @Test(arguments: [70, 512 + 70]) func aHalfDamagedRecordIsReportedAndMended(_ offset: Int) throws {
     try fresh().set("a", [1])

@@ -5,8 +5,9 @@ struct KeyChangePassphraseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "change-passphrase", of: "secret key", abstract: "Replace a passphrase.",
     discussion: """
-      The new passphrase is entered twice on a terminal, or comes from a pipe. If someone may know the old passphrase \
-      and have a copy of the vault, run secret rekey as well.
+      The new passphrase is entered twice on a terminal, or comes from a pipe. The vault gets a new master key as well, \
+      if the credential of every other key slot is at hand without a prompt. Otherwise a message says that whoever has \
+      the old passphrase and an old copy can read what is stored later: then run secret rekey.
       """
   )
 
@@ -19,7 +20,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
 
   func run() throws {
     let editor = try KeySlotEditor(global.backend)
-    try editor.vault.unlock()
+    let opened = try editor.vault.openKeySlots()
     let slots = editor.description.keySlots.filter { $0.kind == .passphrase }
     let slot: VaultKeySlot
     if let id {
@@ -37,7 +38,20 @@ struct KeyChangePassphraseCommand: ParsableCommand {
       }
       slot = only
     }
-    let new = try editor.vault.replaceKeySlot(id: slot.id, with: .passphrase(try editor.newPassphrase()))
+    let missing = editor.description.keySlots.filter { $0.id != slot.id && !opened.ids.contains($0.id) }
+    let new = try editor.vault.replaceKeySlot(
+      id: slot.id, with: .passphrase(try editor.newPassphrase()), opened: missing.isEmpty ? opened : nil)
     note("Changed the passphrase. Its key slot is now \(new.summary).")
+    if missing.isEmpty {
+      editor.forgetKeptKey()
+      note("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
+    } else {
+      note(
+        """
+        The master key stays, because a new one needs the credentials of \(missing.map(\.summary).joined(separator: ", ")). \
+        Whoever has the old passphrase and an earlier copy of the vault can read what you store from now on. To prevent \
+        that, run secret rekey.
+        """)
+    }
   }
 }

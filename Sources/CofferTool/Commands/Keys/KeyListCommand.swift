@@ -6,7 +6,9 @@ struct KeyListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "list", of: "secret key", abstract: "Print the vault's key slots.",
     discussion: """
-      Each line has the beginning of the slot's id, its kind, the day of its creation, and its label, separated by tabs.
+      Each line has the beginning of the slot's id, its kind, the day of its creation, and its label, separated by tabs. \
+      Without a key the slots are printed, but not verified. If the vault is refused, a message says why, and the status \
+      is not 0.
       """
   )
 
@@ -23,19 +25,25 @@ struct KeyListCommand: ParsableCommand {
   }
 
   func run() throws {
-    let path = try global.backend.openVault(requirement: "Only a vault has key slots").path
-    let slots = try VaultBackend.describe(path: path).keySlots
+    let vault = try global.backend.openVault(requirement: "Only a vault has key slots")
+    let slots = try VaultBackend.describe(path: vault.path).keySlots
     if format.json {
-      return try Output.standard.json(
+      try Output.standard.json(
         slots.map { slot in
           Slot(
             id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
             memory: slot.cost?.memory, passes: slot.cost?.passes)
         })
+    } else {
+      for slot in slots {
+        let day = slot.created.formatted(.iso8601.year().month().day())
+        try Output.standard.write("\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n")
+      }
     }
-    for slot in slots {
-      let day = slot.created.formatted(.iso8601.year().month().day())
-      try Output.standard.write("\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n")
+    do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
+      if error.code == .locked { return }
+      throw SecretError(
+        error.code, "The key slots of \(vault.path) are not verified: \(error.reason)", advice: error.advice)
     }
   }
 }

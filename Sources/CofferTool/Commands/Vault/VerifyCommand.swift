@@ -9,6 +9,7 @@ struct VerifyCommand: ParsableCommand {
     let path: String
     let secrets: Int
     let earlierVersions: Int
+    let versionsNotYetDropped: Int
     let keySlots: Int
     let fileSize: Int
     let checkpoint: String
@@ -35,15 +36,17 @@ struct VerifyCommand: ParsableCommand {
           path: vault.path,
           secrets: report.secretCount,
           earlierVersions: report.earlierVersionCount,
+          versionsNotYetDropped: report.excessVersionCount,
           keySlots: report.keySlotCount,
           fileSize: report.fileSize,
           checkpoint: report.checkpoint,
           recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
+    let excess = report.excessVersionCount == 0 ? "" : " (and \(report.excessVersionCount) not yet dropped)"
     try output.line(
       """
-      secrets: \(report.secretCount), earlier versions: \(report.earlierVersionCount), \
+      secrets: \(report.secretCount), earlier versions: \(report.earlierVersionCount)\(excess), \
       key slots: \(report.keySlotCount), bytes: \(report.fileSize)
       """
     )
