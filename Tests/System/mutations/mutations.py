@@ -46,7 +46,7 @@ DURABILITY = [
       CRASHES, "a power loss tears both slots, and no valid one is left"),
     M("the second slot not written", "VaultSnapshot.append", omit("storage.write", 3),
       ATTACK + "one_flipped_bit", "one damaged slot takes the last change back"),
-    M("failed write not taken back", "VaultSnapshot.append", omit("storage.truncate", 2), FAULTS,
+    M("failed write not taken back", "VaultSnapshot.append", omit("storage.truncate", 2), "VaultSystemCallTests",
       "a full disk keeps the bytes of a change that failed"),
     M("remains not cut off", "VaultSnapshot.append", never(1), "CofferVaultTests.SharingTests|TamperingTests/bytesAfterTheEnd|CrashTests",
       "bytes of an interrupted commit stay behind the end"),
@@ -79,8 +79,8 @@ DURABILITY = [
       "a higher limit brings dropped versions back"),
     M("short write taken for a whole one", "File.writeAll", operator("while", "if"), FAULTS,
       "a signal leaves half of a change"),
-    M("short read taken for a whole one", "StorageFile.read", passes(1), FAULTS,
-      "missing bytes are read as others"),
+    M("short read taken for a whole one", "StorageFile.read", passes(1), "TamperingTests",
+      "a file that is cut short ends the process"),
 ]
 
 SHARED_USE = [

@@ -4,7 +4,7 @@ import Testing
 
 /// A value appears only where it was sent, and in no other argument, variable, message or file.
 @Suite struct LeakTests {
-  private static let canary = "canary-7f3a9c51e8d24b06"
+  private let canary = Sandbox.canary()
 
   /// The arguments or variables of every visible process except this one, from `/proc`.
   private func processes(_ what: String) throws -> [String: Data] {
@@ -18,7 +18,7 @@ import Testing
   }
 
   private func holders(of what: String) throws -> [String] {
-    try processes(what).filter { $0.value.range(of: Data(Self.canary.utf8)) != nil }.map(\.key)
+    try processes(what).filter { $0.value.range(of: Data(canary.utf8)) != nil }.map(\.key)
   }
 
   @Test func noProcessExposesTheValueWhileItIsStoredAndRead() throws {
@@ -28,11 +28,11 @@ import Testing
     // `set` holds the value while it waits for the rest of its input.
     let terminal = try Pseudoterminal("secret set a", in: sandbox)
     try terminal.wait(for: "Value of a: ")
-    terminal.type(Self.canary + "\n")
+    terminal.type(canary + "\n")
     try terminal.wait(for: "Repeat the value: ")
     #expect(try holders(of: "cmdline").isEmpty)
     #expect(try holders(of: "environ").isEmpty)
-    terminal.type(Self.canary + "\n")
+    terminal.type(canary + "\n")
     #expect(try terminal.end() == 0)
 
     // `get` holds the value while it waits for its reader.
@@ -44,13 +44,13 @@ import Testing
     #expect(try holders(of: "environ").isEmpty)
     reading.type("\n")
     #expect(try reading.end() == 0)
-    #expect(try sandbox.shell("cat value").outputText == Self.canary)
-    #expect(try sandbox.shell("rm value; grep -r -l -F \(Self.canary) .. ").outputText == "")
+    #expect(try sandbox.shell("cat value").outputText == canary)
+    #expect(try sandbox.shell("rm value; grep -r -l -F \(canary) .. ").outputText == "")
   }
 
   @Test func runPassesTheValueOnlyToTheCommand() throws {
     let sandbox = try Sandbox()
-    #expect(try sandbox.shell("secret init && secret set a", input: Data(Self.canary.utf8)).status == 0)
+    #expect(try sandbox.shell("secret init && secret set a", input: Data(canary.utf8)).status == 0)
     let terminal = try Pseudoterminal(
       "secret run --set A=a -- sh -c 'sh -c \"echo ready; read line\"; true'; true", in: sandbox)
     try terminal.wait(for: "ready")

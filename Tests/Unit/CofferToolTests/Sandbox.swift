@@ -28,6 +28,9 @@ final class Sandbox {
     ]
   }
 
+  /// A value that no other test has, so that what is found of it is this test's.
+  static func canary() -> String { "canary-\(UInt64.random(in: 1 << 60...UInt64.max))" }
+
   /// The `secret` that was built beside this test bundle.
   static func executable() throws -> String {
     let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

@@ -5,7 +5,7 @@ import Testing
 /// Commands that are killed at various moments. A change is complete or absent, and no value is left in a
 /// file.
 @Suite(.long) struct SuddenDeathTests {
-  private static let canary = "canary-51c7e0d93ab846f2"
+  private let canary = Sandbox.canary()
   private let sandbox: Sandbox
 
   /// Creates a vault with one secret, a key file, and the passphrase “old”, which is in the file p.
@@ -51,7 +51,7 @@ import Testing
       #expect(
         result.outputText == "" && result.errorText == "",
         "turn \(turn): \(command)\n\(result.outputText)\n\(result.errorText)")
-      let found = try sandbox.shell("grep -r -l -F \(Self.canary) ..")
+      let found = try sandbox.shell("grep -r -l -F \(canary) ..")
       #expect(found.outputText == "", "turn \(turn): \(command)")
     }
     #expect(killed > 0)
@@ -97,7 +97,7 @@ import Testing
 
   /// A shell command that prints the lines of a .env file. The canary appears only in its output.
   private var lines: String {
-    let halves = (Self.canary.prefix(10), Self.canary.dropFirst(10))
+    let halves = (canary.prefix(10), canary.dropFirst(10))
     return "seq 400 | sed 's/.*/N&=\(halves.0)/' | sed 's/$/\(halves.1)/'"
   }
 
@@ -129,7 +129,7 @@ import Testing
       atPath: memory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     defer { try? FileManager.default.removeItem(atPath: memory) }
     sandbox.environment["XDG_RUNTIME_DIR"] = memory
-    let halves = (Self.canary.prefix(10), Self.canary.dropFirst(10))
+    let halves = (canary.prefix(10), canary.dropFirst(10))
     sandbox.environment["EDITOR"] = "printf %s%s \(halves.0) \(halves.1) >"
     try kill(
       "secret edit a",

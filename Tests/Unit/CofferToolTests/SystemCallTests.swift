@@ -131,11 +131,11 @@ import Testing
       "linkat:error=ENOENT -e inject=flock:error=EINTR:when=2..3",
     ] {
       try tool.fail(fault, "secret inject -i t -o out", status: 0)
-      #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n", "\(fault)")
+      #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n", "\(fault)")
     }
     // A first byte that is said to be written and is not: the others are in their places.
     try tool.fail("pwrite64:retval=1:when=1", "secret inject -i t -o out", status: 0)
-    #expect(try sandbox.shell("tr '\\0' - < out").outputText == "-alue: \(TracedTool.canary)\n")
+    #expect(try sandbox.shell("tr '\\0' - < out").outputText == "-alue: \(tool.canary)\n")
     let said = try tool.fail("pwrite64:retval=0", "secret inject -i t -o out", status: 74)
     #expect(said.contains("The file out cannot be written"))
     #expect(try tool.files() == ["out", "t"])
@@ -194,7 +194,7 @@ import Testing
   @Test func aSignalWaitsUntilTheFileHasItsName() throws {
     try tool.perform("echo old > out")
     try tool.fail("linkat:signal=TERM:when=2", "secret inject -i t -o out", status: 143)
-    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
     #expect(try tool.files() == ["out", "t"])
   }
 
@@ -202,7 +202,7 @@ import Testing
   @Test(.readsNames) func aNamedFileThatCannotBeLockedIsNotUsed() throws {
     try tool.fail(
       "linkat:error=ENOENT -e inject=flock:error=EAGAIN:when=2", "secret inject -i t -o out", status: 0)
-    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
     let created = try String(contentsOfFile: "\(sandbox.workingDirectory)/trace", encoding: .utf8)
       .split(separator: "\n").filter { $0.contains("unfinished\"") && $0.contains("O_EXCL") }
     #expect(created.count == 2, "\(created)")
@@ -219,14 +219,14 @@ import Testing
       kill -CONT "$(pgrep -P $!)"
       wait $!
       """)
-    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
     #expect(try tool.files() == ["out", "t"])
   }
 
   @Test func whatWasWrittenIsSaidWhenTheLastBarrierFails() throws {
     let said = try tool.fail("fsync:error=EIO:when=2", "secret inject -i t -o out", status: 74)
     #expect(said.contains("The file out was written, but may be lost if the power fails now"))
-    #expect(try sandbox.shell("cat out").outputText == "value: \(TracedTool.canary)\n")
+    #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
     // A file that did not exist before is taken back.
     let refused = try tool.fail("fsync:error=EIO:when=2", "secret export -o new", status: 74)
     #expect(refused.contains("The file new cannot be written"))

@@ -4,7 +4,7 @@ import Testing
 
 /// The built tool under strace, which shows its system calls or makes one of them fail.
 struct TracedTool {
-  static let canary = "canary-0d4f6b21c8e7395a"
+  let canary = Sandbox.canary()
   let sandbox: Sandbox
 
   /// Creates a vault with one secret and a template `t` for it.
@@ -12,7 +12,7 @@ struct TracedTool {
     sandbox = try Sandbox()
     // LD_BIND_NOW: no call of the dynamic linker between those of the tool.
     sandbox.environment["LD_BIND_NOW"] = "1"
-    sandbox.environment["CANARY"] = Self.canary
+    sandbox.environment["CANARY"] = canary
     try perform(
       "secret init && printf %s \"$CANARY\" | secret set a && printf 'value: secret://secret/a\\n' > t")
     sandbox.environment["CANARY"] = nil

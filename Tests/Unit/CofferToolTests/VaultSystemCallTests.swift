@@ -80,6 +80,16 @@ import Testing
     try tool.perform("secret verify > /dev/null")
   }
 
+  /// On a full disk the part of a change that was written is freed.
+  @Test func aFailedWriteIsTakenBack() throws {
+    try tool.perform(
+      """
+      vault=../home/data/coffer/default.vault; size=$(stat -c %s $vault); head -c 5000 /dev/zero > big
+      prlimit --fsize=$((size + 1000)) secret set b --from-file big; test $? = 74
+      test "$(stat -c %s $vault)" = $size && secret verify > /dev/null
+      """)
+  }
+
   @Test func aLockThatTheSystemRefusesIsAnError() throws {
     let said = try tool.fail("flock:error=ENOLCK", "secret set b --from-file t", status: 74)
     #expect(said.contains("No locks available"), "\(said)")

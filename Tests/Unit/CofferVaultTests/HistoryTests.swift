@@ -128,8 +128,12 @@ import Testing
     for value in 0..<5 as Range<UInt8> { try open().set("a", [value]) }
     #expect(try open().verify().earlierVersionCount == 4)
     try open().setHistoryLimit(#require(HistoryLimit(versions: 1, days: 0)))
-    #expect(try open().verify().earlierVersionCount == 1)
+    let report = try open().verify()
+    #expect(report.earlierVersionCount == 1 && report.excessVersionCount == 0)
     #expect(try earlier("a") == [[3]])
+    for value in 5..<9 as Range<UInt8> { try open().set("a", [value]) }
+    try open().setHistoryLimit(.standard)
+    #expect(try earlier("a") == [[7]], "a higher limit brings no version back")
   }
 
   @Test func aLimitOfNoneKeepsNothing() throws {
