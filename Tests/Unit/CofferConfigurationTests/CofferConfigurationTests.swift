@@ -248,14 +248,6 @@ import Testing
     try withUmask(0) { try configuration.record(backend: .vault) }
     #expect(try home.mode(of: ".config/coffer/config") == 0o600)
     #expect(try home.mode(of: ".config/coffer") == 0o700)
-    // The next change makes a readable file private, and leaves no other file.
-    try FileManager.default.setAttributes(
-      [.posixPermissions: 0o644],
-      ofItemAtPath: home.path + "/.config/coffer/config"
-    )
-    try configuration.record(backend: .keyring)
-    #expect(try home.mode(of: ".config/coffer/config") == 0o600)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: home.path + "/.config/coffer") == ["config"])
   }
 
   @Test func commentsAreKept() throws {
@@ -266,20 +258,6 @@ import Testing
       try home.text(of: ".config/coffer/config")
         == "# mine\n\nbackend = vault\n# end\nkey-file.\(id) = /k\n"
     )
-  }
-
-  @Test func aLinkToTheConfigurationFileIsKept() throws {
-    try home.write("# elsewhere\n", to: "dotfiles/coffer")
-    try FileManager.default.createDirectory(
-      atPath: home.path + "/.config/coffer",
-      withIntermediateDirectories: true
-    )
-    try FileManager.default.createSymbolicLink(
-      atPath: home.path + "/.config/coffer/config",
-      withDestinationPath: home.path + "/dotfiles/coffer"
-    )
-    try configuration().record(backend: .vault)
-    #expect(try home.text(of: "dotfiles/coffer") == "# elsewhere\nbackend = vault\n")
   }
 
   @Test func aWrongFileIsNotChanged() throws {

@@ -86,13 +86,6 @@ import Testing
     }
   }
 
-  @Test(arguments: ["COFFER_KEY_FILE", "COFFER_PASSPHRASE_FILE"])
-  func aFIFODoesNotBlock(name: String) throws {
-    let path = home.path + "/fifo"
-    #expect(mkfifo(path, 0o600) == 0)
-    #expect(failure(configuration([name: path]))?.code == .configuration)
-  }
-
   @Test func anEmptyOrLargeFileIsAnError() throws {
     for text in ["", "\n"] {
       let file = try home.write(text, to: "passphrase")

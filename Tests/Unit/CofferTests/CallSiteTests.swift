@@ -88,12 +88,7 @@ private final class AService: Sendable {
 
   @Test func theProjectedValueHasAStream() async throws {
     let manager = SecurityManager()
-    let changes = Count()
-    withObservationTracking {
-      _ = manager.watched
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = manager.watched })
     let stream = manager.$watched.values
     try await manager.$watched.set(true)
     try await manager.$watched.remove()

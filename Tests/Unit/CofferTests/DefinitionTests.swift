@@ -128,18 +128,6 @@ private struct CounterInScope: VaultStorable {
     #expect(Settings().$custom.defaultValue == "default_value")
   }
 
-  @Test func aKeyIsNoFileName() throws {
-    struct Definition: VaultStorable {
-      static let key = "../a/.. \u{1F511}"
-      static let defaultValue = ""
-      static let storage = SecretScope(service: "tests/..")
-    }
-    try DefaultBackend.with(backend) { () throws in
-      try VaultStored(Definition.self).set("x")
-      #expect(try backend.text("../a/.. \u{1F511}", service: "tests/..") == "x")
-    }
-  }
-
   @Test func theCoderOfTheDefinitionIsUsed() throws {
     try DefaultBackend.with(backend) { () throws in
       let it = Settings()
@@ -234,13 +222,8 @@ private struct CounterInScope: VaultStorable {
 
   @Test func observationReportsChangesOfOtherObjects() throws {
     try DefaultBackend.with(backend) { () throws in
-      let changes = Count()
       let counter = VaultStored(CounterInScope.self)
-      withObservationTracking {
-        _ = counter.wrappedValue
-      } onChange: {
-        changes.add()
-      }
+      let changes = Count(observing: { _ = counter.wrappedValue })
       try VaultStored(CounterInScope.self).set(11)
       #expect(changes.value == 1)
     }

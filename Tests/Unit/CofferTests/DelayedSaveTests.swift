@@ -1,7 +1,6 @@
 import Coffer
 import CofferCore
 import CofferTestSupport
-import Observation
 import Testing
 
 private protocol CounterStorage: VaultStorable where Value == Int {}
@@ -93,12 +92,7 @@ private struct Converted: VaultStorable {
   @Test func observersGetAChangeAtOnceAndOnce() async throws {
     try await DefaultBackend.with(backend) {
       let counter = VaultStored(Later.self)
-      let changes = Count()
-      withObservationTracking {
-        _ = counter.wrappedValue
-      } onChange: {
-        changes.add()
-      }
+      let changes = Count(observing: { _ = counter.wrappedValue })
       var values = counter.values.makeAsyncIterator()
       #expect(await values.next() == 0)
       try await counter.set(1)

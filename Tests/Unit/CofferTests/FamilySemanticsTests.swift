@@ -38,38 +38,6 @@ import Testing
     withExtendedLifetime((stream, value)) {}
   }
 
-  /// There, `set(nil)` told no stream.
-  @Test func settingNilIsYielded() async throws {
-    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
-    try await value.set("one")
-    var values = value.values.makeAsyncIterator()
-    #expect(await values.next() == .some("one"))
-    try await value.set(nil)
-    #expect(await values.next() == .some(nil))
-  }
-
-  /// There, a replacement was a deletion and an addition, so that a failure between them lost the secret.
-  @Test func aReplacementIsOneCallOfTheBackend() async throws {
-    let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
-    try await value.set("one")
-    backend.fail(.store, with: SecretError(.io, "The test says so."))
-    backend.fail(.remove, with: SecretError(.io, "The test says so."))
-    await #expect(throws: SecretError.self) { try await value.set("two") }
-    backend.recover()
-    backend.fail(.remove, with: SecretError(.io, "The test says so."))
-    try await value.set("three")
-    #expect(try await value.get() == "three")
-  }
-
-  /// There, a value that could not be encoded ended the program, or was dropped without a word.
-  @Test func aValueThatCannotBeEncodedIsAnErrorAndChangesNothing() async throws {
-    let number = StoredValue(key: "number", default: 1.0, service: "tests", backend: backend)
-    try await number.set(2)
-    let error = await #expect(throws: SecretError.self) { try await number.set(.infinity) }
-    #expect(error?.code == .encodingFailed)
-    #expect(number.wrappedValue == 2)
-  }
-
   // MARK: Stores
 
   @Test func aLateSubscriberGetsTheLatestEvent() async throws {
@@ -113,17 +81,6 @@ import Testing
     }
     #expect(seen == ["kept"])
     #expect(try await load().items.map(\.id) == ["kept"])
-  }
-
-  /// There, items that a chain removed came back after a restart.
-  @Test func whatAChainRemovesStaysRemovedAfterARestart() async throws {
-    let store = try await load()
-    try await store.insert([Note(id: "a"), Note(id: "b")])
-    try await store.insert(Note(id: "c")).remove(Note(id: "a")).insert(Note(id: "d")).run()
-    #expect(store.items.map(\.id) == ["b", "c", "d"])
-    #expect(try await load().items.map(\.id) == ["b", "c", "d"])
-    try await store.removeAll().insert(Note(id: "e")).run()
-    #expect(try await load().items.map(\.id) == ["e"])
   }
 
   /// There, each event reached only one of the subscribers, and a change during the first load was overwritten by it.

@@ -1,7 +1,6 @@
 import Coffer
 import CofferCore
 import CofferTestSupport
-import Observation
 import Testing
 
 /// Every wrapper, used by eight tasks at once. The thread sanitizer runs this suite:
@@ -31,10 +30,7 @@ import Testing
     try await hammer { task, round in
       let counter = SecurelyStoredValue<Int>(key: "counter", service: "tests", backend: backend)
       let stream = counter.values
-      withObservationTracking {
-        _ = counter.wrappedValue
-      } onChange: {
-      }
+      _ = Count(observing: { _ = counter.wrappedValue })
       try await counter.update { $0 = ($0 ?? 0) + 1 }
       for await value in stream where value != nil { break }
       _ = counter.lastError

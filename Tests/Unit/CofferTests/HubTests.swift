@@ -2,7 +2,6 @@
 import CofferTestSupport
 import CofferCore
 import Foundation
-import Observation
 import Synchronization
 import Testing
 
@@ -81,12 +80,7 @@ import Testing
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
     let other = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
     #expect(attempts.value == 0)
-    let changes = Count()
-    withObservationTracking {
-      #expect(token.wrappedValue == nil)
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { #expect(token.wrappedValue == nil) })
     #expect(token.lastError?.code == .configuration)
     #expect(thrown { () throws(SecretError) in _ = try token.get() }?.code == .configuration)
     #expect(thrown { () throws(SecretError) in try token.set("x") }?.code == .configuration)
@@ -137,12 +131,7 @@ import Testing
       return backend
     }
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
-    let changes = Count()
-    withObservationTracking {
-      _ = token.wrappedValue
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = token.wrappedValue })
     isReady.withLock { $0 = true }
     try await eventually("Observation did not fire") { changes.value == 1 }
   }
@@ -160,10 +149,7 @@ import Testing
       withExtendedLifetime(stream) {}
     }
     try await eventually("the backend is watched after the stream's end") { backend.watchers == 0 }
-    withObservationTracking {
-      _ = token.wrappedValue
-    } onChange: {
-    }
+    _ = Count(observing: { _ = token.wrappedValue })
     #expect(backend.watchers == 1)
   }
 

@@ -3,20 +3,7 @@ import CofferCore
 import CofferTestSupport
 import Testing
 
-private struct SettingsV1: Codable, Equatable {
-  var theme: String
-}
-
-private struct SettingsV2: Codable, Equatable {
-  var theme: String
-  var notifications: Bool
-}
-
-private struct Settings: Codable, Equatable {
-  var theme: String
-  var notifications: Bool?
-  var fontSize: Double?
-}
+private typealias Settings = SettingsV3
 
 private protocol SettingsStorage: VaultStorable where Value == Settings {}
 

@@ -4,21 +4,23 @@ import CofferTestSupport
 import Foundation
 import Testing
 
-private struct SettingsV1: Codable, Equatable {
+struct SettingsV1: Codable, Equatable {
   var theme: String
 }
 
-private struct SettingsV2: Codable, Equatable {
+struct SettingsV2: Codable, Equatable {
   var theme: String
   var notifications: Bool
 }
 
 /// Every version decodes as the current one, so that the form does not tell the version.
-private struct Settings: Codable, Equatable {
+struct SettingsV3: Codable, Equatable {
   var theme: String
   var notifications: Bool?
   var fontSize: Double?
 }
+
+private typealias Settings = SettingsV3
 
 private struct Definition: VaultStorable {
   static let key = "settings"
@@ -187,15 +189,8 @@ private struct Definition: VaultStorable {
 
   @Test func aChangeDuringTheMigrationIsKept() throws {
     try backend.store.write(first, "settings")
-    let (store, once) = (backend.store, Count())
-    backend.edit { script in
-      script.afterLookup = {
-        if once.value == 0 {
-          once.add()
-          #expect(throws: Never.self) { try store.write(#"{"theme":"meanwhile"}"#, "settings") }
-        }
-      }
-    }
+    let store = backend.store
+    backend.afterNextLookup { try store.write(#"{"theme":"meanwhile"}"#, "settings") }
     try with { settings throws in
       #expect(try settings.get().theme == "meanwhile")
       #expect(try backend.store.text("settings")?.contains("meanwhile") == true)
@@ -223,16 +218,8 @@ private struct Definition: VaultStorable {
 
   @Test func aSetDuringTheFirstReadIsNotOverwritten() throws {
     try backend.store.write(first, "settings")
-    let once = Count()
     try with { settings throws in
-      backend.edit { script in
-        script.afterLookup = {
-          if once.value == 0 {
-            once.add()
-            #expect(throws: Never.self) { try settings.set(Settings(theme: "set")) }
-          }
-        }
-      }
+      backend.afterNextLookup { try settings.set(Settings(theme: "set")) }
       #expect(try settings.get() == Settings(theme: "set"))
       #expect(try backend.version("settings") == "3")
     }

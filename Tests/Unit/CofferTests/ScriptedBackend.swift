@@ -22,11 +22,15 @@ final class ScriptedBackend: ObservableSecretBackend {
     var metadata: [SecretMetadata?] = []
     /// Called before a lookup, without the lock.
     var beforeLookup: (@Sendable () -> Void)?
-    /// Called after a lookup, before it returns.
+    /// Called once, after the next lookup and before it returns.
     var afterLookup: (@Sendable () -> Void)?
   }
 
   func edit<R: Sendable>(_ body: @Sendable (inout Script) -> R) -> R { script.withLock { body(&$0) } }
+  func afterNextLookup(_ body: @escaping @Sendable () throws -> Void) {
+    edit { $0.afterLookup = { #expect(throws: Never.self) { try body() } } }
+  }
+
   var lookups: Int { edit { $0.lookups } }
   var lookupsWithoutPrompts: Int { edit { $0.lookupsWithoutPrompts } }
   var watchers: Int { edit { $0.watchers } }
@@ -53,6 +57,7 @@ final class ScriptedBackend: ObservableSecretBackend {
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     let (error, before, after) = edit { script in
       script.lookups += 1
+      defer { script.afterLookup = nil }
       return (script.lookupError, script.beforeLookup, script.afterLookup)
     }
     before?()

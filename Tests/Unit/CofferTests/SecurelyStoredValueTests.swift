@@ -2,7 +2,6 @@
 import CofferTestSupport
 import CofferCore
 import Foundation
-import Observation
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct SecurelyStoredValueTests {
@@ -52,12 +51,7 @@ import Testing
 
   @Test func aFailedSetKeepsTheValueAndPublishesNothing() throws {
     try token.set("one")
-    let changes = Count()
-    withObservationTracking {
-      _ = token.wrappedValue
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = token.wrappedValue })
     backend.edit { $0.storeError = SecretError(.io, "The disk is full.") }
     #expect(thrown { () throws(SecretError) in try token.set("two") }?.code == .io)
     #expect(token.lastError?.code == .io)
@@ -71,12 +65,7 @@ import Testing
 
   @Test func aFailedRemoveThrowsAndPublishesNothing() throws {
     try token.set("one")
-    let changes = Count()
-    withObservationTracking {
-      _ = token.wrappedValue
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = token.wrappedValue })
     backend.edit { $0.removeError = SecretError(.denied, "The store is read-only.") }
     #expect(thrown { () throws(SecretError) in try token.remove() }?.code == .denied)
     #expect(thrown { () throws(SecretError) in try token.set(nil) }?.code == .denied)
@@ -128,18 +117,8 @@ import Testing
   @Test func twoValuesWithOneKeySeeEachOther() throws {
     let other = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
     let third = SecurelyStoredValue<String>(key: "token", service: "another", backend: backend)
-    let changes = Count()
-    withObservationTracking {
-      _ = other.wrappedValue
-    } onChange: {
-      changes.add()
-    }
-    let thirds = Count()
-    withObservationTracking {
-      _ = third.wrappedValue
-    } onChange: {
-      thirds.add()
-    }
+    let changes = Count(observing: { _ = other.wrappedValue })
+    let thirds = Count(observing: { _ = third.wrappedValue })
     try token.set("one")
     #expect(other.wrappedValue == "one")
     #expect(changes.value == 1)
@@ -178,14 +157,5 @@ import Testing
   ])
   func theExecutablesNameIsTheLastPartOfItsPath(link: String?, argument: String?, name: String) {
     #expect(Executable.name(link: link, argument) == name)
-  }
-
-  @Test func manyThreadsMayUseOneValue() async throws {
-    let token = token
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for number in 0..<50 { group.addTask { try await token.set("\(number)") } }
-      try await group.waitForAll()
-    }
-    #expect(Int(try #require(token.wrappedValue)) != nil)
   }
 }

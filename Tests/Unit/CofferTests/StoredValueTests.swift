@@ -148,12 +148,7 @@ private final class Preferences {
 
   @Test func observationReportsChanges() throws {
     let limit = value(10)
-    let changes = Count()
-    withObservationTracking {
-      _ = limit.wrappedValue
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = limit.wrappedValue })
     try value(0).set(11)
     #expect(changes.value == 1)
   }
@@ -163,19 +158,5 @@ private final class Preferences {
     #expect(try binding.get() == 10)
     try binding.set(11)
     #expect(try backend.text("value") == "11")
-  }
-
-  @Test func concurrentUpdatesLoseNothing() async throws {
-    let backend = MemoryBackend()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<8 {
-        group.addTask {
-          let count = StoredValue(key: "count", default: 100, service: "tests", backend: backend)
-          for _ in 0..<25 { try await count.update { $0 += 1 } }
-        }
-      }
-      try await group.waitForAll()
-    }
-    #expect(try backend.text("count") == "300")
   }
 }

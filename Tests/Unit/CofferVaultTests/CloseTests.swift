@@ -29,11 +29,8 @@ import Testing
 
   @Test func theFileIsClosedAndTheNextCallAsksForACredentialAgain() throws {
     let asked = Count()
-    let source = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
-      asked.add()
-      return FixedCredential.key.credential
-    }
-    let backend = VaultBackend(path: vault.path, credentials: [source], options: .cheap)
+    let backend = VaultBackend(
+      path: vault.path, credentials: [FixedCredential.counted(asked)], options: .cheap)
     try backend.set("a", [1])
     #expect(try descriptors() == 1)
     #expect(asked.value == 1)

@@ -19,11 +19,7 @@ import Testing
     try backend.set("a", [1])
   }
 
-  private static var impatient: VaultOptions {
-    var options = VaultOptions.cheap
-    options.lockTimeout = .seconds(2)
-    return options
-  }
+  private static let impatient = VaultOptions.impatient(.seconds(2))
 
   private enum Outcome: Equatable {
     case value([UInt8]?)
@@ -67,16 +63,8 @@ import Testing
 
   /// A vault on a simulated disk, with two objects.
   private func simulated() throws -> (SimulatedDisk, VaultBackend, VaultBackend) {
-    let disk = SimulatedDisk()
-    let environment = VaultEnvironment(fileSystem: disk, user: 0)
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: environment)
-    func open() -> VaultBackend {
-      VaultBackend(
-        path: "vault", credentials: [FixedCredential.key], options: Self.impatient, environment: environment)
-    }
-    return (disk, open(), open())
+    let disk = try SimulatedDisk.withVault()
+    return (disk, disk.openVault(options: Self.impatient), disk.openVault(options: Self.impatient))
   }
 
   private func writeInPlace(_ bytes: [UInt8]) throws {

@@ -115,21 +115,14 @@ import Testing
     #expect(fields.allSatisfy { $0.1.count == Layout.nonceLength })
   }
 
-  private struct KeptMasterKey: VaultCredentialSource {
-    let bytes: [UInt8]
-    var name: String { "a kept master key" }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      .masterKey(SecretBytes(copying: bytes))
-    }
-  }
-
   /// A kept master key opens the vault without a slot.
   @Test func aKeptMasterKeyDrawsNewNoncesAsWell() throws {
     let vault = try TestVault()
     let master = try vault.open().withMasterKey { _, master in master.array() }
-    let backend = VaultBackend(
-      path: vault.path, credentials: [KeptMasterKey(bytes: master)], options: .cheap,
-      environment: VaultEnvironment())
+    let kept = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
+      .masterKey(SecretBytes(copying: master))
+    }
+    let backend = VaultBackend(path: vault.path, credentials: [kept], options: .cheap)
     var fields: [(String, [UInt8])] = []
     for change in 0..<4 {
       try backend.set("a", [1])

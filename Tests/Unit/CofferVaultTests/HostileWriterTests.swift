@@ -15,11 +15,7 @@ import Testing
     base: [.init("base", [1]), .init("base", [2]), .init("gone", [3]), .init("gone", nil)],
     tail: [.init("tail", [4]), .init("tail", [5]), .init("removed", [6]), .init("removed", nil)])
 
-  private func open(_ disk: SimulatedDisk) -> VaultBackend {
-    VaultBackend(
-      path: "vault", credentials: [FixedCredential.key], options: .cheap,
-      environment: VaultEnvironment(fileSystem: disk, user: 0))
-  }
+  private func open(_ disk: SimulatedDisk) -> VaultBackend { disk.openVault() }
 
   /// Every operation that writes. Each succeeds on ``ordinary``.
   private static let operations: [(name: String, body: Operation)] = [

@@ -201,12 +201,8 @@ import Testing
     #expect(error?.code == .locked)
     // The next source is asked.
     let asked = Count()
-    let second = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
-      asked.add()
-      return FixedCredential.key.credential
-    }
     let now = try vault.open().withMasterKey { _, master throws(SecretError) in MasterKey(master.copy()) }
-    try VaultBackend(path: vault.path, credentials: [now, second]).unlock()
+    try VaultBackend(path: vault.path, credentials: [now, FixedCredential.counted(asked)]).unlock()
     #expect(asked.value == 0)
     let both = VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key])
     #expect(try both.get("name") == [1, 2, 3])
@@ -272,14 +268,6 @@ import Testing
     #expect(try vault.open().addKeySlot(FixedCredential.otherKey.credential, label: longest).label == longest)
   }
 
-  @Test func aPassphraseCostsWhatTheOptionsSay() throws {
-    let vault = try vault(.key)
-    var options = VaultOptions.cheap
-    (options.passphraseMemory, options.passphrasePasses) = (1 << 20, 2)
-    let slot = try vault.open(options: options).addKeySlot(FixedCredential(kind: .passphrase("p")).credential)
-    #expect(slot.cost?.memory == 1 << 20 && slot.cost?.passes == 2)
-  }
-
   @Test func theTextOfAKeyInPlaceOfItsBytesIsNamed() throws {
     let vault = try vault(.key)
     let text = try VaultKey.text(of: FixedCredential.otherKey.credential.secret).array()
@@ -288,6 +276,7 @@ import Testing
         try vault.open().addKeySlot(FixedCredential(kind: .key(bytes)).credential)
       }
       #expect(error?.code == .invalidKey && error?.reason.contains("the text of a key") == isText)
+      #expect(error?.advice?.contains("VaultKey.parse") == isText)
     }
   }
 

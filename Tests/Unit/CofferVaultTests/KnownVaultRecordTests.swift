@@ -43,11 +43,7 @@ import Testing
 
   /// `secret trust` without a policy at the first use in a work tree.
   @Test func aDecisionWithoutAPolicyTakesThatOfTheFirstUseUnlessThereIsARecord() throws {
-    func fresh() -> VaultBackend {
-      var options = VaultOptions.cheap
-      (options.knownVaultsDirectory, options.firstUsePolicy) = (states.path, .versioned)
-      return vault.open(options: options)
-    }
+    func fresh() -> VaultBackend { self.fresh(firstUse: .versioned) }
     try fresh().trust()
     #expect(try fresh().condition().trustPolicy == .versioned)
     try fresh().trust(.strict)
@@ -138,17 +134,6 @@ import Testing
     #expect(try Data(contentsOf: URL(filePath: states.file("elsewhere"))) == before)
   }
 
-  @Test func theDirectoryOfAnotherUserIsRefused() throws {
-    let disk = SimulatedDisk()
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: VaultEnvironment(fileSystem: disk, user: 0))
-    // Root owns the vault, which may be read, and the directory of the records.
-    try Self.open(disk, nil, user: 1000).unlock()
-    #expect(code { try Self.open(disk, user: 1000).unlock() } == .unverifiable)
-    try Self.open(disk, user: 0).unlock()
-  }
-
   @Test func aRecordThatCannotBeWrittenIsReported() throws {
     /// The real disk, where the directory of the records has no room.
     struct FullFileSystem: FileSystem {
@@ -170,10 +155,8 @@ import Testing
       }
     }
     try fresh().set("a", [1])
-    var options = VaultOptions.cheap
-    options.knownVaultsDirectory = states.path
-    let backend = vault.open(
-      options: options, environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
+    let backend = fresh(
+      environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
     try backend.unlock()
     #expect(try !backend.condition().isUnrecorded)
     try backend.set("a", [2])
@@ -215,23 +198,21 @@ import Testing
     }
   }
 
-  @Test func theDirectoryOfAnotherUserIsNamedWithAdvice() throws {
-    let disk = SimulatedDisk()
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: VaultEnvironment(fileSystem: disk, user: 0))
+  @Test func theDirectoryOfAnotherUserIsRefusedWithAdvice() throws {
+    let disk = try SimulatedDisk.withVault()
+    // Root owns the vault, which may be read, and the directory of the records.
+    try Self.open(disk, nil, user: 1000).unlock()
     let error = #expect(throws: SecretError.self) { try Self.open(disk, user: 1000).unlock() }
+    #expect(error?.code == .unverifiable)
     #expect(
       error?.reason.contains("the directory of the records, known, belongs to another user") == true)
     #expect(error?.advice?.contains("XDG_STATE_HOME") == true)
     #expect(error?.advice?.contains("trust") == false)
+    try Self.open(disk, user: 0).unlock()
   }
 
   @Test func aFailureToRecordADecisionNamesTheDirectory() throws {
-    let disk = SimulatedDisk()
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    let disk = try SimulatedDisk.withVault()
     disk.refuse(.create, EACCES)
     let error = #expect(throws: SecretError.self) { try Self.open(disk).trust() }
     #expect(error?.code == .denied)
@@ -267,11 +248,7 @@ import Testing
 
   /// Another process changes the vault and its record at each point of a reader's look.
   @Test(arguments: [false, true]) func aSlowReaderDoesNotLowerARecord(_ rekeying: Bool) throws {
-    let start = SimulatedDisk()
-    let environment = VaultEnvironment(fileSystem: start, user: 0)
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: environment)
+    let start = try SimulatedDisk.withVault()
     try Self.open(start).set("a", [1])
     let old = try #require(start.content(of: "vault"))
     // A longer file of the same master key, which has not been seen yet.
@@ -318,10 +295,7 @@ import Testing
 
   /// Another process makes the records while this one is about to.
   @Test func aSlowFirstReaderDoesNotReplaceARecord() throws {
-    let start = SimulatedDisk()
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: VaultEnvironment(fileSystem: start, user: 0))
+    let start = try SimulatedDisk.withVault()
     let old = try #require(start.content(of: "vault"))
     var changes = 0
     for call in 1...60 {
@@ -342,10 +316,7 @@ import Testing
   }
 
   @Test func anAcceptedVaultIsKnownAfterAPowerLoss() throws {
-    let disk = SimulatedDisk()
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    let disk = try SimulatedDisk.withVault()
     let old = try #require(disk.content(of: "vault"))
     try Self.open(disk, nil).set("a", [1])
     try Self.open(disk).trust()
@@ -379,9 +350,7 @@ import Testing
       _ = whole.withUnsafeBytes { pwrite(writer, $0.baseAddress, $0.count, 0) }
       flock(writer, LOCK_UN)
     })
-    var options = VaultOptions.cheap
-    options.knownVaultsDirectory = states.path
-    let backend = vault.open(options: options, environment: environment)
+    let backend = fresh(environment: environment)
     #expect(try backend.get("a") == [1])
     #expect(try !backend.condition().isRecordDamaged)
     // Without such a process the damage is one.

@@ -13,15 +13,20 @@ protocol KnownVaultSuite {
 }
 
 extension KnownVaultSuite {
-  private var recording: VaultOptions {
+  var recording: VaultOptions {
     var options = VaultOptions.cheap
     options.knownVaultsDirectory = states.path
     return options
   }
 
   /// Opens the vault like a new process.
-  func fresh(withRecords: Bool = true) -> VaultBackend {
-    vault.open(options: withRecords ? recording : .cheap)
+  func fresh(
+    withRecords: Bool = true, firstUse policy: TrustPolicy? = nil,
+    environment: VaultEnvironment = VaultEnvironment()
+  ) -> VaultBackend {
+    var options = withRecords ? recording : .cheap
+    options.firstUsePolicy = policy
+    return vault.open(options: options, environment: environment)
   }
 
   /// Opens the vault by another path, like a new process.

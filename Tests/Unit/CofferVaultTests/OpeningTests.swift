@@ -210,20 +210,6 @@ import Testing
     #expect(try Array(Data(contentsOf: URL(filePath: path))) == content)
   }
 
-  @Test func everyTruncationIsRefused() throws {
-    let vault = try TestVault()
-    try vault.open().set("name", [1, 2, 3])
-    let whole = try vault.bytes
-    for size in stride(from: 0, to: whole.count, by: 37) {
-      #expect(truncate(vault.path, size) == 0)
-      #expect(code(ofOpening: vault.path) == (size < 8 ? .notAVault : .tampered), "\(size)")
-      let file = open(vault.path, O_WRONLY)
-      #expect(pwrite(file, whole, whole.count, 0) == whole.count)
-      close(file)
-    }
-    #expect(code(ofOpening: vault.path) == nil)
-  }
-
   @Test func aVaultThatOthersMayReadCanBeReadAndNotChanged() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
@@ -307,46 +293,7 @@ import Testing
     #expect(code { try vault.open(FixedCredential(kind: .passphrase("pass"))).unlock() } == .tampered)
   }
 
-  @Test func aLoweredCostLimitApplies() throws {
-    let vault = try TestVault(FixedCredential(kind: .passphrase("pass")))
-    var options = VaultOptions.cheap
-    options.maximumPassphraseMemory = 32 << 10
-    let backend = vault.open(FixedCredential(kind: .passphrase("pass")), options: options)
-    #expect(code { try backend.unlock() } == .costLimitExceeded)
-  }
-
-  @Test func aNewFileHasMode0600WhateverTheUmask() throws {
-    for mask: mode_t in [0o000, 0o077, 0o777] {
-      let directory = try TemporaryDirectory()
-      let path = directory.file("v")
-      var status = stat()
-      try withUmask(mask) {
-        try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
-      }
-      #expect(stat(path, &status) == 0)
-      #expect(status.st_mode & 0o7777 == 0o600)
-      try withUmask(mask) {
-        let backend = VaultBackend(path: path, credentials: [FixedCredential.key])
-        try backend.set("a", [1])
-        try backend.compact()
-      }
-      #expect(stat(path, &status) == 0)
-      #expect(status.st_mode & 0o7777 == 0o600)
-    }
-  }
-
-  @Test func creationDoesNotReplaceAVault() throws {
-    let vault = try TestVault()
-    try vault.open().set("name", [1])
-    #expect(
-      code { try VaultBackend.create(at: vault.path, credential: FixedCredential.otherKey.credential) }
-        == .alreadyExists
-    )
-    #expect(try vault.open().get("name") == [1])
-    #expect(try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) == ["test.vault"])
-  }
-
-  /// Another process creates a vault of the same name at each step of a creation.
+  /// Another process creates a vault of the same name before a creation and at each of its steps.
   @Test func creationDoesNotReplaceAVaultThatAppears() throws {
     var refused = 0
     for call in 1...40 {

@@ -34,9 +34,7 @@ import Testing
   @Test func aSlotThatBecomesInvalidIsLookedAtAgainUnderALock() throws {
     let vault = try TestVault()
     try vault.open().set("a", [1])
-    var options = VaultOptions.cheap
-    options.lockTimeout = .seconds(0.2)
-    let backend = vault.open(options: options)
+    let backend = vault.open(options: .impatient(.seconds(0.2)))
     #expect(try backend.get("a") == [1])
     let file = open(vault.path, O_RDWR | O_CLOEXEC)
     defer { close(file) }
@@ -155,13 +153,8 @@ import Testing
 
   /// The system may have dropped what it could not write. A file that is opened again is still that file.
   @Test(arguments: [false, true]) func afterAFailedBarrierAChangeGoesToANewFile(isClosed: Bool) throws {
-    let disk = SimulatedDisk()
-    let environment = VaultEnvironment(fileSystem: disk, user: 0)
-    try VaultBackend.create(
-      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
-      environment: environment)
-    let backend = VaultBackend(
-      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+    let disk = try SimulatedDisk.withVault()
+    let backend = disk.openVault()
     try backend.set("a", [1])
     let file = disk.inode(of: "vault")
     disk.refuse(.synchronize, EIO)
@@ -170,21 +163,6 @@ import Testing
     if isClosed { try backend.close() }
     try backend.set("a", [2])
     #expect(disk.inode(of: "vault") != file)
-  }
-
-  /// Each block costs about 100 bytes of the root, which every reader reads.
-  @Test func aBlockHoldsManyItems() throws {
-    let vault = try TestVault()
-    let backend = vault.open()
-    try backend.transaction { transaction throws(SecretError) in
-      for number in 100..<300 {
-        try transaction.store(SecretBytes(copying: [1]), for: identifier("n\(number)"), metadata: nil)
-      }
-    }
-    try backend.compact()
-    // The first three pages, and an item and its value each.
-    let length = try vault.bytes.count - 3 * 4096
-    #expect((200 * 150...200 * 190).contains(length), "\(length)")
   }
 
   /// The number of changes after which the file is written anew, and the bytes of the last one that was not.
@@ -227,31 +205,20 @@ import Testing
     #expect(kept.changes > changes, "versions within the limit are not dead")
   }
 
-  /// A source that counts how often it is asked.
-  private final class CountingCredential: VaultCredentialSource {
-    let asked = Mutex(0)
-    var name: String { "a counter" }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      asked.withLock { $0 += 1 }
-      return FixedCredential.key.credential
-    }
-  }
-
   @Test func noCredentialIsAskedForAgainAfterARewriteByTheSameProcess() throws {
     let vault = try TestVault()
-    let source = CountingCredential()
+    let asked = Count()
     let backend = VaultBackend(
-      path: vault.path, credentials: [source], options: .cheap, environment: VaultEnvironment())
+      path: vault.path, credentials: [FixedCredential.counted(asked)], options: .cheap)
     try backend.set("a", [1])
-    #expect(source.asked.withLock { $0 } == 1)
     try backend.compact()
     #expect(try backend.get("a") == [1])
-    #expect(source.asked.withLock { $0 } == 1)
+    #expect(asked.value == 1)
     try backend.rekey()
-    let asked = source.asked.withLock { $0 }
+    let before = asked.value
     #expect(try backend.get("a") == [1])
     try backend.set("a", [2])
-    #expect(source.asked.withLock { $0 } == asked)
+    #expect(asked.value == before)
   }
 
   @Test func aChangeThatFailsInATransactionIsNotCounted() throws {

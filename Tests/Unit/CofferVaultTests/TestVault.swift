@@ -1,4 +1,5 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import CofferVault
 import FoundationEssentials
@@ -27,6 +28,14 @@ struct FixedCredential: VaultCredentialSource {
 extension FixedCredential {
   static let key = FixedCredential(kind: .key([UInt8](repeating: 7, count: 32)))
   static let otherKey = FixedCredential(kind: .key([UInt8](repeating: 8, count: 32)))
+
+  /// A source of the fixed key that counts how often it is asked.
+  static func counted(_ asked: Count) -> VaultCredentialClosure {
+    VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
+      asked.add()
+      return key.credential
+    }
+  }
 }
 
 /// A vault in its own temporary directory, opened with a fixed key.
@@ -64,12 +73,36 @@ struct TestVault {
   }
 }
 
+extension SimulatedDisk {
+  /// A disk with a vault, which belongs to root.
+  static func withVault() throws -> SimulatedDisk {
+    let disk = SimulatedDisk()
+    try VaultBackend.create(
+      at: "vault", credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment(fileSystem: disk, user: 0))
+    return disk
+  }
+
+  func openVault(options: VaultOptions = .cheap) -> VaultBackend {
+    VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: options,
+      environment: VaultEnvironment(fileSystem: self, user: 0))
+  }
+}
+
 extension VaultOptions {
   /// Options with a negligible cost for passphrases.
   static var cheap: VaultOptions {
     var options = VaultOptions()
     options.passphraseMemory = 64 << 10
     options.passphrasePasses = 1
+    return options
+  }
+
+  /// Options of a writer that waits so long for a lock.
+  static func impatient(_ lockTimeout: Duration) -> VaultOptions {
+    var options = cheap
+    options.lockTimeout = lockTimeout
     return options
   }
 }

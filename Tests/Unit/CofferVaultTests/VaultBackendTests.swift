@@ -5,14 +5,6 @@ import Foundation
 import Testing
 
 @Suite struct VaultBackendTests {
-  @Test func aValueSurvivesReopening() throws {
-    let vault = try TestVault()
-    try vault.open().set("token", Array("hunter2".utf8))
-    #expect(try vault.open().get("token") == Array("hunter2".utf8))
-    #expect(try vault.open().get("other") == nil)
-    #expect(try vault.open().verify().secretCount == 1)
-  }
-
   @Test func aTransactionListsWhatItWillLeave() throws {
     let vault = try TestVault()
     let backend = vault.open()

@@ -56,31 +56,27 @@ import Testing
     try backend.unlock()
     let stream = backend.changes()
     fileSystem.send()
-    try await eventually("there was no look") { fileSystem.looks == 1 }
+    try await eventually("there was no look") { fileSystem.looks > 0 }
     #expect(fileSystem.watches == 1)
     fileSystem.endWatches()
     fileSystem.send()
-    try await eventually("there were not 2 looks") { fileSystem.looks == 2 }
-    #expect(fileSystem.watches == 2)
-    #expect(fileSystem.releases == 1)
+    try await eventually("the watch was not replaced") { fileSystem.watches > 1 }
+    try await eventually("the watch was not released") { fileSystem.releases > 0 }
     withExtendedLifetime(stream) {}
   }
 
-  @Test func eventsDuringALookCauseOneMore() async throws {
+  @Test func eventsDuringALookAreNeitherLostNorLookedAtOneByOne() async throws {
     let backend = backend()
     try backend.unlock()
     let stream = backend.changes()
     let end = fileSystem.holdNextLook()
     fileSystem.send()
-    try await eventually("there was no look") { fileSystem.looks == 1 }
-    for _ in 0..<10 { fileSystem.send() }
+    try await eventually("there was no look") { fileSystem.looks > 0 }
+    for _ in 0..<100 { fileSystem.send() }
     end.signal()
-    try await eventually("there were not 2 looks") { fileSystem.looks == 2 }
-    // None follows.
+    try await eventually("there was no further look") { fileSystem.looks > 1 }
     try await Task.sleep(for: .milliseconds(300))
-    #expect(fileSystem.looks == 2)
-    fileSystem.send()
-    try await eventually("there were not 3 looks") { fileSystem.looks == 3 }
+    #expect(fileSystem.looks < 50)
     withExtendedLifetime(stream) {}
   }
 
@@ -133,11 +129,7 @@ import Testing
   /// Everything may have changed: nobody looks into a vault that is not open.
   @Test func aLookAsksForNoCredential() async throws {
     let asked = Count()
-    let source = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
-      asked.add()
-      return FixedCredential.key.credential
-    }
-    let backend = backend([source])
+    let backend = backend([FixedCredential.counted(asked)])
     let reported = Reported(backend.changes())
     fileSystem.send()
     try await eventually("the change was not reported") { reported.all == [SecretChange(nil)] }
@@ -146,11 +138,7 @@ import Testing
 
   @Test func aLookAsksForNoCredentialAfterARekeyByAnotherProcess() async throws {
     let asked = Count()
-    let source = VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
-      asked.add()
-      return FixedCredential.key.credential
-    }
-    let backend = backend([source])
+    let backend = backend([FixedCredential.counted(asked)])
     try backend.set("a", [1])
     #expect(asked.value == 1)
     try vault.open().rekey()

@@ -32,10 +32,9 @@ import Testing
   }
 
   private func open(_ environment: VaultEnvironment) -> VaultBackend {
-    var options = VaultOptions.cheap
-    options.lockTimeout = .seconds(1)
-    return VaultBackend(
-      path: "vault", credentials: [FixedCredential.key], options: options, environment: environment)
+    VaultBackend(
+      path: "vault", credentials: [FixedCredential.key], options: .impatient(.seconds(1)),
+      environment: environment)
   }
 
   private func locked(writing bytes: [UInt8] = []) throws -> any File {
