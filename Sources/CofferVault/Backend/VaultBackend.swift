@@ -212,7 +212,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
-      try session.readLocked(unlocking) { vault throws(SecretError) in try VaultReport(verifying: vault, now: environment.now())
+      try session.readLocked(unlocking) { vault throws(SecretError) in
+        try VaultReport(verifying: vault, now: environment.now())
       }
     }
   }

@@ -153,7 +153,8 @@ final class VaultSession {
       isRecovered: vault.slots.isRecovered,
       isReadableByOthers: vault.file.isReadableByOthers, isWritable: vault.file.isWritable,
       trustPolicy: TrustPolicy(shared.accepted?.record.policy ?? .strict),
-      isFirstUse: knownVaults.isFirstUse, isRecordDamaged: knownVaults.isRecordDamaged, isUnrecorded: knownVaults.isUnrecorded)
+      isFirstUse: knownVaults.isFirstUse, isRecordDamaged: knownVaults.isRecordDamaged,
+      isUnrecorded: knownVaults.isUnrecorded)
     if vault.slots.isRecovered { foundDamagedSlot = true }
   }
 

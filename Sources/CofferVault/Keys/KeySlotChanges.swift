@@ -91,7 +91,8 @@ extension VaultSession {
       guard let key = opened[slot] else { continue }
       wrapped.append(
         try key.wrap(
-          keys.master, vault: file.header.vaultID, slotHeader: slot.header, randomness: environment.randomness))
+          keys.master, vault: file.header.vaultID, slotHeader: slot.header, randomness: environment.randomness
+        ))
     }
     return wrapped
   }

@@ -250,7 +250,6 @@ EXPOSURE = [
       SYSTEM + "|CofferConfigurationTests", "an exposed key is used without a word"),
     M("size of a key file without a limit", "PrivateFile.read(_:as:limit:isSecret:)", argument("readToEnd", 3, " limit: 1 << 40"), SYSTEM,
       "a wrong path takes all memory"),
-    M("link of another user followed", "PathWalk.link", never(2), SYSTEM, "a link in /tmp leads a secret to another file"),
     M("links counted without end", "PathWalk.follow", never(1), SYSTEM, "a loop of links hangs a command"),
     M("new file with the mode of the umask", "LinuxFile.setMode", body(""), SYSTEM, "others read a new secret"),
     M("existing file overwritten", "LinuxDirectory.rename", always(1), SYSTEM, "a key file is lost"),
