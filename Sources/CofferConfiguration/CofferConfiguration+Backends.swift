@@ -146,7 +146,7 @@ extension CofferConfiguration {
       options: recording(options, of: path ?? vaultPath))
   }
 
-  /// Returns the same with `credentials` alone.
+  /// Returns the same with only `credentials`.
   package func vault(
     at path: String?,
     credentials: [any VaultCredentialSource],

@@ -62,7 +62,7 @@ final class DelayedSaveQueue: Sendable {
   func flush(_ hub: ValueHub) throws(SecretError) {
     try hub.flush()
     let ended = entries.withLock { entries in
-      // A change that was made meanwhile waits on.
+      // A change that was made during the save waits on.
       hub.store.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil
     }
     ended?.timer.cancel()

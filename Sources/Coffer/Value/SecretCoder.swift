@@ -6,10 +6,10 @@ internal import FoundationEssentials
 /// The methods are called from any thread, and never while Coffer holds a lock. An error that they throw becomes
 /// `.encodingFailed` or `.decodingFailed` without its text, because the errors of coders quote the value.
 public protocol SecretCoder: Sendable {
-  /// Returns the bytes to store for `value`.
+  /// Returns the bytes to store for `value`. Throws if it cannot be encoded.
   func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes
 
-  /// Returns the value of the type `type` that `secret` encodes.
+  /// Returns the value of the type `type` that `secret` encodes. Throws if the bytes encode no such value.
   func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value
 }
 

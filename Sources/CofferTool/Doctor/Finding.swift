@@ -5,7 +5,7 @@ struct Finding: Encodable {
     case ok
     /// Worth knowing: it does not keep the backend from working.
     case note
-    /// It keeps the backend from working, or gives secrets away.
+    /// The backend does not work, or secrets are exposed.
     case bad
   }
 
