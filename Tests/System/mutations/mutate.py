@@ -17,8 +17,10 @@ Exit status: 0 every mutation was caught, 1 a mutation survived or is broken, or
 """
 
 import argparse
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -64,9 +66,21 @@ def call(*command, seconds=LONGEST):
         output, _ = process.communicate(timeout=seconds)
         return process.returncode, output
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        process.communicate()
         return None, ""
+    finally:
+        end_all(process)
+
+
+def end_all(process):
+    """Ends what a call has left running. In the sandbox, the processes of its namespace are no others' (kill(2))."""
+    if os.getpid() != 1:
+        sys.exit("This is not the first process of a sandbox.")
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    process.wait()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def is_command(tests):

@@ -105,7 +105,8 @@ def refuse_outside():
 def main():
     scratch, program, *arguments = sys.argv[1:]
     _prepare(Path(scratch))
-    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--inh-caps=-all"]
+    # A change of the user takes the signal of --kill-child away.
+    user = ["setpriv", "--pdeathsig", "KILL", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--inh-caps=-all"]
     if os.environ.pop("COFFER_SANDBOX_USER") != "0":
         # The user's own files belong to root of the outer namespace, and so to this user.
         user = ["unshare", "--user", f"--map-user={NOBODY}", f"--map-group={NOBODY}"]
