@@ -8,7 +8,7 @@ struct PassphrasePrompt: VaultCredentialSource {
   /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     guard vault.hasPassphrase, Terminal.isAvailable else { return nil }
-    let passphrase = try Terminal().readHidden("Passphrase for \(vault.path): ")
+    let passphrase = try Terminal().readLine("Passphrase for \(vault.path): ")
     if passphrase.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
     return .passphrase(passphrase)
   }
@@ -16,9 +16,9 @@ struct PassphrasePrompt: VaultCredentialSource {
   /// Prompts for a new passphrase twice.
   static func new(for path: String) throws -> SecretBytes {
     let terminal = try Terminal()
-    let first = try terminal.readHidden("New passphrase for \(path): ")
+    let first = try terminal.readLine("New passphrase for \(path): ")
     if first.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
-    let second = try terminal.readHidden("Repeat the passphrase: ")
+    let second = try terminal.readLine("Repeat the passphrase: ")
     guard first.isEqual(to: second) else { throw Failure.usage("The two passphrases differ. Try again.") }
     return first
   }

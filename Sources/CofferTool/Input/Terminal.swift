@@ -26,18 +26,24 @@ struct Terminal {
     return true
   }
 
-  /// Prompts, and reads one line without echo. Has no deadline.
+  /// Asks a question. Returns whether the answer is `y` or `yes`. Throws as ``readLine(_:isHidden:)`` does.
+  func confirms(_ question: String) throws(SecretError) -> Bool {
+    let answer = try readLine("\(question) [y/N] ", isHidden: false).string().lowercased()
+    return answer == "y" || answer == "yes"
+  }
+
+  /// Prompts, and reads one line without echo if `isHidden`. Has no deadline.
   ///
   /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a
   /// stopped process continues, prompts again. Throws `.promptDismissed` at the end of input, and `.tooLarge`
   /// if the terminal may have cut the line off.
-  func readHidden(_ prompt: String) throws(SecretError) -> SecretBytes {
+  func readLine(_ prompt: String, isHidden: Bool = true) throws(SecretError) -> SecretBytes {
     let descriptor = device.number
     defer { withExtendedLifetime(device) {} }
     var original = termios()
     guard tcgetattr(descriptor, &original) == 0 else { throw Self.lost(errno) }
     var hidden = original
-    hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
+    if isHidden { hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL) }
     hidden.c_lflag |= tcflag_t(ICANON | ISIG)
     hidden.c_iflag |= tcflag_t(ICRNL)
 
@@ -77,7 +83,7 @@ struct Terminal {
         if count > Self.longestLine { break }
       }
     }
-    showLineEnd()
+    if isHidden { showLineEnd() }
     if count > Self.longestLine {
       throw SecretError(
         .tooLarge, "The line is longer than \(Self.longestLine) bytes, so the terminal cut it off.",

@@ -31,13 +31,14 @@ struct ValueInput {
 
   private static func prompt(for name: String) throws -> SecretBytes {
     let terminal = try Terminal()
-    let first = try terminal.readHidden("Value of \(name): ")
+    let first = try terminal.readLine("Value of \(name): ")
     if first.isEmpty {
       throw Failure(
         .refused,
-        "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set NAME")
+        "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set --allow-empty NAME"
+      )
     }
-    let second = try terminal.readHidden("Repeat the value: ")
+    let second = try terminal.readLine("Repeat the value: ")
     guard first.isEqual(to: second) else {
       throw Failure.usage("The two entries differ, and nothing was stored. Try again.")
     }

@@ -210,7 +210,12 @@ final class VaultSession {
       let transaction = VaultTransaction(vault, now: environment.now)
       defer { transaction.isOpen = false }
       let result = try body(transaction)
-      if !transaction.isEmpty { try commit(transaction, to: vault) }
+      if transaction.isEmpty && !vault.file.condition.now.didFailSync {
+        // A writer that was killed before its barrier may have left what `body` has read.
+        try vault.file.synchronize()
+      } else {
+        try commit(transaction, to: vault)
+      }
       return result
     }
   }

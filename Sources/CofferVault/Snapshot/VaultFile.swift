@@ -105,6 +105,15 @@ package struct VaultFile: Sendable {
     try location.synchronize()
     condition.change { $0.isNameDurable = true }
   }
+
+  /// Waits until the file and its name are on the disk.
+  func synchronize() throws(SecretError) {
+    do throws(SecretError) { try storage.synchronizeData() } catch {
+      condition.change { $0.didFailSync = true }
+      throw error
+    }
+    try synchronizeName()
+  }
 }
 
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file. Thread-safe.

@@ -174,11 +174,7 @@ struct KnownVaults {
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
-      do throws(SecretError) { try opened.file.storage.synchronizeData() } catch {
-        opened.file.condition.change { $0.didFailSync = true }
-        throw error
-      }
-      try opened.file.synchronizeName()
+      try opened.file.synchronize()
       if known == nil {
         try place.make(record, opened.keys, replacing: false)
         return true

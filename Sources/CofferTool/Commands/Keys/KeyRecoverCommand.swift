@@ -34,7 +34,7 @@ struct KeyRecoverCommand: ParsableCommand {
       guard configuration.canPrompt else {
         throw Failure.usage("There is no recovery key, and a prompt is not possible. Use a pipe.")
       }
-      text = try Terminal().readHidden("Recovery key: ")
+      text = try Terminal().readLine("Recovery key: ")
     } else {
       text = try ValueInput.readStandardInput()
     }

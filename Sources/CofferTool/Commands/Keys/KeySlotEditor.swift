@@ -68,14 +68,14 @@ struct KeySlotEditor {
     switch slot.kind {
     case .passphrase:
       return VaultCredentialClosure(
-        passphrase: try Terminal().readHidden("Passphrase of the key slot \(slot.summary): "))
+        passphrase: try Terminal().readLine("Passphrase of the key slot \(slot.summary): "))
     case .key:
-      let text = try Terminal().readHidden("Key of the key slot \(slot.summary): ")
+      let text = try Terminal().readLine("Key of the key slot \(slot.summary): ")
       return VaultCredentialClosure(key: try RecoveryKey.parse(text), named: "the terminal")
     default:
       throw SecretError(
-        .unsupportedVersion, "The key slot \(slot.summary) was created by a later version.",
-        advice: "Use that version.")
+        .locked, "The credential of the key slot \(slot.summary) cannot be entered on a terminal.",
+        advice: "Use the program that added the slot, or remove it: secret key remove \(slot.shortID)")
     }
   }
 

@@ -8,8 +8,9 @@ struct SetCommand: ParsableCommand {
       On a terminal, the command prompts for the value twice and does not show it. From a pipe, it drops a final line \
       feed if that is the only line feed; --verbatim keeps it. A file is stored exactly as it is. An empty value is \
       refused without --allow-empty. The label, expiry and attributes that you give replace the stored ones; the \
-      others are kept. A vault keeps the value that is replaced in its history, unless --no-history is given: the \
-      vault is then written again without any earlier version of the secret.
+      others are kept. A secret that would be the same stays as it is, with its time of change. A vault keeps the value \
+      that is replaced in its history, unless --no-history is given: the vault is then written again without any \
+      earlier version of the secret.
       """
   )
 
@@ -73,7 +74,7 @@ struct SetCommand: ParsableCommand {
     value.noteCarriageReturn()
     try backend.withTransaction { transaction throws(SecretError) in
       let metadata = change.isEmpty ? nil : change.applied(to: try transaction.item(identifier)?.metadata)
-      try transaction.store(value, for: identifier, metadata: metadata)
+      try transaction.storeIfChanged(value, for: identifier, metadata: metadata)
       if noHistory { try transaction.purge(identifier) }
     }
   }

@@ -73,6 +73,8 @@ struct CopyCommand: ParsableCommand {
         }
       }
       progress.clear()
+      // The user may remove the originals. The end of a transaction makes sure that the same values are on the disk.
+      if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
       if let source = source as? any MultipleItemSecretBackend {
         report.unlisted = try Self.passOver(source.unlistedItems(inService: service))
       }

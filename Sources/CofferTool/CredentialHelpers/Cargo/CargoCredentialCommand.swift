@@ -51,14 +51,14 @@ struct CargoCredentialCommand: ParsableCommand {
       done.operationIndependent = true
     case "login":
       if let token = request.token {
-        try backend.store(SecretBytes(copying: token), for: identifier)
+        try backend.storeIfChanged(SecretBytes(copying: token), for: identifier)
       } else {
         guard CofferConfiguration.current().canPrompt else {
           throw Failure.usage("There is no token, and a prompt is not possible.")
         }
-        let token = try Terminal().readHidden("Token for \(request.registry.indexURL): ")
+        let token = try Terminal().readLine("Token for \(request.registry.indexURL): ")
         if token.isEmpty { throw Failure(.refused, "Nothing was entered, and nothing was stored.") }
-        try backend.store(token, for: identifier)
+        try backend.storeIfChanged(token, for: identifier)
       }
     case "logout":
       guard try backend.remove(identifier) else { return .init(failed: .init(kind: "not-found")) }

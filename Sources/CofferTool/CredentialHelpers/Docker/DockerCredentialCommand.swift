@@ -7,9 +7,10 @@ struct DockerCredentialCommand: ParsableCommand {
     "docker-credential", abstract: "Store docker's logins, as a credential helper for docker.",
     discussion: """
       docker runs a program named docker-credential-secret: create a link of that name to this program on PATH, and \
-      write {"credsStore": "secret"} to ~/.docker/config.json. A login is the secret with the username as its name in \
-      the service docker:URL. Requests are read from standard input. Errors are printed on standard output as well, \
-      where docker expects them.
+      write {"credsStore": "secret"} to ~/.docker/config.json. podman, skopeo and buildah run it too: write \
+      credential-helpers = ["secret"] to ~/.config/containers/registries.conf.d/secret.conf. A login is the secret with \
+      the username as its name in the service docker:URL. Requests are read from standard input. Errors are printed on \
+      standard output as well, where docker expects them.
       """
   )
 
@@ -73,7 +74,7 @@ struct DockerCredentialCommand: ParsableCommand {
     // docker keeps one login for each server.
     let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
     try backend.withTransaction { transaction throws(SecretError) in
-      try transaction.store(value, for: identifier, metadata: nil)
+      try transaction.storeIfChanged(value, for: identifier)
       for other in others { try transaction.remove(other) }
     }
   }

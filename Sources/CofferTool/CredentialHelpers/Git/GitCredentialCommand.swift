@@ -121,9 +121,9 @@ struct GitCredentialCommand: ParsableCommand {
       }
     }
     try backend.withTransaction { transaction throws(SecretError) in
-      try transaction.store(value.bytes, for: identifier, metadata: metadata)
+      try transaction.storeIfChanged(value.bytes, for: identifier, metadata: metadata)
       if let refresh {
-        try transaction.store(refresh.bytes, for: refreshIdentifier, metadata: nil)
+        try transaction.storeIfChanged(refresh.bytes, for: refreshIdentifier)
       } else {
         try transaction.remove(refreshIdentifier)
       }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 
 struct KeyringCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -7,7 +8,7 @@ struct KeyringCommand: ParsableCommand {
     discussion: """
       pip and uv run a program named keyring: create a link of that name to this program in a directory early on \
       PATH, and use --keyring-provider subprocess. SERVICE and USERNAME are the secret's service and name, as in \
-      Python's keyring.
+      Python's keyring. From a pipe, set drops one final line feed, as Python's program does.
       """
   )
 
@@ -46,8 +47,19 @@ struct KeyringCommand: ParsableCommand {
     case .get: try get(from: backend)
     case .set:
       let identifier = try requiredIdentifier()
-      let value = try ValueInput().read(for: identifier.account)
-      try backend.store(value, for: identifier)
+      let text = try ValueInput(verbatim: true).read(for: identifier.account)
+      let value = text.endsWithLineFeed ? text.prefix(text.count - 1) : text
+      if value.isEmpty {
+        throw try EmptyValue.failure(
+          "The password is empty", identifier, in: backend,
+          advice: "Check the program before the pipe. To store an empty value: secret set --allow-empty")
+      }
+      // The login that is stored last is the one for `creds` without a username, although its password is the same.
+      if try StoredLogin.latest(in: service, of: backend) == identifier {
+        try backend.storeIfChanged(value, for: identifier)
+      } else {
+        try backend.store(value, for: identifier)
+      }
     case .del:
       let identifier = try requiredIdentifier()
       guard try backend.remove(identifier) else { throw MissingSecret.failure(identifier, in: backend) }

@@ -160,6 +160,18 @@ import Testing
     }
   }
 
+  /// A command that leaves a secret as it is reports it as stored.
+  @Test func aTransactionWithoutChangesMakesWhatItReadDurable() throws {
+    let scenario = FaultScenario(.store, from: try FaultScenario.start(for: .store), isWarm: true)
+    let before = scenario.disk.inode(of: FaultScenario.path)
+    scenario.disk.refuse(.synchronize, EIO)
+    #expect(throws: SecretError.self) { try scenario.vault.withTransaction { _ in } }
+    // The system may have dropped the pages that it could not write, so the file is written again.
+    scenario.disk.refuse(.synchronize, nil)
+    try scenario.vault.withTransaction { _ in }
+    #expect(scenario.disk.inode(of: FaultScenario.path) != before)
+  }
+
   @Test func aRecordThatCannotBePlacedLeavesNoTemporaryFile() throws {
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: false, hasRecords: true)
