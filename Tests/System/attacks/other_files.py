@@ -114,7 +114,7 @@ def fork(scene):
         at = opened(common, scene.key).state.sequence + changes
         refused_everywhere(forked(changes), f"a fork at change {at} of one that was seen at {seen}")
     # The change that was seen is the root's.
-    scene.owner.done("history-limit", "--versions", "3")
+    scene.owner.done("history-limit", "--versions", "3", "--purge")
     genuine, checkpoint = scene.copy("genuine"), scene.owner.checkpoint()
     root = scene.directory / "root"
     root.write_bytes(rewritten(opened(common, scene.key), sequence_of(checkpoint), EVIL))

@@ -41,7 +41,7 @@ COMMANDS = [
     Command("export-replacing", ["export", "-o", "out", "--force"], setting=["echo before > out"], output="out"),
     Command("inject", ["inject", "-i", "template", "-o", "out"], output="out"),
     Command("inject-replacing", ["inject", "-i", "template", "-o", "out"], setting=["echo before > out"], output="out"),
-    Command("history-limit", ["history-limit", "--versions", "1"]),
+    Command("history-limit", ["history-limit", "--versions", "1", "--purge"]),
     Command("trust", ["trust", "--policy", "versioned"]),
     Command("key-add", ["key", "add", "--key-file", "K"], new_key="K"),
     Command("key-add-recovery", ["key", "add", "--recovery"]),

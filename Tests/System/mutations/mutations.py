@@ -63,13 +63,15 @@ DURABILITY = [
       instead("body", "try { () throws(SecretError) -> R in do throws(SecretError) { return try body(transaction) } "
               "catch { try commit(transaction, to: vault); throw error } }()"),
       "CofferVaultTests.ConformanceTests", "a transaction that threw is committed"),
+    M("unchanged secret not on the disk", "VaultSession.transaction", omit("vault.file.synchronize"), FAULTS,
+      "a power loss takes back what a command reported as stored"),
     M("record before the barrier of a new file", "VaultSession.finish",
       before("replacement.writer.finishReplace",
              "if var record = shared.accepted?.record { record.checkpoint = replacement.state.checkpoint\n"
              "record.masterCommitment = newKeys.masterCommitment(record.vault)\n"
              "knownVaults.recordCommit(AcceptedState(record, newKeys), from: vault, newKeys) }"),
       CRASHES, "a vault that only lost power is reported as rolled back"),
-    M("state remembered before it is on the disk", "KnownVaults.remember", omit("opened.file.storage.synchronizeData"),
+    M("state remembered before it is on the disk", "KnownVaults.remember", omit("opened.file.synchronize"),
       CRASHES + "|" + TRUST, "a power loss makes an honest vault look rolled back"),
     M("spared slot of a record not on the disk", "KnownVaultFile.raise", instead("file.synchronizeData", "()"),
       CRASHES + "|" + TRUST, "a power loss destroys both slots of a record"),
@@ -261,6 +263,9 @@ EXPOSURE = [
 ]
 
 OUTCOMES = [
+    M("other value taken for the same", "SecretTransaction.storeIfChanged", always(2, 2), TOOL, "a new value is not stored"),
+    M("history erased without a question", "HistoryLimitCommand.confirm", body(""), TOOL,
+      "a lower limit erases every removed secret"),
     M("missing secret is success", "GetCommand.run", body(""), TOOL, "a script goes on without a value"),
     M("damage has the status of a wrong key", "ExitStatus.init", operator(".damaged", ".refused"), TOOL, "an attack looks like a typing error"),
     M("lock has the status of damage", "ExitStatus.init", operator(".busy", ".damaged"), TOOL, "a busy vault is restored from a backup"),

@@ -190,7 +190,7 @@ def compaction(setting):
     made(setting, 3)
     setting.search("set", "--no-history", "name0", given=setting.value())
     setting.search("remove", "--purge", "name1")
-    setting.search("history-limit", "--versions", "0")
+    setting.search("history-limit", "--versions", "0", "--purge")
 
 
 def rekey(setting):

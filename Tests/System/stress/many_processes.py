@@ -276,7 +276,7 @@ def main():
                 worker.join()
             run.command(["verify"])
             # A new limit makes a new file.
-            run.command(["history-limit", "--versions", "9"])
+            run.command(["history-limit", "--versions", "9", "--purge"])
             run.look_at_files(after_a_rewrite=True)
         except (Failure, subprocess.TimeoutExpired) as failure:
             run.fail(str(failure))

@@ -33,6 +33,18 @@ import Testing
     #expect(try value("a") == "hunter2")
   }
 
+  @Test(arguments: [("n", 77, "one"), ("y", 0, "")] as [(String, Int32, String)])
+  func aLowerHistoryLimitAsksBeforeItErases(_ answer: String, _ status: Int32, _ earlier: String) throws {
+    try initialize()
+    #expect(try sandbox.shell("printf one | secret set a; printf two | secret set a").status == 0)
+    let terminal = try Pseudoterminal("secret history-limit --versions 0", in: sandbox)
+    try terminal.wait(for: "This erases earlier versions: 1.")
+    terminal.type("\(answer)\n")
+    #expect(try terminal.end() == status)
+    #expect(try sandbox.shell("secret get a --version 2").outputText == earlier)
+    #expect(try value("a") == "two")
+  }
+
   @Test func doctorFindsNothingWrongIfThePassphraseCanBeAskedFor() throws {
     let create = "umask 077; printf phrase > p; COFFER_PASSPHRASE_FILE=p secret init --passphrase"
     #expect(try sandbox.shell(create).status == 0)

@@ -1,12 +1,15 @@
 internal import ArgumentParser
 internal import Coffer
+internal import FoundationEssentials
+internal import Glibc
 
 struct HistoryLimitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "history-limit", abstract: "Print or change how many earlier versions the vault keeps.",
     discussion: """
       Without an option, prints the limit. A new limit applies to every secret at once: the vault is written again \
-      without the versions beyond it.
+      without the versions beyond it, and a removed secret without a version cannot be restored. If there are such \
+      versions, the command asks on a terminal, and otherwise requires --purge.
       """
   )
 
@@ -18,6 +21,9 @@ struct HistoryLimitCommand: ParsableCommand {
 
   @Option(help: "The number of days after which an earlier version is dropped: 0 to 36500. 0 sets no limit.")
   var days: Int?
+
+  @Flag(help: "Erase the versions beyond the new limit without a question.")
+  var purge = false
 
   private struct Report: Encodable {
     let versions: Int
@@ -31,6 +37,7 @@ struct HistoryLimitCommand: ParsableCommand {
       guard let changed = HistoryLimit(versions: versions ?? limit.versions, days: days ?? limit.days) else {
         throw Failure.usage("The limit is out of bounds. Write 0 to 1000 versions, and 0 to 36500 days.")
       }
+      if !purge { try confirm(changed, in: backend) }
       try backend.setHistoryLimit(changed)
       limit = changed
     }
@@ -39,13 +46,37 @@ struct HistoryLimitCommand: ParsableCommand {
     }
     try Output.standard.line(limit.sentence)
   }
+
+  /// Throws a failure if `limit` erases versions and the user does not agree.
+  private func confirm(_ limit: HistoryLimit, in backend: any VersionedSecretBackend) throws {
+    let oldest = Date(timeIntervalSinceNow: -86_400 * Double(limit.days))
+    var (erased, lost) = (0, 0)
+    let removed = try backend.removedItems(inService: nil).map(\.identifier)
+    for identifier in try backend.identifiers(inService: nil) + removed {
+      let versions = try backend.versions(of: identifier)
+      // Each version with the one that replaced it, newest first.
+      let earlier = zip(versions.dropFirst(), versions).filter { $0.0.kind == .earlier }
+      let kept = earlier.prefix(limit.versions).prefix { limit.days == 0 || $0.1.date >= oldest }.count
+      erased += earlier.count - kept
+      if versions.first?.kind == .removal && kept == 0 { lost += 1 }
+    }
+    if erased == 0 { return }
+    let outcome = "This erases earlier versions: \(erased). Removed secrets lost with them: \(lost)."
+    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else {
+      throw Failure(.wouldOverwrite, "\(outcome) Nothing was changed; add --purge to erase them.")
+    }
+    guard try Terminal().confirms("\(outcome) Erase them?") else {
+      throw Failure(.refused, "Nothing was changed.")
+    }
+  }
 }
 
 extension HistoryLimit {
   /// The limit in a message.
   var sentence: String {
     if versions == 0 { return "No earlier versions are kept." }
-    let age = days == 0 ? "without a limit of age" : "for \(days) days"
-    return "Up to \(versions) earlier versions of each secret are kept, \(age)."
+    let age = days == 0 ? "without a limit of age" : "for \(days) \(days == 1 ? "day" : "days")"
+    let plural = versions == 1 ? " of each secret is" : "s of each secret are"
+    return "Up to \(versions) earlier version\(plural) kept, \(age)."
   }
 }
