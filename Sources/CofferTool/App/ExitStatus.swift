@@ -24,7 +24,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .usage: "wrong usage: an invalid argument, name or value"
     case .damaged: "damaged or tampered data, or a format that this version cannot read"
     case .noInput: "no such vault or input file"
-    case .unavailable: "the backend cannot be reached, or does not support the operation"
+    case .unavailable: "the backend cannot be reached or does not support the operation, or the editor failed"
     case .internalError: "an error in secret itself"
     case .wouldOverwrite: "existing data would be overwritten"
     case .inputOutput: "reading or writing failed"

@@ -5,16 +5,16 @@ internal import Glibc
 
 struct EditCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    "edit", abstract: "Change a secret's value in an editor.",
+    "edit", abstract: "Change a secret's value in an editor, or create a secret.",
     discussion: """
       Runs the editor that VISUAL or EDITOR names, or else vi, through a shell. During editing, the value is in a file \
       in memory, not on a disk; the file is then overwritten and removed. vim, nvim, nano, micro, emacs and code --wait \
       are started without your configuration and with options that prevent copies of the text elsewhere: no backup, swap \
       or undo files, and no history. Before any other editor starts, a note says that it may keep copies.
 
-      If the value did not end in a line feed, the line feed that editors append is dropped. Nothing is stored if the \
-      value is unchanged or the editor fails. If another process changes the secret during editing, nothing is stored \
-      either, and the message names the file with the edited text.
+      If the value did not end in a line feed, the line feed that editors append is dropped. A secret that does not exist \
+      is created. Nothing is stored if the value is unchanged or the editor fails. If another process changes the secret \
+      during editing, nothing is stored either, and the message names the file with the edited text.
       """
   )
 
@@ -29,7 +29,11 @@ struct EditCommand: ParsableCommand {
   func run() throws {
     let identifier = try global.identifier(name)
     let backend = try global.backend.open()
-    let value = try backend.existingValue(identifier)
+    let isNew = try backend.item(identifier) == nil
+    if isNew {
+      note("\(MissingSecret.failure(identifier, in: backend).message) The edited text will create it.")
+    }
+    let value = try isNew ? SecretBytes(copying: []) : backend.existingValue(identifier)
 
     // Blocked while the file exists, because a signal that ends this process would leave the file behind.
     let signals = try BlockedSignals(BlockedSignals.interruptions)
@@ -37,7 +41,7 @@ struct EditCommand: ParsableCommand {
     var isKept = false
     defer { if !isKept { file.wipe() } }
     let edited = try Self.edit(file, original: value, signals)
-    if edited.isEqual(to: value) { return note("Nothing was changed.") }
+    if !isNew && edited.isEqual(to: value) { return note("Nothing was changed.") }
     if edited.isEmpty {
       throw try EmptyValue.failure(
         "The edited text is empty", identifier, in: backend,
@@ -46,7 +50,10 @@ struct EditCommand: ParsableCommand {
     if !value.endsWithCarriageReturn { edited.noteCarriageReturn() }
     do throws(SecretError) {
       try backend.withTransaction { transaction throws(SecretError) in
-        guard let current = try transaction.lookUp(identifier), current.isEqual(to: value) else {
+        let current = try transaction.lookUp(identifier)
+        var isUnchanged = isNew
+        if let current { isUnchanged = isNew ? false : current.isEqual(to: value) }
+        guard isUnchanged else {
           throw SecretError(
             .conflict, "Another process changed the secret “\(name)” during editing, and nothing was stored.",
             advice: "Read the new value with secret get.")
@@ -70,13 +77,13 @@ struct EditCommand: ParsableCommand {
     switch try runEditor(on: file, mask: signals.previous) {
     case .status(0): break
     case .status(let status):
-      throw Failure(.refused, "The editor exited with status \(status), and nothing was stored.")
+      throw Failure(.unavailable, "The editor exited with status \(status), and nothing was stored.")
     case .signal(let signal):
       if BlockedSignals.interruptions.contains(signal) {
         file.wipe()
         throw ForegroundChild.end(as: .signal(signal))
       }
-      throw Failure(.refused, "Signal \(signal) ended the editor, and nothing was stored.")
+      throw Failure(.unavailable, "Signal \(signal) ended the editor, and nothing was stored.")
     }
     if let signal = try signals.pending() {
       file.wipe()
