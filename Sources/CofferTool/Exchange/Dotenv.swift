@@ -3,8 +3,8 @@ internal import Coffer
 /// Files of `NAME=value` lines, which set the environment of programs and containers: the subset that all
 /// readers of such files interpret in the same way.
 ///
-/// - A line is `NAME=value` or `export NAME=value`, or blank. A comment begins with a `#` at the beginning of
-///   a line or after a blank.
+/// - A line is `NAME=value`, `NAME = value` or `export NAME=value`, or blank. A byte order mark may precede the first.
+///   A comment begins with a `#` at the beginning of a line or after a blank.
 /// - An unquoted value contains no blanks, quotes, `$`, backslashes or backquotes.
 /// - A value in single quotes is verbatim, and may contain line ends.
 /// - A value in double quotes may contain line ends, and the escapes `\n`, `\r`, `\t`, `\\`, `\"`, `\$` and

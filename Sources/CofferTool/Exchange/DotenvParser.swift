@@ -17,6 +17,8 @@ struct DotenvParser {
     var entries: [Dotenv.Entry] = []
     var problems: [Dotenv.Problem] = []
     var lines: [String: Int] = [:]
+    // Some editors begin a file with a byte order mark.
+    if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF { parser.index = 3 }
     while parser.index < bytes.count {
       let start = (line: parser.line, index: parser.index)
       do throws(InvalidLine) {
@@ -54,10 +56,14 @@ struct DotenvParser {
     guard EnvironmentAssignment.isVariableName(name) else {
       throw InvalidLine("does not begin with a name of letters, digits and underscores")
     }
+    // Readers that accept blanks before the equals sign also drop those after it.
+    let hasBlanks = Self.isBlank(peek(bytes))
+    skipBlanks(bytes)
     guard peek(bytes) == UInt8(ascii: "=") else {
-      throw InvalidLine("has no equals sign directly after its name")
+      throw InvalidLine("has no equals sign after its name")
     }
     index += 1
+    if hasBlanks { skipBlanks(bytes) }
     let value: SharedSecret
     switch peek(bytes) {
     case UInt8(ascii: "'"): value = try singleQuoted(bytes)

@@ -8,7 +8,8 @@ struct ImportCommand: ParsableCommand {
       Into a vault, imports all secrets or none. In a .env file, a variable's name is the secret's name, in the service \
       of --service. The first character of the file determines whether it is JSON or lines of NAME=value. If a line is \
       invalid, nothing is imported, and the message names the line by its number. A vault keeps the values that \
-      --overwrite replaces: to bring them back, use secret restore --as-of.
+      --overwrite replaces: to bring them back, use secret restore --as-of. --service replaces the one service of an \
+      exported file.
 
       With --from pass, gpg decrypts each *.gpg file of a password store. The secret's name is the file's path in the \
       store without .gpg. The value is the decrypted content; one final line feed is dropped if it is the only one. To \
@@ -108,7 +109,16 @@ struct ImportCommand: ParsableCommand {
     let contents = try ValueInput.read(file: file)
     switch ExchangeFormat.of(contents) {
     case .json:
-      return try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
+      let secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
+      guard let service = global.service else { return secrets }
+      if Set(secrets.map { Array($0.identifier.service.utf8) }).count > 1 {
+        throw Failure.usage("\(name) has several services. Nothing was imported; leave out --service.")
+      }
+      return try secrets.map {
+        ExchangedSecret(
+          identifier: try SecretIdentifier(service: service, account: $0.identifier.account), value: $0.value,
+          metadata: $0.metadata)
+      }
     case .dotenv:
       return try Dotenv.entries(in: contents, of: name).map {
         ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value, metadata: nil)
