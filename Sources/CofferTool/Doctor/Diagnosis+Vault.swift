@@ -141,12 +141,23 @@ extension Diagnosis {
     } else {
       add(.ok, "directory", "only you can write to \(directory)")
     }
-    if let count = unfinishedCopies(of: path, in: directory), count > 0 {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    let others = names(in: directory)
+    let count = others.count { NewFile.isTemporaryName($0, of: name) }
+    if count > 0 {
       add(
         .note, "directory",
         "\(directory) contains unfinished copies of the vault, from interrupted writes: \(count)",
         "They hold nothing that the vault lacks. The next rewrite removes them."
       )
+    }
+    // Syncthing inserts the mark before the last dot of a name.
+    let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name[...]
+    for other in others where other.hasPrefix("\(stem).sync-conflict-") {
+      add(
+        .note, "directory",
+        "\(directory)/\(other) is the vault as another machine changed it at the same time",
+        "Copy what the vault lacks: secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
     }
     switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
     case .memory?:
@@ -168,12 +179,9 @@ extension Diagnosis {
     }
   }
 
-  /// The number of files like those that a rewrite of the vault creates beside it: `.NAME.` and 32 digits.
-  private func unfinishedCopies(of path: String, in directory: String) -> Int? {
-    let name = path.split(separator: "/").last.map(String.init) ?? path
-    do throws(FileSystemError) {
-      return try Path.names(inDirectory: directory).count { NewFile.isTemporaryName($0, of: name) }
-    } catch { return nil }
+  /// The names in a directory, or none if it cannot be read.
+  private func names(in directory: String) -> [String] {
+    do throws(FileSystemError) { return try Path.names(inDirectory: directory) } catch { return [] }
   }
 
   private mutating func examineKeyFile(besides directory: String, of path: String) {

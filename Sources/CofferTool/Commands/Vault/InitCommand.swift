@@ -12,7 +12,8 @@ struct InitCommand: ParsableCommand {
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
       set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
       recovery key is printed once: write it down. With --backend keyring, creates no vault and records the keyring as the \
-      backend to use. Older states of a vault are refused, except in a git work tree: see secret trust.
+      backend to use. With --backend vault, records a vault that exists. Older states of a vault are refused, except in a \
+      git work tree: see secret trust.
       """
   )
 
@@ -54,9 +55,14 @@ struct InitCommand: ParsableCommand {
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     if FileStatus(of: path, followingLink: false) != nil {
+      if global.backend.backend != nil, !passphrase, keyFile == nil, !portal {
+        _ = try VaultBackend.describe(path: path)
+        let place = path == configuration.defaultVaultPath ? nil : path
+        return try choose(BackendSelection(.vault, at: place), configuration)
+      }
       throw SecretError(
         .alreadyExists, "The path \(path) already exists.",
-        advice: "Use the existing vault, or choose another path with --vault.")
+        advice: "To use it: secret init --backend vault:\(path). Or choose another path with --vault.")
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
