@@ -15,11 +15,12 @@ enum CommandArguments {
     }
     let words = leadingWords(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
     let arranged = ArgumentOrder.arranged(words + arguments, commandLength: commandLength)
-    let (command, length) = command(in: arranged[...])
-    if let word = arranged.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
+    let named = arranged.dropFirst(arranged.first == "help" ? 1 : 0)
+    let (command, length) = command(in: named)
+    if let word = named.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
       if length > 0 {
         let all = names(of: command).joined(separator: ", ")
-        throw .usage("There is no command “\(arranged[0]) \(word)”. Use one of: \(all).")
+        throw .usage("There is no command “\(named[named.startIndex]) \(word)”. Use one of: \(all).")
       }
       if word != "help" {
         let near = MissingSecret.nearest(to: word, among: names(of: command))

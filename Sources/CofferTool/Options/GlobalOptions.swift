@@ -14,6 +14,10 @@ struct GlobalOptions: ParsableArguments {
     completion: CompletedValue.services.kind)
   var service: String?
 
+  func validate() throws {
+    if service?.isEmpty == true { throw ValidationError("The service of --service is empty. Name one.") }
+  }
+
   var serviceName: String { service ?? Environment.value("COFFER_SERVICE") ?? Self.defaultService }
 
   /// The identifier of the secret called `name` in the selected service. `name` is the account, verbatim.

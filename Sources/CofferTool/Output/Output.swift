@@ -13,6 +13,9 @@ struct Output {
   static let standard = Output(descriptor: STDOUT_FILENO, name: "standard output")
   static let messages = Output(descriptor: STDERR_FILENO, name: "standard error")
 
+  /// The error of ``write(_:)`` if the reader of standard output has closed the pipe.
+  static let closedPipe = SecretError(.io, "Could not write to standard output: \(FileSystemError(EPIPE)).")
+
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
   /// Whether both streams are the same file, pipe or terminal.

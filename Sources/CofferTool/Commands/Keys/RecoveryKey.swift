@@ -37,6 +37,9 @@ enum RecoveryKey {
         for index in bytes.indices where !isSpace(bytes[index]) { writer.append(bytes[index]) }
       }
     }
+    if packed.isEmpty {
+      throw SecretError(.invalidKey, "There is no key in the input.", advice: "Use a terminal or a pipe.")
+    }
     let hasPrefix = packed.withBytes { bytes in
       bytes.count >= prefix.count && prefix.indices.allSatisfy { bytes[$0] == prefix[$0] }
     }
