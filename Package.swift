@@ -61,7 +61,7 @@ let package = Package(
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore", "CLinux",
+        "CofferCore", "CofferSystem", "CLinux",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),

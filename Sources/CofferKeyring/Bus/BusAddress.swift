@@ -1,5 +1,6 @@
 #if Keyring
 internal import CofferCore
+internal import CofferSystem
 internal import Glibc
 
 /// The address of a session bus that already runs. Nothing here starts a bus.
@@ -13,9 +14,8 @@ enum BusAddress {
     if let address = environment["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty {
       return try supported(address)
     }
-    var directory = environment["XDG_RUNTIME_DIR"] ?? ""
-    if directory.isEmpty { directory = "/run/user/\(getuid())" }
-    let path = directory + "/bus"
+    let directory = BaseDirectories { environment[$0] }.given("XDG_RUNTIME_DIR")
+    let path = (directory ?? "/run/user/\(getuid())") + "/bus"
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
       throw missing("DBUS_SESSION_BUS_ADDRESS is not set, and \(path) is not a socket")

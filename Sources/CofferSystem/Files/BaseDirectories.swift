@@ -4,7 +4,7 @@ internal import Glibc
 /// The directories of the XDG Base Directory Specification, by a given environment.
 package struct BaseDirectories: Sendable {
   /// A base directory, named by its variable.
-  package enum Kind: String, Sendable {
+  package enum Kind: String, Sendable, CaseIterable {
     case data = "XDG_DATA_HOME"
     case configuration = "XDG_CONFIG_HOME"
     case state = "XDG_STATE_HOME"
@@ -22,31 +22,32 @@ package struct BaseDirectories: Sendable {
   private let environment: @Sendable (String) -> String?
   private let user: uid_t
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
-  ///
-  /// Root does not use a `HOME` that belongs to another user, which some configurations of sudo keep: that user could
-  /// put links in it, and could not write to what root creates there.
-  package let home: String?
+  package private(set) var home: String?
 
   /// `environment` returns the value of a variable. `user` is the effective user.
   package init(user: UInt32 = geteuid(), environment: @escaping @Sendable (String) -> String?) {
     self.user = user
     self.environment = environment
-    home = Self.home(of: user, Self.absolute(environment("HOME")))
+    home = given("HOME") ?? Self.listedHome(of: user)
   }
 
-  /// The path of a base directory. The specification has relative paths in its variables ignored.
-  ///
-  /// If the user has no home directory, the path is below `/nonexistent`, which Debian uses for such users;
-  /// ``requireHome(for:)`` throws then.
+  /// The absolute path in a variable, which root does not use in the hands of another user: `su` and sudo may keep the
+  /// variable, and that user could put links there, and could not write to what root creates.
+  package func given(_ variable: String) -> String? {
+    Self.absolute(environment(variable)).flatMap { user == 0 && PathWalk.isInHandsOfOthers($0) ? nil : $0 }
+  }
+
+  /// The path of a base directory. If the user has no home directory, it is below `/nonexistent`, which Debian uses for such
+  /// users, and ``requireHome(for:)`` throws.
   package func path(_ kind: Kind) -> String {
     named(kind) ?? (home ?? "/nonexistent") + "/" + kind.fallback
   }
 
   /// The path that the variable of `kind` gives, or `nil` if the home directory decides.
-  package func named(_ kind: Kind) -> String? { Self.absolute(environment(kind.rawValue)) }
+  package func named(_ kind: Kind) -> String? { given(kind.rawValue) }
 
-  private static func home(of user: uid_t, _ given: String?) -> String? {
-    if let given, user != 0 || FileStatus(of: given).map({ $0.owner == 0 }) ?? true { return given }
+  /// The home directory in `/etc/passwd`.
+  private static func listedHome(of user: uid_t) -> String? {
     // Not getpwuid_r: in a static executable it loads the machine's own name services and crashes in them.
     guard let file = fopen("/etc/passwd", "re") else { return nil }
     defer { fclose(file) }

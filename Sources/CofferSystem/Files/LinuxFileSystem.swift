@@ -33,7 +33,7 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
 }
 
 struct LinuxDirectory: Directory {
-  private let descriptor: Descriptor
+  let descriptor: Descriptor
 
   /// Opens the directory of a descriptor that can only be used to find files.
   init(_ found: Descriptor) throws(FileSystemError) {
@@ -101,6 +101,12 @@ struct LinuxDirectory: Directory {
 
   func remove(_ name: String) throws(FileSystemError) {
     _ = try check(unlinkat(descriptor.number, name, 0))
+  }
+
+  /// Opens a directory in this one. Throws `ENOTDIR` for a link and for what is not a directory.
+  func directory(_ name: String) throws(FileSystemError) -> LinuxDirectory {
+    let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+    return try LinuxDirectory(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
   }
 
   func names() throws(FileSystemError) -> [String] {
@@ -180,6 +186,9 @@ extension FileStatus {
     guard fstatat(AT_FDCWD, path, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
     self.init(status)
   }
+
+  /// Whether the user is root. In a user namespace, files of the real root have the owner of `/`.
+  static func isRoot(_ user: UInt32) -> Bool { user == 0 || user == FileStatus(of: "/")?.owner }
 
   init(_ status: stat) {
     self.init(

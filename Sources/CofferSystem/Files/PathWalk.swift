@@ -33,6 +33,8 @@ struct PathWalk {
   /// The names that are still to be resolved, the next one last.
   private var rest: [String]
   private var linkCount = 0
+  /// The owners of the directories and links that were passed one by one.
+  private var owners: Set<uid_t> = []
   private let user: uid_t
 
   /// Resolves every link in `path`; the last name only if `followingLink`. The last name need not exist, and a link
@@ -42,6 +44,19 @@ struct PathWalk {
   static func place(of path: String, followingLink: Bool) throws(FileSystemError) -> Place {
     var walk = try PathWalk(path)
     return try walk.place(followingLink: followingLink)
+  }
+
+  /// Whether a user other than root owns a directory or a link on the way to `path`, and can exchange what is found there.
+  /// What does not exist belongs to nobody.
+  static func isInHandsOfOthers(_ path: String) -> Bool {
+    do throws(FileSystemError) {
+      // With the dot, the kernel does not pass several directories at once. With the slash, the last name is entered too.
+      var walk = try PathWalk("/./\(path)/")
+      do throws(FileSystemError) { _ = try walk.place(followingLink: true) } catch {
+        if error.refusedLink != nil { return true }
+      }
+      return !walk.owners.allSatisfy(FileStatus.isRoot)
+    } catch { return false }  // whoever uses the path reports the failure
   }
 
   private init(_ path: String) throws(FileSystemError) {
@@ -110,6 +125,7 @@ struct PathWalk {
   private mutating func enter(_ name: String) throws(FileSystemError) {
     do throws(FileSystemError) {
       directory = try Descriptor(opened: coffer_openat(directory.number, name, Self.directoryFlags, 0))
+      owners.insert(try Self.status(of: directory).st_uid)
     } catch {
       guard error.number == ENOTDIR || error.number == ELOOP, let link = try link(name) else { throw error }
       return try follow(link)
@@ -142,6 +158,7 @@ struct PathWalk {
   private mutating func follow(_ link: Descriptor) throws(FileSystemError) {
     linkCount += 1
     if linkCount > Self.maximumLinks { throw FileSystemError(ELOOP) }
+    owners.insert(try Self.status(of: link).st_uid)
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = target.withUnsafeMutableBytes { bytes in
       bytes.withMemoryRebound(to: CChar.self) { room in

@@ -68,6 +68,7 @@ struct SecretCommand: ParsableCommand {
         // Not a flag of the parser, which would take it from `get --version NUMBER` too.
         if arguments == ["--version"] { return try Output.standard.line(Version.current) }
         var command = try CommandArguments.parsed(arguments)
+        if !(command is CompleteCommand) { Environment.noteIgnored() }
         try command.run()
         VaultNotes.print()
       } catch {

@@ -23,6 +23,8 @@ struct PasswordStore {
       )
     }
     var environment = Environment.all
+    // gpg creates files there.
+    environment["HOME"] = BaseDirectories(environment: Environment.value).home
     // Tells the agent which terminal to prompt on, as `pass` does.
     if environment["GPG_TTY"] == nil, let terminal = ttyname(STDIN_FILENO) ?? ttyname(STDERR_FILENO) {
       environment["GPG_TTY"] = String(cString: terminal)

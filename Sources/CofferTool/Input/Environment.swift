@@ -1,5 +1,6 @@
 internal import CEarlyInit
 internal import Coffer
+internal import CofferSystem
 internal import FoundationEssentials
 internal import Glibc
 
@@ -18,6 +19,14 @@ enum Environment {
   static func value(_ name: String) -> String? {
     guard let value = getenv(name), value.pointee != 0 else { return nil }
     return String(cString: value)
+  }
+
+  /// Tells root which of `variables` are not used, by the rule of `BaseDirectories`.
+  static func noteIgnored(_ variables: [String] = BaseDirectories.Kind.allCases.map(\.rawValue)) {
+    let given = BaseDirectories(environment: value).given
+    for name in variables where value(name)?.hasPrefix("/") == true && given(name) == nil {
+      note("secret: \(name) is not used, because another user controls the directory.")
+    }
   }
 
   /// Every variable, for other programs. Those that open a vault are gone: see ``concealKeys()``.

@@ -252,6 +252,7 @@ EXPOSURE = [
       SYSTEM + "|CofferConfigurationTests", "an exposed key is used without a word"),
     M("size of a key file without a limit", "PrivateFile.read(_:as:limit:isSecret:)", argument("readToEnd", 3, " limit: 1 << 40"), SYSTEM,
       "a wrong path takes all memory"),
+    M("exchanged directory wiped", "PrivateTree.wipe", passes(1), SYSTEM, "another directory is removed for an edited value"),
     M("links counted without end", "PathWalk.follow", never(1), SYSTEM, "a loop of links hangs a command"),
     M("new file with the mode of the umask", "LinuxFile.setMode", body(""), SYSTEM, "others read a new secret"),
     M("existing file overwritten", "LinuxDirectory.rename", always(1), SYSTEM, "a key file is lost"),

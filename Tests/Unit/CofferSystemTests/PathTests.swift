@@ -224,8 +224,40 @@ import Testing
     #expect(BaseDirectories(user: 0) { kept[$0] }.home == root)
     #expect(BaseDirectories(user: 54_321) { kept[$0] }.home == directory.path)
     // Root's own directory, and one that does not exist, stay.
-    for home in ["/", directory.file("missing")] {
+    for home in ["/", "/missing-\(UUID())"] {
       #expect(BaseDirectories(user: 0) { ["HOME": home][$0] }.home == home)
     }
+  }
+
+  /// As root, with a variable kept by su. The other user can exchange what is below their directory or behind their link.
+  @Test(.enabled(if: geteuid() == 0, "only root can give a directory to another user"))
+  func rootDoesNotUseADirectoryThatAnotherUserCanExchange() throws {
+    for name in ["own/below", "theirs/roots"] { try directory.makeDirectory(name) }
+    let links = [
+      ("own link", "own"), ("link to theirs", "theirs/roots"), ("their link", "own"),
+      ("long link", "their link"),
+    ]
+    for (name, target) in links {
+      try FileManager.default.createSymbolicLink(atPath: directory.file(name), withDestinationPath: target)
+    }
+    #expect(chown(directory.file("theirs"), 54_321, 54_321) == 0)
+    #expect(lchown(directory.file("their link"), 54_321, 54_321) == 0)
+    func given(_ path: String, _ user: UInt32) -> String? {
+      BaseDirectories(user: user) { ["XDG_DATA_HOME": path][$0] }.given("XDG_DATA_HOME")
+    }
+    for name in ["own", "own/below", "own/missing/below", "own link/below", "missing"] {
+      #expect(given(directory.file(name), 0) == directory.file(name))
+    }
+    for name in [
+      "theirs", "theirs/", "theirs/roots", "theirs/missing", "own/../theirs/roots", "link to theirs",
+      "their link",
+      "their link/below", "long link",
+    ] {
+      #expect(given(directory.file(name), 0) == nil, "\(name)")
+      #expect(given(directory.file(name), 54_321) == directory.file(name))
+    }
+    // A shared directory, in which a link of another user is not followed.
+    #expect(chmod(directory.path, 0o1777) == 0)
+    #expect(given(directory.file("their link"), 0) == nil && given(directory.file("own"), 0) != nil)
   }
 }

@@ -1,0 +1,66 @@
+internal import Glibc
+
+/// A private directory, held by its descriptor and locked until the last reference is released. What takes its name later
+/// is not changed.
+package final class PrivateTree {
+  package let path: String
+  private let name: String
+  private let (place, directory): (LinuxDirectory, LinuxDirectory)
+  private let status: FileStatus
+
+  /// Creates the directory in `path`. Throws the `errno`, and `EACCES` unless `path` belongs to this user or root, and nobody
+  /// else can exchange what is in it.
+  package init(in path: String, prefix: String) throws(FileSystemError) {
+    place = try LinuxDirectory(Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
+    let around = try place.status(of: ".")
+    guard around.owner == geteuid() || FileStatus.isRoot(around.owner),
+      around.mode & UInt32(S_ISVTX) != 0 || around.mode & 0o022 == 0
+    else { throw FileSystemError(EACCES) }
+    name = prefix + String(UInt64.random(in: .min ... .max), radix: 16)
+    self.path = "\(path)/\(name)"
+    if mkdirat(place.descriptor.number, name, 0o700) != 0 { throw FileSystemError(errno) }
+    directory = try place.directory(name)
+    status = try directory.status(of: ".")
+    flock(directory.descriptor.number, LOCK_EX | LOCK_NB)  // nobody else can have the lock
+  }
+
+  /// Overwrites and removes every file below the directory, `first` even if it cannot be listed, and then the directory.
+  /// Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory cannot be removed,
+  /// and `ESTALE` if something else has its name.
+  package func wipe(first: String) throws(FileSystemError) {
+    remove(first, from: directory)
+    removeAll(from: directory)
+    do throws(FileSystemError) {
+      guard try place.status(of: name).isSameFile(as: status) else { throw FileSystemError(ESTALE) }
+      if unlinkat(place.descriptor.number, name, AT_REMOVEDIR) != 0 { throw FileSystemError(errno) }
+    } catch  where error.number == ENOENT {}
+  }
+
+  private func removeAll(from directory: LinuxDirectory) {
+    do throws(FileSystemError) { try directory.names().forEach { remove($0, from: directory) } } catch {}
+  }
+
+  private func remove(_ name: String, from directory: LinuxDirectory) {
+    do throws(FileSystemError) {
+      let found = try directory.status(of: name)
+      guard found.device == status.device else { return }
+      if found.isRegular { overwrite(name, found, in: directory) }
+      do throws(FileSystemError) { return try directory.remove(name) } catch  where error.number == EISDIR {}
+      let below = try directory.directory(name)
+      guard try below.status(of: ".").isSameFile(as: found) else { return }
+      removeAll(from: below)
+      unlinkat(directory.descriptor.number, name, AT_REMOVEDIR)
+    } catch {}  // what stays keeps the directory from being removed
+  }
+
+  private func overwrite(_ name: String, _ found: FileStatus, in directory: LinuxDirectory) {
+    do throws(FileSystemError) {
+      let file = try directory.open(name, writable: true)
+      guard try file.status().isSameFile(as: found) else { return }
+      let zeros = [UInt8](repeating: 0, count: 65_536)
+      for offset in stride(from: 0, to: found.size, by: zeros.count) {
+        try file.writeAll(zeros.span.extracting(first: min(zeros.count, found.size - offset)), at: offset)
+      }
+    } catch {}  // a file that cannot be opened is only removed
+  }
+}
