@@ -12,7 +12,7 @@ internal import Glibc
 public struct CofferConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SharedSecret?
-  let descriptor: PassphraseDescriptor?
+  package let descriptor: PassphraseDescriptor?
   let providers: [any BackendProvider]
   let directories: BaseDirectories
   /// The file that exists in a Flatpak alone.

@@ -3,7 +3,7 @@ internal import CofferSystem
 internal import Glibc
 
 /// The descriptor that `COFFER_PASSPHRASE_FD` names. It can be read only once, so its text is kept. Thread-safe.
-final class PassphraseDescriptor: Sendable {
+package final class PassphraseDescriptor: Sendable {
   private let number: String
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var outcome: Result<SharedSecret, SecretError>?  // only under the lock
@@ -17,6 +17,19 @@ final class PassphraseDescriptor: Sendable {
       // A failure is kept too: the rest of a passphrase that was read in part is no passphrase.
       self.outcome = outcome
       return try outcome.get().bytes.copy()
+    }
+  }
+
+  /// Keeps programs that this one starts from the descriptor: they could read a file from its beginning again. Puts the
+  /// null device in the place of the standard input, unless that is a terminal.
+  package func hide() {
+    guard let descriptor = Int32(number) else { return }
+    if descriptor > STDERR_FILENO {
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already
+    } else if descriptor == STDIN_FILENO, isatty(descriptor) == 0 {
+      let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
+      dup2(null, descriptor)
+      close(null)
     }
   }
 
@@ -36,8 +49,8 @@ final class PassphraseDescriptor: Sendable {
         advice: "Open the descriptor before the program starts, as a shell does with 3<FILE."
       )
     }
-    // Programs that this one starts could read a file from its beginning again.
-    if descriptor > STDERR_FILENO { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    if descriptor > STDERR_FILENO { hide() }
+    defer { hide() }
     let limit = CredentialText.maximumSize
     let text = try readToEnd(
       of: descriptor, named: "COFFER_PASSPHRASE_FD", limit: limit, deadline: .now + timeout)

@@ -1,6 +1,4 @@
 internal import Coffer
-internal import CofferSystem
-internal import Glibc
 
 /// The variables of a command's environment, in guarded memory until all of them are known.
 struct SecretEnvironment: ~Copyable {
@@ -67,14 +65,5 @@ struct SecretEnvironment: ~Copyable {
     let replaced = Set(entries.map(\.variable))
     return CommandEnvironment(
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: entries)
-  }
-
-  /// Hides the descriptor that the passphrase came from: if it is a file, the command could read it again.
-  static func closePassphraseDescriptorOnExecution() {
-    guard let text = CofferConfiguration.current().given("COFFER_PASSPHRASE_FD"),
-      let descriptor = Int32(text),
-      descriptor > STDERR_FILENO
-    else { return }
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already
   }
 }

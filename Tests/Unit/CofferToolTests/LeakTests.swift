@@ -61,6 +61,28 @@ import Testing
     #expect(try terminal.end() == 0)
   }
 
+  /// The relay of `run --redact` has a file in memory with the whole environment. The command would inherit it.
+  @Test(arguments: [true, false]) func theCommandInheritsNoFileWithTheValues(isOnTerminal: Bool) throws {
+    let sandbox = try Sandbox()
+    #expect(try sandbox.shell("secret init && secret set a", input: Data(Self.canary.utf8)).status == 0)
+    let command = #"exec secret run --redact --set A=a -- sh -c 'sh inherited >found; echo end'"#
+    // Without standard streams, which may be pipes without an end.
+    try Data("for n in $(ls /proc/$$/fd); do [ $n -le 2 ] || cat /proc/$$/fd/$n; done; true\n".utf8)
+      .write(to: URL(filePath: "\(sandbox.workingDirectory)/inherited"))
+    if isOnTerminal {
+      let terminal = try Pseudoterminal(command, in: sandbox)
+      #expect(try terminal.end() == 0 && terminal.seen.contains("end"))
+    } else {
+      #expect(try sandbox.shell(command).outputText == "end\n")
+    }
+    let found = try Data(contentsOf: URL(filePath: "\(sandbox.workingDirectory)/found"))
+    #expect(found.range(of: Data(Self.canary.utf8)) == nil)
+    // The file of --file is inherited, which shows that the search finds one.
+    let file = "exec secret run --redact --file A=a -- sh -c 'sh inherited >found'"
+    #expect(try sandbox.shell(file).status == 0)
+    #expect(try sandbox.shell("cat found").outputText.contains(Self.canary))
+  }
+
   @Test func theKeyInTheEnvironmentIsNotPassedToTheCommand() throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && printf x | secret set a").status == 0)

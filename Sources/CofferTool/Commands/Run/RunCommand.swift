@@ -92,7 +92,7 @@ struct RunCommand: ParsableCommand {
     do throws(FileSystemError) { file = try ProgramFile(named: name) } catch {
       throw ForegroundChild.notStarted(program, error.number)
     }
-    SecretEnvironment.closePassphraseDescriptorOnExecution()
+    CofferConfiguration.current().descriptor?.hide()
     let environment = secrets.environment(isPristine: pristine)
     guard redact else {
       ProcessHardening.applied.lift()
