@@ -8,6 +8,8 @@ struct BazelCredentialCommand: ParsableCommand {
       bazel runs the program that --credential_helper=HOST=PATH names: create a link bazel-credential-secret to this \
       program, and specify that. Each secret in the service bazel:HOST is a header: its name is the header's name, and \
       its value is the header's text. For a token: printf 'Bearer %s' "$TOKEN" | secret set -s bazel:HOST Authorization
+
+      Headers are provided for https and grpcs, and for http to localhost, 127.0.0.1 and [::1].
       """
   )
 
@@ -31,8 +33,12 @@ struct BazelCredentialCommand: ParsableCommand {
     guard let host = Self.host(of: request.uri) else {
       throw Failure.usage("The uri in bazel's request has no host.")
     }
-    let backend = try backendOptions.open()
     var answer = Answer(headers: [:])
+    guard Self.isProtected(request.uri, host) else {
+      note("secret: bazel gets no header without encryption. Use https or grpcs, or http on this machine.")
+      return try Output.standard.jsonLine(answer)
+    }
+    let backend = try backendOptions.open()
     for identifier in try backend.identifiers(inService: "bazel:" + host) {
       guard let value = try backend.lookUp(identifier) else { continue }
       guard Self.isHeader(identifier.account, value) else {
@@ -59,6 +65,15 @@ struct BazelCredentialCommand: ParsableCommand {
     let authority = bytes[(colon + 3)...].prefix { !ends.contains($0) }
     let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[($0 + 1)...] } ?? authority
     return host.isEmpty ? nil : String(decoding: host, as: UTF8.self)
+  }
+
+  /// Whether nobody on the way can read what is sent to the URI: over TLS, or by http to this machine.
+  static func isProtected(_ uri: String, _ host: String) -> Bool {
+    let scheme = uri.prefix { $0 != ":" }.lowercased()
+    if scheme == "http" {
+      return ["localhost:", "127.0.0.1:", "[::1]:"].contains { (host.lowercased() + ":").hasPrefix($0) }
+    }
+    return scheme == "https" || scheme == "grpcs"
   }
 
   /// Whether `name` is a token of RFC 9110, and `value` has no control characters except tabs.
