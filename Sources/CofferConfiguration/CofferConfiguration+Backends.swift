@@ -161,7 +161,8 @@ extension CofferConfiguration {
   /// `options` with a directory for the records of known vaults, and the policy of the vault's place.
   private func recording(_ options: VaultOptions, of path: String) -> VaultOptions {
     var options = options
-    if options.firstUsePolicy == nil, isInWorkTree(path) { options.firstUsePolicy = .versioned }
+    options.isInWorkTree = isInWorkTree(path)
+    if options.firstUsePolicy == nil, options.isInWorkTree { options.firstUsePolicy = .versioned }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
   }

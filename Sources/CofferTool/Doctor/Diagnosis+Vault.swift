@@ -26,8 +26,10 @@ extension Diagnosis {
     let kinds = description.keySlots.map {
       $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
     }.joined(separator: ", or ")
-    if FileStatus(of: path).map({ $0.mode & 0o044 == 0 }) ?? true {
-      add(.ok, "vault", "\(path) exists, only you can read it, and it opens with \(kinds)")
+    let isPrivate = FileStatus(of: path).map { $0.mode & 0o044 == 0 } ?? true
+    if isPrivate || configuration.isInWorkTree(path) {
+      let readers = isPrivate ? "only you" : "as usual in a git work tree, other users"
+      add(.ok, "vault", "\(path) exists, \(readers) can read it, and it opens with \(kinds)")
     } else {
       add(
         .note, "vault", "\(path) exists, other users can read it, and it opens with \(kinds)",

@@ -52,7 +52,9 @@ enum VaultNotes {
         vault and no former key. To refuse them: secret trust --policy strict
         """)
     }
-    if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict {
+    if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict
+      && !CofferConfiguration.current().isInWorkTree(path)
+    {
       note("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
     }
   }

@@ -25,6 +25,9 @@ public struct VaultOptions: Sendable {
   /// strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
+  /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.
+  package var isInWorkTree = false
+
   /// What to do if no source has a credential.
   package var lockedAdvice = "Give the backend a credential source that has the vault's key or passphrase."
 

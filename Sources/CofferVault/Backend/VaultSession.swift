@@ -195,7 +195,7 @@ final class VaultSession {
         shared.close()
         vault = try read(unlocking) { vault throws(SecretError) in vault }
       }
-      try vault.file.requireWritable()
+      try vault.file.requireWritable(allowingReaders: chain.options.isInWorkTree)
       return vault.file
     } _: { _ throws(SecretError) in
       try body(try current(unlocking))

@@ -65,6 +65,10 @@ struct StorageFile: Sendable {
     try perform("write", path: path) { () throws(FileSystemError) in try file.truncate(to: size) }
   }
 
+  func setMode(_ mode: UInt32) throws(SecretError) {
+    try perform("write", path: path) { () throws(FileSystemError) in try file.setMode(mode) }
+  }
+
   /// Waits until the file's data is on the disk.
   func synchronizeData() throws(SecretError) { try perform("write", path: path, file.synchronizeData) }
 

@@ -53,8 +53,8 @@ package struct VaultFile: Sendable {
     VaultDescription(path: path, id: header.vaultID.hex, keySlots: header.slots.map(VaultKeySlot.init))
   }
 
-  /// Throws `.denied` unless the vault can be changed.
-  func requireWritable() throws(SecretError) {
+  /// Throws `.denied` unless the vault can be changed: by nobody else, and if not `allowingReaders`, read by nobody else.
+  func requireWritable(allowingReaders: Bool) throws(SecretError) {
     if header.readOnlyCompatible != 0 {
       throw SecretError(
         .denied,
@@ -62,10 +62,10 @@ package struct VaultFile: Sendable {
         advice: "Update Coffer to change it.")
     }
     if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
-    guard condition.now.status.mode & 0o077 == 0 else {
+    guard condition.now.status.mode & (allowingReaders ? 0o033 : 0o077) == 0 else {
       throw SecretError(
         .denied, "The vault at \(path) is open to other users, so it was not changed.",
-        advice: "Close it with `chmod 600` first.")
+        advice: "Close it with `chmod 600 \(path)` first.")
     }
   }
 
@@ -82,7 +82,7 @@ package struct VaultFile: Sendable {
     guard status.mode & 0o022 == 0 else {
       throw SecretError(
         .denied, "Other users can change the vault at \(path).",
-        advice: "Close it with `chmod 600`, and consider who may have changed it.")
+        advice: "Run `chmod go-w \(path)`, and consider who may have changed it.")
     }
   }
 

@@ -84,6 +84,7 @@ extension VaultSnapshot {
           }
         try copy(source, sealed, under: newKeys, to: &writer)
       }
+      try writer.admitReaders(of: file)
       let state = try writer.replace(existing: true)
       return Replacement(writer: writer, state: state)
     } catch {

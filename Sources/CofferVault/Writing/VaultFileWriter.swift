@@ -48,6 +48,11 @@ struct VaultFileWriter {
     newFile = try location.createNew(keys.randomness)
   }
 
+  /// Lets those who may read `other` read the new file.
+  func admitReaders(of other: VaultFile) throws(SecretError) {
+    try file.setMode(0o600 | other.condition.now.status.mode & 0o044)
+  }
+
   /// Removes the temporary file after a failure.
   func abandon() { newFile.abandon() }
 

@@ -126,6 +126,8 @@ final class SimulatedFile: File, @unchecked Sendable {
     }
   }
 
+  func setMode(_ mode: UInt32) throws(FileSystemError) {}
+
   func synchronizeData() throws(FileSystemError) {
     // A commit slot is one of the first three pages and is written by itself.
     try synchronize { inode in

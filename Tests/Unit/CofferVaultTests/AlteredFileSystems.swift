@@ -126,6 +126,7 @@ struct AlteredFileSystem: FileSystem {
       return try file.write(bytes, at: offset)
     }
     func truncate(to size: Int) throws(FileSystemError) { try file.truncate(to: size) }
+    func setMode(_ mode: UInt32) throws(FileSystemError) { try file.setMode(mode) }
     func synchronizeData() throws(FileSystemError) { try file.synchronizeData() }
     func synchronize() throws(FileSystemError) { try file.synchronize() }
     func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool { try file.tryLock(exclusive: exclusive) }

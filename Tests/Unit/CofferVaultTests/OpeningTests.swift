@@ -223,6 +223,28 @@ import Testing
     }
   }
 
+  /// As a checkout makes it.
+  @Test func inAWorkTreeAVaultThatOthersMayReadIsChangedAndStaysReadable() throws {
+    let vault = try TestVault()
+    var options = VaultOptions.cheap
+    options.isInWorkTree = true
+    for mode: mode_t in [0o644, 0o640, 0o604] {
+      #expect(chmod(vault.path, mode) == 0)
+      let backend = vault.open(options: options)
+      try backend.set("a", [UInt8(mode & 0xFF)])
+      try backend.compact()
+      #expect(FileStatus(of: vault.path)?.mode == UInt32(mode))
+      #expect(try backend.get("a") == [UInt8(mode & 0xFF)])
+    }
+    #expect(chmod(vault.path, 0o645) == 0)
+    #expect(code { try vault.open(options: options).set("a", [2]) } == .denied)
+    #expect(chmod(vault.path, 0o664) == 0)
+    #expect(code(ofOpening: vault.path) == .denied)
+    #expect(chmod(vault.path, 0o600) == 0)
+    try vault.open(options: options).compact()
+    #expect(FileStatus(of: vault.path)?.mode == 0o600)
+  }
+
   @Test func aVaultThatOthersMayChangeIsRefused() throws {
     let vault = try TestVault()
     for mode: mode_t in [0o620, 0o602, 0o666] {
