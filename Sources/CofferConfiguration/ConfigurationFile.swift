@@ -1,7 +1,8 @@
 public import CofferCore
 internal import CofferSystem
 
-/// The configuration file: a line `backend = NAME` or `backend = NAME:PLACE`, and a line `key-file.ID = /path` for each vault.
+/// The configuration file: a line `backend = NAME` or `backend = NAME:PLACE`, and a line `key-file.ID = PATH` for each
+/// vault. A relative PATH begins in the directory of the file, so that a copied home directory opens.
 ///
 /// The parser is strict, because a line that it does not know may be important. Blank lines and lines that begin
 /// with `#` are kept.
@@ -41,7 +42,7 @@ struct ConfigurationFile {
         }
         backend = selection
       } else if let id = Self.vaultIdentifier(in: name) {
-        guard Self.isRecordable(path: value) else { throw fail("does not have an absolute path") }
+        guard Self.isRecordable(value) else { throw fail("does not have a path") }
         keyFiles[id] = value
       } else if name.hasPrefix("key-file.") {
         throw fail("has a vault id that is not 32 lower-case hexadecimal digits")
@@ -67,9 +68,6 @@ struct ConfigurationFile {
   static func isVaultIdentifier(_ id: String) -> Bool {
     id.utf8.count == 32 && id.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
   }
-
-  /// Whether the parser reads the path back unchanged from a line.
-  static func isRecordable(path: String) -> Bool { path.hasPrefix("/") && isRecordable(path) }
 
   /// Whether the parser reads the value back unchanged from a line.
   static func isRecordable(_ value: String) -> Bool {
@@ -130,22 +128,30 @@ extension CofferConfiguration {
     try change { file throws(SecretError) in file.set("backend", selection.description) }
   }
 
-  /// Records the key file of the vault with that id. The path must be absolute. Throws like ``record(backend:at:)``.
+  /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the configuration
+  /// file, it is recorded relative to that. Throws like ``record(backend:at:)``.
   public func record(keyFile: String, forVault id: String) throws(SecretError) {
-    guard ConfigurationFile.isVaultIdentifier(id), ConfigurationFile.isRecordable(path: keyFile) else {
+    guard ConfigurationFile.isVaultIdentifier(id), keyFile.hasPrefix("/"),
+      ConfigurationFile.isRecordable(keyFile)
+    else {
       throw SecretError(
         .configuration,
         "The path of a key file must be absolute, on one line, and without spaces at its ends.",
         advice: "Choose another path for the key file."
       )
     }
-    try change { file throws(SecretError) in file.set("key-file.\(id)", keyFile) }
+    let directory = (configurationDirectory + "/").utf8
+    let name = String(decoding: keyFile.utf8.dropFirst(directory.count), as: UTF8.self)
+    let isBelow =
+      keyFile.utf8.starts(with: directory) && !name.isEmpty && !name.hasPrefix("/")
+      && ConfigurationFile.isRecordable(name)
+    try change { file throws(SecretError) in file.set("key-file.\(id)", isBelow ? name : keyFile) }
   }
 
   /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none.
   /// Throws `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
   public func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
-    try recorded().keyFiles[id]
+    try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
   }
 
   func recorded() throws(SecretError) -> ConfigurationFile {

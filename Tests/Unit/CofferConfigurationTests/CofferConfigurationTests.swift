@@ -243,6 +243,19 @@ import Testing
     )
   }
 
+  /// So a copied home directory opens. A name that the parser would change, or take for absolute, is not shortened.
+  @Test func aKeyFileBelowTheConfigurationDirectoryIsRecordedRelatively() throws {
+    let directory = home.path + "/.config/coffer"
+    for (path, recorded) in [
+      ("\(directory)/key", "key"), ("\(directory)/a/b", "a/b"), ("\(directory)-2/key", "\(directory)-2/key"),
+      ("\(directory)/ key", "\(directory)/ key"), ("\(directory)//key", "\(directory)//key"),
+    ] {
+      try configuration().record(keyFile: path, forVault: id)
+      #expect(try home.text(of: ".config/coffer/config") == "key-file.\(id) = \(recorded)\n")
+      #expect(try configuration().recordedKeyFile(forVault: id) == path)
+    }
+  }
+
   @Test func theConfigurationFileIsPrivate() throws {
     let configuration = configuration()
     try withUmask(0) { try configuration.record(backend: .vault) }
@@ -311,7 +324,7 @@ import Testing
     ("backend", 1), ("backend =", 1), ("= vault", 1), ("backend = file", 1), ("Backend = vault", 1),
     ("# fine\ncolour = red", 2), ("backend = vault\nbackend = vault", 2), ("key-file. = /x", 1),
     ("key-file.xyz = /x", 1), ("key-file.0123456789ABCDEF0123456789ABCDEF = /x", 1),
-    ("key-file.0123456789abcdef0123456789abcdef = x", 1), ("backend = vault\r\n", 1),
+    ("key-file.0123456789abcdef0123456789abcdef = x\0", 1), ("backend = vault\r\n", 1),
     ("\u{FEFF}backend = vault", 1), ("backend = vault:", 1), ("backend = vault:x", 1),
     ("backend = keyring:", 1),
   ])
