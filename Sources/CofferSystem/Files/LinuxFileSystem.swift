@@ -92,7 +92,15 @@ struct LinuxDirectory: Directory {
     if coffer_rename_exclusively(descriptor.number, name, newName) == 0 { return }
     // Some file systems do not support flags. A link fails as well if the name is taken.
     guard errno == EINVAL || errno == ENOSYS else { throw FileSystemError(errno) }
-    _ = try check(linkat(descriptor.number, name, descriptor.number, newName, 0))
+    if linkat(descriptor.number, name, descriptor.number, newName, 0) != 0 {
+      guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { throw FileSystemError(errno) }
+      // exFAT has no links. An empty file takes the name, so that no existing file is replaced.
+      _ = try create(newName)
+      do throws(FileSystemError) { return try rename(name, to: newName, replacing: true) } catch {
+        try remove(newName)
+        throw error
+      }
+    }
     // Another process may have removed the old name, as one that an interrupted process left.
     do throws(FileSystemError) { try remove(name) } catch {
       guard error.number == ENOENT else { throw error }

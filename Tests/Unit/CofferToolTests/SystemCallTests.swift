@@ -171,6 +171,22 @@ import Testing
     #expect(try tool.files() == ["out", "t"])
   }
 
+  /// As on exFAT: an empty file takes the name first, so that no existing file is replaced.
+  @Test func aFileSystemWithoutLinksAndWithoutTheFlagOfRenameIsWrittenTo() throws {
+    let faults = "linkat:error=EPERM -e inject=renameat2:error=EINVAL"
+    try tool.fail(faults, "secret export -o out", status: 0)
+    #expect(try sandbox.shell("cat out").outputText.contains(TracedTool.canary))
+    try tool.perform("echo other > out")
+    try tool.fail(faults, "secret export -o out", status: 73)
+    #expect(try sandbox.shell("cat out").outputText == "other\n")
+    try tool.perform("rm out")
+    try tool.fail("\(faults) -e inject=renameat:error=EIO", "secret export -o out", status: 74)
+    #expect(try tool.files() == ["t"])
+    try tool.fail(faults, "secret init --vault V --key-file K", status: 0)
+    try tool.perform("COFFER_KEY_FILE=K secret --vault V verify")
+    #expect(try tool.files() == ["K", "V", "t"])
+  }
+
   @Test func aKilledReplacementKeepsTheOldFileAndTheNextOneCleansUp() throws {
     try tool.perform("echo old > out")
     for call in ["linkat:signal=KILL:when=2", "renameat:signal=KILL:when=1"] {
