@@ -41,12 +41,12 @@ extension Store {
   public func removeAll() async throws { try await perform([.removeAll]) }
 
   func perform(_ steps: [StoreOperation<Item>.Step]) async throws {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.performNow(steps) }
+    let store = current()
+    try await DefaultBackend.offPool { () throws(SecretError) in try store.performNow(steps) }
   }
 
   /// The attribute of a secret's metadata that orders the items: a time in milliseconds, of 19 digits.
   static var orderAttribute: String { "coffer.order" }
-  static var timeout: Duration { .seconds(120) }
 
   private struct Write: Sendable {
     let identifier: SecretIdentifier
@@ -68,7 +68,7 @@ extension Store {
       }
       encoded.append(try encode(items))
     }
-    try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+    try inOrder { () throws(SecretError) in
       try loadNow()
       let (changes, events) = try change { transaction throws(SecretError) in
         var changes: [Change] = []
@@ -111,7 +111,7 @@ extension Store {
   private func change<R>(
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    let backend = try source.resolve()
+    let backend = try resolve()
     guard backend.hasTransactions else { return try backend.withTransaction(body) }
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
   }

@@ -3,8 +3,8 @@ internal import Synchronization
 
 extension Store {
   func loadInBackground() {
-    CallThreads.shared.submit { [weak self] in
-      do throws(SecretError) { try self?.loadIfNeeded() } catch {
+    CallThreads.shared.submit { [weak store = current()] in
+      do throws(SecretError) { try store?.loadIfNeeded() } catch {
         // `itemsHaveLoaded()` tries again, and throws the error.
       }
     }
@@ -12,13 +12,13 @@ extension Store {
 
   func loadIfNeeded() throws(SecretError) {
     if state.withLock({ $0.isLoaded }) { return }
-    try order.withLock(timeout: Self.timeout) { () throws(SecretError) in try loadNow() }
+    try inOrder { () throws(SecretError) in try loadNow() }
   }
 
-  /// Loads the items if they are not loaded. Call it with `order` held.
+  /// Loads the items if they are not loaded. Call it in ``inOrder(_:)``.
   func loadNow() throws(SecretError) {
     if state.withLock({ $0.isLoaded }) { return }
-    let backend = try source.resolve()
+    let backend = try resolve()
     // Before the load, so that every change after it is noticed.
     watch(backend)
     let contents = try readAll(backend)
@@ -29,6 +29,8 @@ extension Store {
       return [StoreEvent(operation: .loaded, items: contents.items)]
     }
   }
+
+  func resolve() throws(SecretError) -> any SecretBackend { try (source ?? DefaultBackend.source).resolve() }
 
   private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
     var contents = StoreContents<Item>()
@@ -85,9 +87,9 @@ extension Store {
 
   private func readAgain(_ identifier: SecretIdentifier?) {
     do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      try inOrder { () throws(SecretError) in
         guard state.withLock({ $0.isLoaded }) else { return }
-        let backend = try source.resolve().withoutPrompts
+        let backend = try resolve().withoutPrompts
         var found = StoreContents<Item>()
         if let identifier {
           if let item = try backend.item(identifier) { try read(item, backend, into: &found) }

@@ -12,7 +12,8 @@ internal import Synchronization
 /// Each item is one secret, whose account is the item's identifier. The items are in the order of their first insertion,
 /// also after a restart. A change is stored first, then made in memory, and then reported to ``events`` and Observation.
 /// Changes by other processes are made in memory when the backend reports them. A secret that does not decode as an item
-/// is in ``failures``, stays stored, and hides no other. Thread-safe.
+/// is in ``failures``, stays stored, and hides no other. Without a backend in its scope, a store asks for ``DefaultBackend``
+/// at each use, and keeps the items of each backend apart. Thread-safe.
 public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observable {
   struct State {
     var contents = StoreContents<Item>()
@@ -21,12 +22,19 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     var latestEvent = StoreEvent<Item>(operation: .initialized, items: [])
     var nextSubscriber = 0
     var subscribers: [Int: StreamBuffer<StoreEvent<Item>>] = [:]
+    /// Whether there is a change that Observation was not told of, and whether a thread tells it of one.
+    var isChanged = false, isNotifying = false
     var watch: Task<Void, Never>?
+    /// For a store without a source, the store of the process's backend, and those of tasks, whose sources keep them.
+    var latest: Store?
+    var ofTasks: [OfTask] = []
   }
+  struct OfTask { weak var store: Store? }
 
   /// The service and the backend of the items.
   public let storage: SecretScope
-  let source: BackendSource
+  /// The source of the items. `nil`: there is a store for each default backend.
+  let source: BackendSource?
   let coder: any SecretCoder
   let identify: @Sendable (Item) -> String
   /// Held during a change or a load, so that memory and events follow the order of the backend.
@@ -35,15 +43,33 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   private let registrar = ObservationRegistrar()
 
   init(
-    _ storage: SecretScope, _ coder: any SecretCoder, identify: @escaping @Sendable (Item) -> String
+    _ storage: SecretScope, _ coder: any SecretCoder, _ source: BackendSource? = nil,
+    identify: @escaping @Sendable (Item) -> String
   ) {
-    self.storage = storage
-    self.coder = coder
-    self.identify = identify
-    source = storage.backend.map { BackendSource(given: $0) } ?? DefaultBackend.source
+    (self.storage, self.coder, self.identify) = (storage, coder, identify)
+    self.source = source ?? storage.backend.map { BackendSource(given: $0) }
   }
 
   deinit { state.withLock { $0.watch?.cancel() } }
+
+  /// The store of the backend that is used now. `loading`: begins to load the items of a backend that was not used before.
+  func current(loading: Bool = false) -> Store {
+    if source != nil { return self }
+    let source = DefaultBackend.source
+    return state.withLock { state in
+      state.ofTasks.removeAll { $0.store == nil }
+      let known = [state.latest] + state.ofTasks.map(\.store)
+      if let store = known.compactMap(\.self).first(where: { $0.source === source }) { return store }
+      let store = Store(storage, coder, source, identify: identify)
+      if source === DefaultBackend.ofTask, source.keep(store) {
+        state.ofTasks.append(OfTask(store: store))
+      } else {
+        state.latest = store
+      }
+      if loading { store.loadInBackground() }
+      return store
+    }
+  }
 
   /// Creates a store, and begins to load its items in the background. ``itemsHaveLoaded()`` waits for them.
   ///
@@ -72,40 +98,59 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
 
   /// The items in the order of their first insertion. Empty until they are loaded.
   public var items: [Item] {
-    registrar.access(self, keyPath: \.items)
-    return state.withLock { $0.contents.items }
+    let store = current(loading: true)
+    store.registrar.access(store, keyPath: \.items)
+    return store.state.withLock { $0.contents.items }
   }
 
   /// The secrets of the service that do not decode as items, with their errors.
-  public var failures: [SecretIdentifier: SecretError] { state.withLock { $0.contents.failures } }
+  public var failures: [SecretIdentifier: SecretError] {
+    current(loading: true).state.withLock { $0.contents.failures }
+  }
 
   /// Waits until the items are loaded. Throws the errors of the backend; a later call tries again.
   public func itemsHaveLoaded() async throws {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.loadIfNeeded() }
+    let store = current()
+    try await DefaultBackend.offPool { () throws(SecretError) in try store.loadIfNeeded() }
   }
 
-  /// A new stream of the latest event and each event after it. It keeps the newest 100,000 items of events that were not
-  /// read.
+  /// A new stream of the latest event and each event after it. It stays with the backend with which it began, and keeps
+  /// the newest 100,000 items of events that were not read.
   public var events: AsyncStream<StoreEvent<Item>> {
-    let buffer = StreamBuffer<StoreEvent<Item>>(limit: 100_000)
-    let key = state.withLock { state in
+    let (store, buffer) = (current(loading: true), StreamBuffer<StoreEvent<Item>>(limit: 100_000))
+    let key = store.state.withLock { state in
       state.nextSubscriber += 1
       state.subscribers[state.nextSubscriber] = buffer
       buffer.yield(state.latestEvent)
       return state.nextSubscriber
     }
-    return buffer.stream { [weak self] in _ = self?.state.withLock { $0.subscribers.removeValue(forKey: key) }
-    }
+    // The stream keeps the store of its backend.
+    return buffer.stream { store.state.withLock { $0.subscribers[key] = nil } }
   }
 
-  /// Changes the state, and reports the events. Call it with `order` held.
+  /// Runs `body` with `order` held. Tells Observation of a change when the lock is free again, because an observer may read
+  /// the items at once, and may wait for another change. One thread at a time tells it.
+  func inOrder(_ body: () throws(SecretError) -> Void) throws(SecretError) {
+    defer {
+      while state.withLock({ state in
+        if state.isNotifying || !state.isChanged { return false }
+        (state.isNotifying, state.isChanged) = (true, false)
+        return true
+      }) {
+        registrar.withMutation(of: self, keyPath: \.items) {}
+        state.withLock { $0.isNotifying = false }
+      }
+    }
+    try order.withLock(timeout: .seconds(120), body)
+  }
+
+  /// Changes the state, and reports the events. Call it in ``inOrder(_:)``.
   func publish(_ change: (inout State) -> [StoreEvent<Item>]) {
-    registrar.withMutation(of: self, keyPath: \.items) {
-      state.withLock { state in
-        for event in change(&state) {
-          state.latestEvent = event
-          for buffer in state.subscribers.values { buffer.yield(event, size: max(1, event.items.count)) }
-        }
+    state.withLock { state in
+      state.isChanged = true
+      for event in change(&state) {
+        state.latestEvent = event
+        for buffer in state.subscribers.values { buffer.yield(event, size: max(1, event.items.count)) }
       }
     }
   }

@@ -11,8 +11,8 @@ package final class BackendSource: Sendable {
   let given: (any SecretBackend)?
   /// The time between two attempts to choose a backend while a value is observed.
   let retryPause: Duration
-  /// The hubs that are kept until ``releaseHubs()``. `nil` afterwards.
-  private let kept = Mutex<[ObjectIdentifier: ValueHub]?>([:])
+  /// The hubs and caches that are kept until ``releaseKept()``. `nil` afterwards.
+  private let kept = Mutex<[ObjectIdentifier: any AnyObject & Sendable]?>([:])
 
   /// `choose` is called at each use until it succeeds, because the cause of a failure can be removed from outside:
   /// a vault is created, or a keyring starts.
@@ -44,19 +44,17 @@ package final class BackendSource: Sendable {
     }
   }
 
-  /// Returns the hub of a secret, and keeps it until ``releaseHubs()``.
-  func keptHub(for identifier: SecretIdentifier, form: SecretForm) -> ValueHub {
-    let hub = HubRegistry.shared.hub(for: identifier, source: self, form: form)
-    kept.withLock { $0?[ObjectIdentifier(hub)] = hub }
-    return hub
+  /// Keeps a hub or a cache, which owns this source, until ``releaseKept()``. Returns `false` after that.
+  func keep(_ object: some AnyObject & Sendable) -> Bool {
+    kept.withLock { kept in
+      kept?[ObjectIdentifier(object)] = object
+      return kept != nil
+    }
   }
 
-  /// Releases the hubs, which own this source.
-  func releaseHubs() {
-    let released = kept.withLock { kept in
-      defer { kept = nil }
-      return kept
-    }
-    withExtendedLifetime(released) {}
+  func releaseKept() {
+    // Released outside the lock.
+    var released: [ObjectIdentifier: any AnyObject & Sendable]?
+    kept.withLock { swap(&$0, &released) }
   }
 }

@@ -25,8 +25,8 @@ public enum DefaultBackend {
 
   /// Replaces the backend for the process, or restores that of the configuration if `backend` is `nil`.
   ///
-  /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` that has begun stays with its
-  /// backend.
+  /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` or of ``Store/events`` that has begun
+  /// stays with its backend.
   public static func replace(with backend: (any SecretBackend)?) {
     let source = backend.map { BackendSource(given: $0) }
     replacement.withLock { $0 = source }
@@ -38,7 +38,7 @@ public enum DefaultBackend {
   /// `operation` throws.
   public static func with<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
     let source = BackendSource(given: backend)
-    defer { source.releaseHubs() }
+    defer { source.releaseKept() }
     return try $ofTask.withValue(source, operation: operation)
   }
 
@@ -48,7 +48,7 @@ public enum DefaultBackend {
     operation: () async throws -> R
   ) async rethrows -> R {
     let source = BackendSource(given: backend)
-    defer { source.releaseHubs() }
+    defer { source.releaseKept() }
     return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
   }
 

@@ -40,7 +40,9 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   private func hub() throws(SecretError) -> ValueHub {
     let identifier = try identifier.get()
     if fixedSource == nil, let source = DefaultBackend.ofTask {
-      return source.keptHub(for: identifier, form: form)
+      let hub = HubRegistry.shared.hub(for: identifier, source: source, form: form)
+      _ = source.keep(hub)
+      return hub
     }
     let source = fixedSource ?? DefaultBackend.source
     return latest.withLock { latest in

@@ -6,6 +6,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct DefaultBackendTests {
   private static let global = SecurelyStoredValue<String>(key: "global", service: "tests")
+  private struct Note: Codable, Sendable, Equatable, Identifiable { var id: String }
+  private static let store = Store<Note>(storage: SecretScope(service: "notes"))
 
   @Test func aTaskUsesItsOwnBackend() async throws {
     let (one, two) = (MemoryBackend(), MemoryBackend())
@@ -43,14 +45,37 @@ import Testing
     }
   }
 
+  @Test func aGlobalStoreHasTheItemsOfEachBackend() async throws {
+    let (one, two) = (MemoryBackend(), MemoryBackend())
+    try await DefaultBackend.with(one) { try await Self.store.insert(Note(id: "one")) }
+    try await DefaultBackend.with(two) {
+      try await Self.store.itemsHaveLoaded()
+      #expect(Self.store.items.isEmpty)
+      var events = Self.store.events.makeAsyncIterator()
+      #expect(await events.next()?.operation == .loaded)
+      try await Self.store.insert(Note(id: "two"))
+      #expect(await events.next()?.items == [Note(id: "two")])
+    }
+    try await DefaultBackend.with(one) {
+      try await eventually("the items were not loaded") { Self.store.items == [Note(id: "one")] }
+      try one.write(#"{"id":"foreign"}"#, "foreign", service: "notes")
+      try await eventually("the change did not appear") { Self.store.items.count == 2 }
+    }
+    #expect(try await two.items(inService: "notes").map(\.identifier.account) == ["two"])
+  }
+
   @Test func aBackendOfATaskIsReleasedAfterIt() async throws {
     weak var released: MemoryBackend?
     do {
       let backend = MemoryBackend()
       released = backend
-      try await DefaultBackend.with(backend) { try await Self.global.set("one") }
+      try await DefaultBackend.with(backend) {
+        try await Self.global.set("one")
+        try await Self.store.insert(Note(id: "one"))
+      }
     }
-    #expect(released == nil)
+    // The store's watch ends in a task.
+    try await eventually("the backend was kept") { released == nil }
   }
 
   /// No other test uses the backend of the process.
@@ -65,6 +90,11 @@ import Testing
     try await Self.global.set("two")
     #expect(try one.text("global") == "one" && two.text("global") == "two")
     #expect(try DefaultBackend.current() === two)
+    try await Self.store.insert(Note(id: "two"))
+    DefaultBackend.replace(with: one)
+    try await Self.store.insert(Note(id: "one"))
+    #expect(Self.store.items == [Note(id: "one")])
+    DefaultBackend.replace(with: two)
     try DefaultBackend.with(one) { () throws in #expect(try Self.global.get() == "one") }
     // A stream stays with the backend with which it began.
     try one.write("one again", "global")

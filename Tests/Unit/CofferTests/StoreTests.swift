@@ -3,6 +3,8 @@ import CofferCore
 import CofferTestSupport
 import CofferTesting
 import Foundation
+import Observation
+import Synchronization
 import Testing
 
 private struct Note: Codable, Sendable, Equatable, Identifiable {
@@ -20,6 +22,21 @@ private struct Notebook {
   @Stored var notes: [Note]
   init(store: Store<Note>) { _notes = Stored(in: store) }
   func add(_ note: Note) async throws { try await $notes.insert(note) }
+}
+
+/// Reads the items again after each change.
+private actor Reader {
+  let count = Mutex(0)
+
+  func read(_ store: Store<Note>) {
+    let found = withObservationTracking {
+      store.items.count
+    } onChange: {
+      Task { await self.read(store) }
+    }
+    // After the tracked closure, because a change before its end is not reported.
+    count.withLock { $0 = found }
+  }
 }
 
 @Suite(.timeLimit(.minutes(30))) struct StoreTests {
@@ -286,6 +303,35 @@ private struct Notebook {
     let changes = Count(observing: { _ = store.items })
     try await store.insert(Note(id: "a"))
     #expect(changes.value == 1)
+  }
+
+  @Test func anObserverReadsTheNewItemsAndMayWaitForAnotherChange() async throws {
+    let store = try await load()
+    let seen = Mutex<[String]>([])
+    withObservationTracking {
+      _ = store.items
+    } onChange: {
+      seen.withLock { $0 = store.items.map(\.id) }
+      let done = DispatchSemaphore(value: 0)
+      Task {
+        await #expect(throws: Never.self) { try await store.insert(Note(id: "b")) }
+        done.signal()
+      }
+      #expect(done.wait(timeout: .now() + 60) == .success)
+    }
+    try await store.insert(Note(id: "a"))
+    #expect(seen.withLock { $0 } == ["a"])
+    #expect(store.items.map(\.id) == ["a", "b"])
+  }
+
+  @Test func anObserverOnAnotherActorSeesEveryChange() async throws {
+    let (store, reader) = (try await load(), Reader())
+    await reader.read(store)
+    for number in 1...200 {
+      try await store.insert(Note(id: "\(number)"))
+      try await eventually("the observer has not seen the insert") { reader.count.withLock { $0 } == number }
+      try #require(reader.count.withLock { $0 } == number)
+    }
   }
 
   @Test func aPropertyIsTheItemsAndItsProjectionTheStore() async throws {
