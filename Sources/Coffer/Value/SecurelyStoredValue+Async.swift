@@ -52,6 +52,7 @@ extension SecurelyStoredValue {
   /// Read the value inside `body`, because another program may have changed it during the wait. Throws what `body`
   /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend is no
   /// `LeasingSecretBackend`. The backends of this package are.
+  @_disfavoredOverload
   public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
     let (backend, identifier) = try content.place()
     return try backend.withLease(of: identifier, timeout: timeout, body)
@@ -64,9 +65,7 @@ extension SecurelyStoredValue {
     _ body: () async throws -> sending R
   ) async throws -> sending R {
     let content = content
-    let lease = try await DefaultBackend.offPool { () throws(SecretError) in
-      LeasedPlace(try content.place())
-    }
+    let lease = try await DefaultBackend.offPool { () throws(SecretError) in try content.place() }
     return try await lease.backend.withLease(
       of: lease.identifier, timeout: timeout, isolation: isolation, body)
   }
@@ -94,14 +93,5 @@ extension SecurelyStoredValue {
       try await self.set(value)
       return value
     }
-  }
-}
-
-private struct LeasedPlace: Sendable {
-  let backend: any SecretBackend
-  let identifier: SecretIdentifier
-
-  init(_ place: (backend: any SecretBackend, identifier: SecretIdentifier)) {
-    (backend, identifier) = place
   }
 }

@@ -37,6 +37,8 @@ extension SecretBackend {
   ///
   /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`,
   /// `.unsupported` if the backend is no ``LeasingSecretBackend``, and what ``LeasingSecretBackend/tryLease(_:)`` throws.
+  // In `async` code, the other overload is chosen for every body, because the wait here blocks the thread.
+  @_disfavoredOverload
   public func withLease<R>(
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: () throws -> R
   ) throws -> R {

@@ -38,7 +38,7 @@ import Testing
     }
     #expect(other?.code == .timedOut)
     lease.release()
-    #expect(try backend.withLease(of: identifier) { 7 } == 7)
+    #expect(try await backend.withLease(of: identifier) { 7 } == 7)
   }
 
   @Test func theErrorOfTheBodyIsThrownAndTheLeaseReleased() async throws {
