@@ -31,9 +31,10 @@ extension CofferConfiguration {
     if let text = environment.nonEmpty("COFFER_BACKEND") {
       let memory = text == BackendName.memory.rawValue ? BackendSelection(.memory) : nil
       guard let selection = memory ?? providers.selection(text) else {
+        let all = providers.forms
         throw SecretError(
           .configuration, "COFFER_BACKEND is not the name of a backend.",
-          advice: "Set it to \(listedForms), or unset it.")
+          advice: "Set it to \(all.dropLast().joined(separator: ", ")) or \(all.last ?? ""), or unset it.")
       }
       return (Choice(selection, reason: "COFFER_BACKEND is \(selection)."), nil)
     }
@@ -109,11 +110,6 @@ extension CofferConfiguration {
         if provider.name != selection.name { return provider.variables }
         return selection.place == nil ? [] : [provider.placeVariable].compactMap(\.self)
       })
-  }
-
-  private var listedForms: String {
-    let forms = providers.forms
-    return forms.dropLast().joined(separator: ", ") + " or " + (forms.last ?? "")
   }
 
   /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with

@@ -118,4 +118,8 @@ extension SecretsProvider: CustomStringConvertible {
   /// The name of the provider.
   public var description: String { providerName }
 }
+#else
+/// Unavailable, because the trait `SwiftConfiguration` is off.
+@available(*, unavailable, message: "Enable the trait SwiftConfiguration of the package coffer.")
+public struct SecretsProvider: Sendable { public init(in scope: Any, separator: String = ".") {} }
 #endif

@@ -55,4 +55,8 @@ public struct SecretsService: Service {
     if let failure { throw failure }
   }
 }
+#else
+/// Unavailable, because the trait `ServiceLifecycle` is off.
+@available(*, unavailable, message: "Enable the trait ServiceLifecycle of the package coffer.")
+public struct SecretsService: Sendable { public init(closing: [Any] = [], flush: Any? = nil) {} }
 #endif

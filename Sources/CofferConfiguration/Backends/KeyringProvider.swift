@@ -16,7 +16,13 @@ struct KeyringProvider: BackendProvider {
   let placeName: String? = "COLLECTION"
   let placeVariable: String? = nil
   let variables: [String] = []
+  #if Keyring
   let setup = "Start a Secret Service on the session bus."
+  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
+  #else
+  let setup = "For a keyring, build the program with the trait Keyring of the package coffer."
+  func absence(in configuration: CofferConfiguration) -> String { "no support for keyrings in this program" }
+  #endif
 
   func isRecordable(place: String) -> Bool { true }
 
@@ -29,8 +35,6 @@ struct KeyringProvider: BackendProvider {
     return nil
     #endif
   }
-
-  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
 
   func backend(
     at place: String?,

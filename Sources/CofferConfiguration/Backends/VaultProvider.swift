@@ -13,7 +13,7 @@ struct VaultProvider: BackendProvider {
   let placeName: String? = "PATH"
   let placeVariable: String? = "COFFER_VAULT"
   let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
-  let setup = "Create a vault with VaultBackend.create, or set COFFER_VAULT to the path of one."
+  let setup = "Create a vault with `secret init` or VaultBackend.create, or set COFFER_VAULT to its path."
 
   func isRecordable(place: String) -> Bool { place.hasPrefix("/") }
 

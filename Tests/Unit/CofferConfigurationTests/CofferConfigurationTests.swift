@@ -178,8 +178,17 @@ import Testing
   @Test func withoutABackendTheErrorNamesWhatIsMissing() throws {
     let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
     #expect(error.code == .noBackend)
-    #expect(error.advice?.contains("VaultBackend.create") == true)
+    #expect(error.advice?.contains("`secret init` or VaultBackend.create") == true)
   }
+
+  #if !Keyring
+  @Test func aProgramWithoutTheKeyringSaysSo() throws {
+    let configuration = CofferConfiguration(environment: home.environment())
+    let error = try #require(thrown { () throws(SecretError) in _ = try configuration.choice() })
+    #expect(error.reason.hasSuffix("and no support for keyrings in this program."))
+    #expect(error.advice?.contains("the trait Keyring") == true)
+  }
+  #endif
 
   @Test func anErrorDoesNotChangeTheChoice() throws {
     // A wrong file, and a path that cannot be followed.
