@@ -53,9 +53,10 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   func current() throws(SecretError) -> Int { oldest + (try chain.get().count) }
 
   /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value of
-  /// their version, `.migrationFailed`, `.unsupportedVersion` and `.invalidMigration`.
-  func value(of stored: StoredSecret, _ coder: any SecretCoder) throws(SecretError) -> Value? {
+  /// their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
+  func value(of stored: StoredSecret?, _ coder: any SecretCoder) throws(SecretError) -> Value? {
     let steps = try chain.get()
+    guard let stored else { return nil }
     let version = stored.version ?? 1
     guard (oldest...oldest + steps.count).contains(version) else {
       throw SecretError(

@@ -1,3 +1,4 @@
+public import CofferCore
 public import FoundationEssentials
 
 /// The definition of a stored value: where it is kept, its default, its form, and the steps from its earlier versions.
@@ -30,6 +31,10 @@ public import FoundationEssentials
 /// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the first
 /// version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is stored.
 /// `secret info` prints the attribute.
+///
+/// A value with steps is not stored in a backend that does not keep the attribute: a change throws `.unsupported`. If such a
+/// backend has no transactions, Coffer finds that out after the store, and puts the old value and its metadata back. A crash
+/// or a failure of the backend between the two leaves the new value, which is then read as one of the first version.
 public protocol VaultStorable {
   /// The type of the value in its current version.
   associatedtype Value: Codable & Equatable & Sendable
@@ -43,6 +48,9 @@ public protocol VaultStorable {
   /// The service and the backend of the value. The default is the name of the executable, and ``DefaultBackend``. Specify
   /// the service, so that the executable can be renamed.
   static var storage: SecretScope { get }
+
+  /// The metadata as in ``SecurelyStoredValue/init(key:service:backend:coder:metadata:)``. The default is empty.
+  static var metadata: SecretMetadata { get }
 
   /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.
   ///
@@ -79,6 +87,9 @@ extension VaultStorable {
 
   /// The name of the executable, and ``DefaultBackend``.
   public static var storage: SecretScope { SecretScope(service: Executable.name) }
+
+  /// Empty: the program gives the secret no metadata.
+  public static var metadata: SecretMetadata { SecretMetadata() }
 
   /// Zero: each change is stored before the call returns.
   public static var saveDelay: Duration { .zero }

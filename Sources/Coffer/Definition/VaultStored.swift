@@ -16,18 +16,19 @@ extension StoredValue {
   ///   and the read begins again; for other processes if the backend has transactions. If the value cannot be stored, for
   ///   example on a read-only disk, the read returns it nevertheless, ``lastError`` is set, and the next read tries again.
   /// - A read throws `.migrationFailed` if a step fails, `.unsupportedVersion` if the value has a version that the program
-  ///   does not read, and `.invalidMigration` if the definition's steps are not one chain. The stored value is unchanged.
-  /// - `set(_:)` throws `.invalidMigration` too. It does not store a value that equals the stored one.
+  ///   does not read, and `.invalidMigration` if the definition's steps are not one chain, even if nothing is stored. The
+  ///   stored value is unchanged.
+  /// - `set(_:)` throws `.invalidMigration` too, and `.unsupported` if the definition has steps and the backend keeps no
+  ///   attributes. It does not store a value that equals the stored one.
   /// - With a ``VaultStorable/saveDelay``, a change is stored later.
   public convenience init<Definition: VaultStorable>(_ definition: Definition.Type)
   where Definition.Value == Value {
-    let (key, scope) = (definition.key, definition.storage)
+    let (key, scope, versions) = (definition.key, definition.storage, DataMigrator(definition.configure))
+    let coder = StandardSecretCoder(encoder: definition.encoder, decoder: definition.decoder)
     self.init(
       key, definition.defaultValue,
       StoredContent(
-        key: key, service: scope.service, source: scope.backend.map { BackendSource(given: $0) },
-        coder: StandardSecretCoder(encoder: definition.encoder, decoder: definition.decoder),
-        definition: .init(
-          versions: DataMigrator(definition.configure), delay: definition.saveDelay, isSame: { $0 == $1 })))
+        key, scope.service, scope.backend, .init(coder, versions), definition.metadata,
+        definition: .init(version: versions.current, delay: definition.saveDelay, isSame: { $0 == $1 })))
   }
 }

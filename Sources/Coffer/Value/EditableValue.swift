@@ -6,7 +6,7 @@ public import CofferCore
 /// if the backend has transactions. If the value cannot be read or decoded, the method throws and stores nothing.
 public protocol EditableValue<Content>: Sendable {
   /// The type of the value.
-  associatedtype Content: Codable & Sendable
+  associatedtype Content: Sendable
 
   /// Changes the content and returns the result of `change`, which gets `nil` if there is no content, and may run
   /// several times. Stores nothing if the content stays the same. Throws the backend's errors, `.decodingFailed` and

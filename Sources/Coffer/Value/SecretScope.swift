@@ -27,8 +27,9 @@ public struct SecretScope: Sendable {
 extension SecurelyStoredValue {
   /// Creates the value for `key` with the service and the backend of `scope`.
   public convenience init(
-    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder()
-  ) {
-    self.init(key: key, service: scope.service, backend: scope.backend, coder: coder)
+    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
+    metadata: SecretMetadata? = nil
+  ) where Value: Codable {
+    self.init(key: key, service: scope.service, backend: scope.backend, coder: coder, metadata: metadata)
   }
 }

@@ -5,6 +5,8 @@ struct StoredSecret: Sendable {
   let secret: SharedSecret
   /// `nil` for a value without versions.
   let version: Int?
+  /// What the program adds to the metadata of the secret. It is not read.
+  var metadata: SecretMetadata?
 
   func isSame(as other: StoredSecret) -> Bool {
     version == other.version && secret.bytes.isEqual(to: other.secret.bytes)
@@ -146,7 +148,7 @@ struct SecretValueStore: Sendable {
       let backend = try source.resolve()
       if case .anything = expectation {
         guard let value else { return try backend.remove(identifier) ? .saved : .wasAbsent }
-        if value.version == nil {
+        if value.version == nil && value.metadata == nil {
           try backend.store(value.secret.bytes, for: identifier, metadata: nil)
           return .saved
         }
@@ -155,12 +157,9 @@ struct SecretValueStore: Sendable {
         if case .only(let expected) = expectation {
           guard try current(transaction) == expected else { return .isDifferent }
         }
-        if let value {
-          try transaction.store(
-            value.secret.bytes, for: identifier, metadata: metadata(for: value, transaction))
-          return .saved
-        }
-        return try transaction.remove(identifier) ? .saved : .wasAbsent
+        guard let value else { return try transaction.remove(identifier) ? .saved : .wasAbsent }
+        try store(value, transaction, in: backend)
+        return .saved
       }
     } catch {
       throw error.about(identifier)
@@ -173,15 +172,40 @@ struct SecretValueStore: Sendable {
     return summary(of: StoredSecret(secret: SharedSecret(secret), version: version))
   }
 
-  /// The metadata with the version of `value`, or `nil` if the existing metadata can stay.
+  /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the value
+  /// would be read as one of the first version. Without a transaction, what was there is put back.
+  private func store(
+    _ value: StoredSecret, _ transaction: any SecretTransaction, in backend: any SecretBackend
+  ) throws(SecretError) {
+    let (existing, metadata) = try metadata(for: value, transaction)
+    let isChecked = metadata != nil && value.version ?? 1 > 1
+    let old = isChecked && !backend.hasTransactions ? try backend.lookUp([identifier])[identifier] : nil
+    try transaction.store(value.secret.bytes, for: identifier, metadata: metadata)
+    if !isChecked { return }
+    if try version(of: transaction.item(identifier)) == value.version { return }
+    if let old {
+      try transaction.store(old.bytes, for: identifier, metadata: existing)
+    } else if !backend.hasTransactions {
+      try transaction.remove(identifier)
+    }
+    throw SecretError(
+      .unsupported, "The store does not keep the version of the value, so the value was not changed.",
+      advice: "Use a store that keeps attributes, such as a vault.")
+  }
+
+  /// The existing metadata, and the metadata with that of `value`: `nil` if the existing metadata can stay.
   private func metadata(
     for value: StoredSecret, _ transaction: any SecretTransaction
-  ) throws(SecretError) -> SecretMetadata? {
-    guard let version = value.version else { return nil }
-    var metadata = try transaction.item(identifier)?.metadata ?? SecretMetadata()
-    if metadata.attributes[Self.versionAttribute] == String(version) { return nil }
-    metadata.attributes[Self.versionAttribute] = String(version)
-    return metadata
+  ) throws(SecretError) -> (SecretMetadata?, SecretMetadata?) {
+    if value.version == nil && value.metadata == nil { return (nil, nil) }
+    let existing = try transaction.item(identifier)?.metadata
+    var metadata = existing ?? SecretMetadata()
+    // A person may have changed the label.
+    metadata.label = metadata.label ?? value.metadata?.label
+    metadata.expires = value.metadata?.expires ?? metadata.expires
+    metadata.attributes.merge(value.metadata?.attributes ?? [:]) { $1 }
+    if let version = value.version { metadata.attributes[Self.versionAttribute] = String(version) }
+    return (existing, metadata == existing ? nil : metadata)
   }
 
   /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached yet.

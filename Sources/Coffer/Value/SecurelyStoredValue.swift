@@ -30,7 +30,7 @@ public import Observation
 /// flattened at run time: `SecurelyStoredValue<String?>` stores the same bytes as `SecurelyStoredValue<String>`, and
 /// storing `nil` removes the value.
 @propertyWrapper
-public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
+public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, EditableValue {
   let content: StoredContent<Value>
 
   /// Creates the value for `key`. Reads nothing; the backend is chosen and opened at the first use.
@@ -41,20 +41,34 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
   ///     executable, so that a renamed program does not find its secrets. Specify the service to avoid that.
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
   ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
+  ///   - metadata: A label, attributes and an expiry, which are stored with the value. A label that the secret already has
+  ///     stays, because a person may have changed it, and so do other attributes.
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public init(
     key: String,
     service: String? = nil,
     backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder()
-  ) {
-    let source = backend.map { BackendSource(given: $0) }
-    content = StoredContent(key: key, service: service, source: source, coder: coder)
+    coder: any SecretCoder = StandardSecretCoder(),
+    metadata: SecretMetadata? = nil
+  ) where Value: Codable {
+    content = StoredContent(key, service, backend, .init(coder), metadata)
   }
 
-  package init(key: String, service: String?, source: BackendSource) {
-    content = StoredContent(key: key, service: service, source: source, coder: StandardSecretCoder())
+  /// Creates the value for `key` as the bytes of the secret, which stay in guarded memory. The parameters are those of
+  /// ``init(key:service:backend:coder:metadata:)``.
+  public init(
+    key: String, service: String? = nil, backend: (any SecretBackend)? = nil, metadata: SecretMetadata? = nil
+  ) where Value == SharedSecret {
+    content = StoredContent(key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), metadata)
+  }
+
+  /// Unavailable, because `Value` is neither `Codable` nor `SharedSecret`.
+  @available(*, unavailable, message: "The value must be Codable, or a SharedSecret.")
+  public convenience init(key: String, service: String? = nil, backend: Any? = nil) { fatalError() }
+
+  package init(key: String, service: String?, source: BackendSource) where Value: Codable {
+    content = StoredContent(key, service, nil, .init(StandardSecretCoder()), nil, source: source)
   }
 
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.
@@ -145,8 +159,9 @@ public final class SecurelyStoredValue<Value: Codable & Sendable>: Sendable, Obs
 
   /// The value as a pair of closures, for code that reads and writes a value without knowing where it is.
   public var binding: StoredBinding<Value?> {
-    StoredBinding(get: { () throws(SecretError) in try self.get() }) { value throws(SecretError) in
-      try self.set(value)
-    }
+    StoredBinding(
+      getter: { () throws(SecretError) in try self.get() },
+      setter: { value throws(SecretError) in try self.set(value) },
+      editor: { change throws(SecretError) in try self.edit(change) })
   }
 }

@@ -2,16 +2,23 @@ internal import CofferCore
 internal import Synchronization
 
 /// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
-final class StoredContent<Value: Codable & Sendable>: Sendable {
+final class StoredContent<Value: Sendable>: Sendable {
+  /// How a value becomes a secret and back. `nil` is an absent secret.
+  struct Coding: Sendable {
+    let encode: @Sendable (Value) throws -> SharedSecret?
+    let decode: @Sendable (StoredSecret?) throws(SecretError) -> Value?
+  }
   /// What a ``VaultStorable`` adds to a value.
   struct Definition: Sendable {
-    let versions: DataMigrator<Value>
+    /// The current version. Throws `.invalidMigration`.
+    let version: @Sendable () throws(SecretError) -> Int
     let delay: Duration
     let isSame: @Sendable (Value, Value) -> Bool
   }
 
   private let identifier: Result<SecretIdentifier, SecretError>
-  private let coder: any SecretCoder
+  private let coding: Coding
+  private let metadata: SecretMetadata?
   private let definition: Definition?
   private let form: SecretForm
   /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
@@ -20,14 +27,13 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   private let latest = Mutex<(source: BackendSource, hub: ValueHub)?>(nil)
 
   init(
-    key: String, service: String?, source: BackendSource?, coder: any SecretCoder,
-    definition: Definition? = nil
+    _ key: String, _ service: String?, _ backend: (any SecretBackend)?, _ coding: Coding,
+    _ metadata: SecretMetadata?, definition: Definition? = nil, source: BackendSource? = nil
   ) {
-    self.coder = coder
-    self.definition = definition
+    (self.coding, self.metadata, self.definition) = (coding, metadata, definition)
     let delay = definition.map(\.delay) ?? .zero
     form = SecretForm(hasVersions: definition != nil, delay: delay > .zero ? delay : nil)
-    fixedSource = source
+    fixedSource = source ?? backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
     }
@@ -74,13 +80,17 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
     for _ in 0..<1000 {
       let stored = try hub.read()
       let value = try decode(stored, hub)
-      guard let stored, let definition, try stored.version != definition.versions.current() else {
+      guard let stored, let definition, try stored.version != definition.version() else {
         return Current(stored: stored, value: value)
+      }
+      if let refusal = hub.state.withLock({ $0.refusal }) {
+        return Current(stored: stored, value: value, writeFailure: refusal)
       }
       let migrated = try encode(value, hub)
       do throws(SecretError) {
         if try hub.replace(stored, with: migrated) { return Current(stored: migrated, value: value) }
       } catch {
+        if error.code == .unsupported { hub.state.withLock { $0.refusal = error } }
         return Current(stored: stored, value: value, writeFailure: error)
       }
     }
@@ -156,7 +166,7 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   private func isStored(_ value: Value?, _ hub: ValueHub) -> Bool {
     guard let definition, let value, case .success(let stored?) = hub.readNow() else { return false }
     do throws(SecretError) {
-      guard try stored.version == definition.versions.current() else { return false }
+      guard try stored.version == definition.version() else { return false }
       return try decode(stored, hub).map { definition.isSame($0, value) } ?? false
     } catch {
       // What does not decode is replaced.
@@ -165,12 +175,14 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   }
 
   /// Changes the value, or `fallback` if there is none, in one step.
-  func update<R>(fallback: Value, _ change: (inout Value) throws -> R) throws -> R {
-    try edit(fallback: fallback) { (stored: inout Value?) throws -> R in
+  func update<R, E: Error>(
+    fallback: Value, _ change: (inout Value) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    try edit(fallback: fallback) { (stored: inout Value?) throws(E) -> R in
       var value = stored ?? fallback
       defer { stored = value }
       return try change(&value)
-    }.get()
+    }
   }
 
   /// Changes the value by `change` and returns its result. `change` runs without a lock, and again if another thread or
@@ -242,11 +254,11 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
 
   /// What to store, or `nil` if there is no value.
   private func encode(_ value: Value?, _ hub: ValueHub) throws(SecretError) -> StoredSecret? {
-    let version = try definition?.versions.current()
+    let version = try definition?.version()
     guard let value else { return nil }
     do {
-      guard let secret = try coder.encodeFlattened(value) else { return nil }
-      return StoredSecret(secret: SharedSecret(secret), version: version)
+      guard let secret = try coding.encode(value) else { return nil }
+      return StoredSecret(secret: secret, version: version, metadata: metadata)
     } catch {
       // Without the coder's error, which quotes the value.
       throw SecretError(
@@ -259,10 +271,8 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
   }
 
   private func decode(_ stored: StoredSecret?, _ hub: ValueHub) throws(SecretError) -> Value? {
-    guard let stored else { return nil }
     do throws(SecretError) {
-      if let definition { return try definition.versions.value(of: stored, coder) }
-      return try coder.decodeStored(Value.self, from: stored)
+      return try coding.decode(stored)
     } catch {
       throw error.about(hub.store.identifier)
     }
@@ -280,5 +290,16 @@ final class StoredContent<Value: Codable & Sendable>: Sendable {
       failure.withLock { $0 = error }
       throw error
     }
+  }
+}
+
+extension StoredContent.Coding where Value: Codable {
+  /// The coding by `coder`, with steps from earlier versions.
+  init(_ coder: any SecretCoder, _ versions: DataMigrator<Value> = DataMigrator { _ in }) {
+    encode = { value in
+      guard let secret = try coder.encodeFlattened(value) else { return nil }
+      return SharedSecret(secret)
+    }
+    decode = { stored throws(SecretError) in try versions.value(of: stored, coder) }
   }
 }

@@ -25,15 +25,12 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public let defaultValue: Value
 
   /// Creates the value for `key`. Reads nothing. The parameters are those of
-  /// ``SecurelyStoredValue/init(key:service:backend:coder:)``.
-  public init(
+  /// ``SecurelyStoredValue/init(key:service:backend:coder:metadata:)``.
+  public convenience init(
     key: String, default defaultValue: Value, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
   ) {
-    self.key = key
-    self.defaultValue = defaultValue
-    let source = backend.map { BackendSource(given: $0) }
-    content = StoredContent(key: key, service: service, source: source, coder: coder)
+    self.init(key, defaultValue, StoredContent(key, service, backend, .init(coder), metadata))
   }
 
   init(_ key: String, _ defaultValue: Value, _ content: StoredContent<Value>) {
@@ -43,25 +40,28 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
   public convenience init(
     wrappedValue: Value, key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
   ) {
-    self.init(key: key, default: wrappedValue, service: service, backend: backend, coder: coder)
+    self.init(
+      key: key, default: wrappedValue, service: service, backend: backend, coder: coder, metadata: metadata)
   }
 
   /// Creates the value for `key` with the service and the backend of `scope`.
   public convenience init(
     key: String, default defaultValue: Value, in scope: SecretScope,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
   ) {
     self.init(
-      key: key, default: defaultValue, service: scope.service, backend: scope.backend, coder: coder)
+      key: key, default: defaultValue, service: scope.service, backend: scope.backend, coder: coder,
+      metadata: metadata)
   }
 
   /// Creates the value for `key` with the default of the property, and the service and the backend of `scope`.
   public convenience init(
-    wrappedValue: Value, key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder()
+    wrappedValue: Value, key: String, in scope: SecretScope,
+    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
   ) {
-    self.init(key: key, default: wrappedValue, in: scope, coder: coder)
+    self.init(key: key, default: wrappedValue, in: scope, coder: coder, metadata: metadata)
   }
 
   /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
@@ -94,7 +94,7 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
   @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
-    try content.update(fallback: defaultValue, change)
+    try content.update(fallback: defaultValue, change).get()
   }
 
   /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
@@ -114,9 +114,12 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
 
   /// The value as a pair of closures, for code that reads and writes a value without knowing where it is.
   public var binding: StoredBinding<Value> {
-    StoredBinding(get: { () throws(SecretError) in try self.get() }) { value throws(SecretError) in
-      try self.set(value)
-    }
+    StoredBinding(
+      getter: { () throws(SecretError) in try self.get() },
+      setter: { value throws(SecretError) in try self.set(value) },
+      editor: { change throws(SecretError) in
+        try self.content.update(fallback: self.defaultValue) { value throws(Never) in change(&value) }.get()
+      })
   }
 }
 
@@ -124,16 +127,17 @@ extension StoredValue where Value: ExpressibleByNilLiteral {
   /// Creates an optional value whose default is `nil`.
   public convenience init(
     key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
   ) {
-    self.init(key: key, default: nil, service: service, backend: backend, coder: coder)
+    self.init(key: key, default: nil, service: service, backend: backend, coder: coder, metadata: metadata)
   }
 
   /// Creates an optional value whose default is `nil`, with the service and the backend of `scope`.
   public convenience init(
-    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder()
+    key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
+    metadata: SecretMetadata? = nil
   ) {
-    self.init(key: key, default: nil, in: scope, coder: coder)
+    self.init(key: key, default: nil, in: scope, coder: coder, metadata: metadata)
   }
 }
 

@@ -32,6 +32,8 @@ final class ValueHub: Sendable, Observable {
     var newSubscribers = 0
     var outbox: [Publication] = []
     var isDelivering = false
+    /// Why the backend cannot keep the current form of a value of an earlier version. No read tries it again.
+    var refusal: SecretError?
     /// Whether Observation has recorded a read.
     var isTracked = false
     var watch: Task<Void, Never>?

@@ -92,6 +92,44 @@ import Testing
       """)
   }
 
+  @Test func anAwaitedLeaseIsTheOneThatBlocksNoThread() throws {
+    // The compiler warns of the `await` if the call is the one without `async`.
+    try expectNoDiagnostics(
+      """
+      func wait(_ token: SecurelyStoredValue<Int>, _ store: VaultBackend, _ name: SecretIdentifier) async throws {
+        try await token.withLease { print("leased") }
+        let number = try await store.withLease(of: name) { 7 }
+        _ = number
+      }
+      func block(_ token: SecurelyStoredValue<Int>) throws -> Int { try token.withLease { 7 } }
+      """)
+  }
+
+  @Test func bytesCompileAndAreNotCodable() throws {
+    try expectNoDiagnostics(
+      """
+      struct Model {
+        @SecurelyStoredValue<SharedSecret>(key: "token", service: "s") var token
+        @SecurelyStoredValue(key: "key", service: "s") var key: SharedSecret?
+        func isSet() -> Bool { token?.bytes.isEqual(to: SecretBytes(copying: "")) == false }
+      }
+      """)
+    try expectDiagnostic(
+      "type 'SharedSecret' does not conform to protocol",
+      of: "struct Model { @StoredValue<SharedSecret>(key: \"token\", service: \"s\") var token }")
+  }
+
+  #if !SwiftConfiguration && !ServiceLifecycle
+  @Test func aProductWithoutItsTraitNamesTheTrait() throws {
+    try expectDiagnostic(
+      "'SecretsProvider' is unavailable: Enable the trait SwiftConfiguration of the package coffer.",
+      of: "import CofferConfigurationProvider\nlet a = SecretsProvider(in: SecretScope(service: \"s\"))")
+    try expectDiagnostic(
+      "'SecretsService' is unavailable: Enable the trait ServiceLifecycle of the package coffer.",
+      of: "import CofferServiceLifecycle\nlet a = SecretsService(closing: [])")
+  }
+  #endif
+
   @Test func aStaticWrapperDoesNotCompile() throws {
     try expectDiagnostic(
       "static property 'token' is not concurrency-safe",
@@ -111,11 +149,17 @@ import Testing
         struct Connection: Sendable {}
         struct Model { @StoredValue(key: "connection") var connection = Connection() }
         """)
+    try expectDiagnostic(
+      "'init(key:service:backend:)' is unavailable: The value must be Codable, or a SharedSecret.",
+      of: """
+        struct Connection: Sendable {}
+        struct Model { @SecurelyStoredValue<Connection>(key: "connection", service: "s") var connection }
+        """)
   }
 
   @Test func aValueThatIsNotOptionalNeedsADefault() throws {
     try expectDiagnostic(
-      "referencing initializer 'init(key:service:backend:coder:)' on 'StoredValue' requires that 'Int' conform",
+      "referencing initializer 'init(key:service:backend:coder:metadata:)' on 'StoredValue' requires that 'Int' conform",
       of: "struct Model { @StoredValue(key: \"count\") var count: Int }")
   }
 

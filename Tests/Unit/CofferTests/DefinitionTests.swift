@@ -164,6 +164,19 @@ private struct CounterInScope: VaultStorable {
     }
   }
 
+  @Test func theMetadataOfTheDefinitionIsStored() throws {
+    struct Labelled: VaultStorable {
+      static let defaultValue = 0
+      static let storage = SecretScope(service: "tests")
+      static let metadata = SecretMetadata(label: "Number", attributes: ["team": "a"])
+    }
+    try DefaultBackend.with(backend) { () throws in
+      try VaultStored(Labelled.self).set(1)
+      let found = try #require(try backend.item(identifier("Labelled"))).metadata
+      #expect(found.label == "Number" && found.attributes == ["team": "a", "coffer.version": "1"])
+    }
+  }
+
   @Test func anEqualValueIsNotStored() throws {
     try DefaultBackend.with(backend) { () throws in
       let counter = VaultStored(CounterInScope.self)

@@ -116,8 +116,9 @@ private struct VersionZero: SettingsStorage {
     VaultStored(VersionZero.self),
   ])
   fileprivate func stepsThatAreNotOneChainAreAnErrorAtTheFirstUse(_ value: VaultStored<Settings>) throws {
-    try backend.store.write(first, "settings")
     try DefaultBackend.with(backend) { () throws in
+      #expect(thrown { () throws(SecretError) in _ = try value.get() }?.code == .invalidMigration)
+      try backend.store.write(first, "settings")
       #expect(thrown { () throws(SecretError) in _ = try value.get() }?.code == .invalidMigration)
       #expect(
         thrown { () throws(SecretError) in try value.set(Settings(theme: "x")) }?.code == .invalidMigration)

@@ -39,6 +39,47 @@ private struct Definition: VaultStorable {
   }
 }
 
+/// A backend with transactions that keeps no attributes.
+private final class BackendWithoutAttributes: TransactionalSecretBackend {
+  private let base = MemoryBackend()
+
+  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try base.lookUp(identifier)
+  }
+  func store(
+    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) { try base.store(secret, for: identifier, metadata: metadata) }
+  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try base.items(inService: service)
+  }
+  func transaction<R>(
+    _ body: (any SecretTransaction) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try base.transaction { transaction throws(SecretError) in try body(Transaction(base: transaction)) }
+  }
+
+  private struct Transaction: SecretTransaction {
+    let base: any SecretTransaction
+
+    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+      try base.lookUp(identifier)
+    }
+    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { try base.item(identifier) }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try base.items(inService: service)
+    }
+    func store(
+      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    ) throws(SecretError) {
+      var metadata = metadata
+      metadata?.attributes = [:]
+      try base.store(secret, for: identifier, metadata: metadata)
+    }
+    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
+  }
+}
+
 /// Values of earlier versions.
 @Suite(.timeLimit(.minutes(30))) struct MigrationTests {
   let backend = ScriptedBackend()
@@ -171,6 +212,30 @@ private struct Definition: VaultStorable {
       try settings.set(Settings(theme: "x"))
       try backend.store.write(#"{"theme":"by hand"}"#, "settings")
       #expect(try settings.get() == Settings(theme: "by hand"))
+    }
+  }
+
+  /// Its value would be read as one of the first version, and converted once more.
+  @Test(arguments: [true, false])
+  func aBackendWithoutAttributesKeepsWhatItHas(_ hasTransactions: Bool) throws {
+    self.backend.edit { $0.keepsNoAttributes = true }
+    let backend: any SecretBackend = hasTransactions ? BackendWithoutAttributes() : backend
+    let name = try identifier("settings")
+    try backend.store(SecretBytes(copying: first), for: name, metadata: SecretMetadata(label: "L"))
+    try DefaultBackend.with(backend) { () throws in
+      let settings = VaultStored(Definition.self)
+      let new = Settings(theme: "new", notifications: false, fontSize: 9)
+      #expect(thrown { () throws(SecretError) in try settings.set(new) }?.code == .unsupported)
+      #expect(try settings.get() == Settings(theme: "dark", notifications: true, fontSize: 16))
+      #expect(settings.lastError?.code == .unsupported)
+      #expect(try backend.text("settings") == first)
+      #expect(try backend.item(name)?.metadata.label == "L")
+      let before = stores
+      #expect(try settings.get().theme == "dark")
+      #expect(stores == before, "each read tries it again")
+      try backend.remove(name)
+      #expect(thrown { () throws(SecretError) in try settings.set(new) }?.code == .unsupported)
+      #expect(try backend.item(name) == nil)
     }
   }
 

@@ -20,6 +20,7 @@ final class ScriptedBackend: ObservableSecretBackend {
     var watchers = 0
     var watchersEver = 0
     var metadata: [SecretMetadata?] = []
+    var keepsNoAttributes = false
     /// Called before a lookup, without the lock.
     var beforeLookup: (@Sendable () -> Void)?
     /// Called once, after the next lookup and before it returns.
@@ -72,11 +73,13 @@ final class ScriptedBackend: ObservableSecretBackend {
     for identifier: SecretIdentifier,
     metadata: SecretMetadata?
   ) throws(SecretError) {
-    let error = edit { script in
+    let (error, keepsNoAttributes) = edit { script in
       script.metadata.append(metadata)
-      return script.storeError
+      return (script.storeError, script.keepsNoAttributes)
     }
     if let error { throw error }
+    var metadata = metadata
+    if keepsNoAttributes { metadata?.attributes = [:] }
     try store.store(secret, for: identifier, metadata: metadata)
   }
 

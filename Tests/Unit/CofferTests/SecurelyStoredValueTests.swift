@@ -35,6 +35,19 @@ import Testing
     #expect(try token.get() == "")
   }
 
+  @Test func bytesAreStoredAsTheyAre() async throws {
+    let key = SecurelyStoredValue<SharedSecret>(key: "key", service: "tests", backend: backend)
+    #expect(try await key.get() == nil)
+    try await key.set(SharedSecret(SecretBytes(copying: [0, 255, 10])))
+    #expect(try backend.get("key") == [0, 255, 10])
+    try backend.write("rotated", "key")
+    #expect(try await key.required().bytes.string() == "rotated")
+    var values = key.values.makeAsyncIterator()
+    #expect(try await values.next()??.bytes.string() == "rotated")
+    try await key.update { $0 = nil }
+    #expect(try backend.text("key") == nil)
+  }
+
   @Test func aFailedReadIsNilWithAnErrorAndGetThrows() throws {
     try token.set("one")
     for code in [SecretError.Code.locked, .unavailable, .denied, .timedOut, .tampered] {

@@ -3,6 +3,7 @@ import CofferCore
 import CofferTestSupport
 import Foundation
 import Observation
+import Synchronization
 import Testing
 
 private enum Theme: String, Codable, Sendable { case light, dark }
@@ -158,5 +159,51 @@ private final class Preferences {
     #expect(try binding.get() == 10)
     try binding.set(11)
     #expect(try backend.text("value") == "11")
+  }
+
+  @Test func thePropertyOfABindingChangesNoOther() throws {
+    struct Style: Codable, Sendable, Equatable { var theme = "light", size = 16 }
+    struct Settings: Codable, Sendable, Equatable { var style = Style(), name = "" }
+    let settings = value(Settings())
+    let theme = settings.binding.style.theme
+    let store = backend.store
+    backend.afterNextLookup { try store.write(#"{"name":"Ann","style":{"size":20,"theme":"light"}}"#, "value") }
+    try theme.set("dark")
+    #expect(try settings.get() == Settings(style: Style(theme: "dark", size: 20), name: "Ann"))
+    #expect(try theme.get() == "dark")
+    let optional = SecurelyStoredValue<Int>(key: "value", service: "tests", backend: backend).binding
+    #expect(thrown { () throws(SecretError) in _ = try optional.get() }?.code == .decodingFailed)
+    try optional.set(nil)
+    #expect(try backend.text("value") == nil)
+  }
+
+  @Test func aPropertyOfTwoClosuresIsSetByBoth() throws {
+    struct Box: Sendable { var first = 1, second = 2 }
+    let box = Mutex(Box())
+    let first = StoredBinding<Box>(get: { box.withLock { $0 } }, set: { new in box.withLock { $0 = new } })
+      .first
+    try first.set(7)
+    #expect(box.withLock { $0.first == 7 && $0.second == 2 })
+  }
+
+  @Test func theMetadataOfTheProgramIsStoredAndAChangedLabelStays() throws {
+    let backend = MemoryBackend()
+    let expires = Date(timeIntervalSince1970: 2_000_000_000)
+    let given = SecretMetadata(label: "Limit", expires: expires, attributes: ["team": "a"])
+    let limit = StoredValue(key: "limit", default: 10, service: "tests", backend: backend, metadata: given)
+    try limit.set(11)
+    var found = try #require(try backend.item(identifier("limit"))).metadata
+    #expect(found.label == "Limit" && found.expires == expires && found.attributes == ["team": "a"])
+    found.label = "Mine"
+    found.attributes = ["more": "b"]
+    try backend.store(SecretBytes(copying: "12"), for: identifier("limit"), metadata: found)
+    try limit.update { $0 += 1 }
+    found = try #require(try backend.item(identifier("limit"))).metadata
+    #expect(found.label == "Mine" && found.attributes == ["team": "a", "more": "b"])
+    #expect(try backend.text("limit") == "13")
+    let token = SecurelyStoredValue<String>(
+      key: "token", in: SecretScope(service: "tests", backend: backend), metadata: given)
+    try token.set("x")
+    #expect(try backend.item(identifier("token"))?.metadata.label == "Limit")
   }
 }
