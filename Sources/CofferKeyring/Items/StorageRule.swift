@@ -8,7 +8,7 @@ enum StorageRule {
   case text
   /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
   case plainText
-  /// UTF-8 text without NUL and braces: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
+  /// UTF-8 text without NUL and placeholders: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
   case withoutPlaceholders
   /// What every rule allows.
   case strictest

@@ -40,14 +40,18 @@ enum ValueEncoding {
   private static func isKept(_ bytes: Span<UInt8>, by rule: StorageRule) -> Bool {
     switch rule {
     case .plainText: isPlain(bytes)
-    case .withoutPlaceholders: !hasMarker(bytes) && isText(bytes) && !hasBrace(bytes)
+    case .withoutPlaceholders: !hasMarker(bytes) && isText(bytes) && !hasBrace(bytes, beforeLetter: true)
     case .strictest: isPlain(bytes) && !hasBrace(bytes)
     case .text: !hasMarker(bytes) && isText(bytes)
     }
   }
 
-  private static func hasBrace(_ bytes: Span<UInt8>) -> Bool {
-    bytes.indices.contains { bytes[$0] == UInt8(ascii: "{") }
+  /// Every placeholder of KeePassXC has a letter directly after the brace.
+  private static func hasBrace(_ bytes: Span<UInt8>, beforeLetter: Bool = false) -> Bool {
+    bytes.indices.contains {
+      bytes[$0] == UInt8(ascii: "{")
+        && (!beforeLetter || $0 + 1 < bytes.count && (0x61...0x7A).contains(bytes[$0 + 1] | 0x20))
+    }
   }
 
   private static func isText(_ bytes: Span<UInt8>) -> Bool {

@@ -30,7 +30,7 @@ PROVIDERS = [provider_services.GnomeKeyring, provider_services.PasswordlessGnome
 SCRIPTED = [provider_services.ScriptedKeePassXC, provider_services.ScriptedKWallet]
 IN_CI = [PROVIDERS[0], PROVIDERS[1], PROVIDERS[4], *SCRIPTED]
 DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Documentation/Keyrings.md")
-VALUES = [b"", b"\0\1\xff", b"a\nb\n", b"back\\slash\\n", b" outer spaces ", b"{TITLE}", b"{REF:P@T:x}", "pä\U0001f511".encode(),
+VALUES = [b"", b"\0\1\xff", b"a\nb\n", b"back\\slash\\n", b" outer spaces ", b"{TITLE}", b"{REF:P@T:x}", b'{"a": "b"}', b"{ {1} {{}} {", "pä\U0001f511".encode(),
           b"\r\n", b"\n", b"coffer:base64:YQ==", b"[section]\nkey=value", b"x" * 200_000]  # fmt: skip
 
 
@@ -86,14 +86,14 @@ def any_bytes(subject):
 
 
 def as_text(subject):
-    texts = ["pä b".encode(), b" a\\b\nc ", b"a {b}"]
+    texts = ["pä b".encode(), b" a\\b\nc ", b"a {b}", b'{"a": 1}']
     same = []
     for text in texts:
         subject.set("text", text)
         same.append(subject.look_up_elsewhere("text") == text)
     return {
-        (True, True, True): "all text", (True, True, False): "text without {",
-        (True, False, True): "text without control characters, backslashes and outer spaces",
+        (True, True, True, True): "all text", (True, True, False, True): "text without { before a letter",
+        (True, False, True, True): "text without control characters, backslashes and outer spaces",
     }.get(tuple(same), f"no: {same}")  # fmt: skip
 
 

@@ -48,6 +48,19 @@ import Testing
     #expect(decode(encode(marked, by: .text)) == marked)
   }
 
+  @Test(arguments: [
+    ("{\"a\": 1}", true), ("{ x }", true), ("{}", true), ("{1}", true), ("a{", true), ("{é}", true),
+    ("{_a}", true),
+    ("{S:a}", false), ("{{title}", false), ("x{z", false),
+  ])
+  func aBraceIsEncodedForKeePassXCOnlyBeforeALetter(_ text: String, _ isKept: Bool) {
+    let bytes = Array(text.utf8)
+    #expect((encode(bytes, by: .withoutPlaceholders) == bytes) == isKept)
+    // An earlier version encoded every brace.
+    #expect(encode(bytes, by: .strictest) != bytes)
+    #expect(decode(encode(bytes, by: .strictest)) == bytes)
+  }
+
   @Test func theFileOfACollectionIsNamedByItsPath() {
     #expect(StorageRule.fileName(of: "/org/freedesktop/secrets/collection/login") == "login")
     #expect(StorageRule.fileName(of: "/collection/Default_5fkeyring_20") == "Default_keyring ")
