@@ -87,8 +87,8 @@ extension BackendOptions {
   func openVersioned() throws -> any VersionedSecretBackend {
     guard let backend = try open() as? any VersionedSecretBackend else {
       throw SecretError(
-        .unsupported, "The selected backend keeps no earlier versions of secrets.",
-        advice: "Select a vault with --vault PATH or --backend vault.")
+        .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
+        advice: "To move to a vault: secret copy --from keyring --to vault")
     }
     return backend
   }

@@ -7,8 +7,8 @@ struct RemoveCommand: ParsableCommand {
     discussion: """
       If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \
       bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
-      Copies of the vault, and free space of the disk, may still contain them. In a keyring, several different items of \
-      other programs may have one name: without --all, none of them is removed.
+      Copies of the vault, and free space of the disk, may still contain them. A keyring keeps no removed value. Several \
+      different items of other programs may have one name there: without --all, none of them is removed.
       """
   )
 
