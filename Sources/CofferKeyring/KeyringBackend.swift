@@ -1,6 +1,10 @@
 #if Keyring
 public import CofferCore
 public import FoundationEssentials
+internal import Synchronization
+
+/// What an item is that a list leaves out, and why it cannot be read.
+typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 
 /// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
@@ -14,7 +18,7 @@ public import FoundationEssentials
 /// - Searches cover all collections, or only ``KeyringOptions/collection``. New items go to that collection,
 ///   or to the default collection.
 /// - A store updates an existing item in place. Its label and other attributes stay, unless the store has
-///   metadata.
+///   metadata, and its content type stays, unless the value is stored encoded.
 /// - If several items match, unlocked items come before locked ones. Of those, the item that was modified
 ///   last is read and updated. The service's times are in whole seconds; within one second, the item that was
 ///   created last counts.
@@ -52,6 +56,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private let prompter: Prompter
   private let watcher: KeyringWatcher
   private let storing: DeadlineLock
+  private let unreadable = Mutex<UnreadableObserver?>(nil)
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
@@ -97,6 +102,12 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread. Replaces an
   /// earlier observer. Thread-safe.
   public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
+
+  /// Makes lists leave out the items that the service does not let be read, and call `observer` with what each is and why.
+  /// Otherwise such an item ends a list, with the error. Values that are asked for at once are a list.
+  package func leaveOutUnreadable(_ observer: @escaping @Sendable (String, SecretError) -> Void) {
+    unreadable.withLock { $0 = observer }
+  }
 
   /// Returns the value, or `nil` if there is no item. Throws the errors of the service.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
@@ -148,18 +159,25 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     _ identifiers: [SecretIdentifier]
   ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
     var values: [SecretIdentifier: SharedSecret] = [:]
-    for (service, group) in Dictionary(grouping: identifiers, by: { Array($0.service.utf8) }) {
-      // The attributes of all items of a service cost more than a few searches.
-      if group.count < 8 { continue }
-      let found = try connection.withService { process, deadline throws(ServiceFailure) in
-        try ItemSearch(process, deadline, options, prompter)
-          .values(group, inService: String(decoding: service, as: UTF8.self))
-      }
-      values.merge(found) { $1 }
+    let ofOneItem: Set = [SecretError.Code.io, .tooLarge, .conflict]
+    // The attributes of all items of a service cost more than a few searches.
+    for group in Dictionary(grouping: identifiers, by: { Array($0.service.utf8) }).values
+    where group.count >= 8 {
+      do throws(SecretError) {
+        let found = try search(group[0].service) { search, query throws(ServiceFailure) in
+          Array(try search.values(group, matching: query))
+        }
+        values.merge(found.lazy.map { ($0.key, $0.value) }) { $1 }
+      } catch  where ofOneItem.contains(error.code) {}
     }
-    // The others, locked ones included.
+    // The others: locked ones, and those that were asked for together with one that cannot be read.
     for identifier in identifiers where values[identifier] == nil {
-      if let value = try lookUp(identifier) { values[identifier] = SharedSecret(value) }
+      do throws(SecretError) {
+        if let value = try lookUp(identifier) { values[identifier] = SharedSecret(value) }
+      } catch  where ofOneItem.contains(error.code) {
+        guard let observer = unreadable.withLock({ $0 }) else { throw error }
+        observer("The value of “\(identifier.account)” in the service “\(identifier.service)”", error)
+      }
     }
     return values
   }
@@ -233,7 +251,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     do throws(SecretError) {
       return try connection.withService(beginningSession: beginningSession) {
         process, deadline throws(ServiceFailure) in
-        try body(ItemSearch(process, deadline, options, prompter))
+        try body(ItemSearch(process, deadline, options, prompter, unreadable.withLock { $0 }))
       }
     } catch {
       throw error.about(identifier)
@@ -247,7 +265,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     if let service, service.isEmpty || service.utf8.contains(0) { return [] }
     return try connection.withService { process, deadline throws(ServiceFailure) in
       try body(
-        ItemSearch(process, deadline, options, prompter), service.map { [ItemAttributes.service: $0] } ?? [:])
+        ItemSearch(process, deadline, options, prompter, unreadable.withLock { $0 }),
+        service.map { [ItemAttributes.service: $0] } ?? [:])
     }
   }
 

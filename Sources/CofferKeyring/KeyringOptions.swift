@@ -9,8 +9,8 @@ public struct KeyringOptions: Sendable {
   /// The time in which the service must answer one D-Bus call. 10 seconds by default. One method of the
   /// backend makes several calls. A store waits as long for a store of another process, and then goes on without it.
   public var callTimeout = Duration.seconds(10)
-  /// The time that one method of the backend has for all of its calls. 20 seconds by default. The time in which a
-  /// person answers a prompt does not count.
+  /// The time that one method of the backend has for all of its calls. 20 seconds by default. The method has 50
+  /// milliseconds more for each answer that it needs. The time in which a person answers a prompt does not count.
   public var operationTimeout = Duration.seconds(20)
   /// Whether the service may show a prompt, for example for the keyring's password. If `false`, a method that
   /// would need a prompt throws `.locked`.

@@ -38,7 +38,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     guard result == 0 else {
       throw SecretError(
         .timedOut,
-        "Another thread kept the store busy for \(timeout).",
+        "Another thread kept the store busy for \(timeout.rounded).",
         advice: "Try again."
       )
     }

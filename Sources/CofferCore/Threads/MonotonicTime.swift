@@ -11,3 +11,8 @@ extension timespec {
     tv_nsec = nanoseconds % 1_000_000_000
   }
 }
+
+extension Duration {
+  /// The duration for a message, in tenths of a second.
+  package var rounded: Duration { .milliseconds(100) * Int((self / .milliseconds(100)).rounded(.up)) }
+}

@@ -3,24 +3,28 @@ internal import Synchronization
 
 /// The time that a method of the backend, or a part of it, has for everything that it waits for.
 final class Deadline: Sendable {
-  /// The time in all, for messages.
-  let total: Duration
-  private let end: Mutex<ContinuousClock.Instant>
+  /// The end, the time in all, and how many answers came of those that were expected so far.
+  private let state: Mutex<(end: ContinuousClock.Instant, total: Duration, came: Int, expected: Int)>
 
-  init(after total: Duration) {
-    self.total = total
-    end = Mutex(.now + total)
+  init(after total: Duration) { state = Mutex((.now + total, total, 0, 0)) }
+
+  /// Adds the time for `count` answers: for each several times what gnome-keyring with 3,000 items needs.
+  func expectAnswers(_ count: Int) {
+    let more = Duration.milliseconds(50) * count
+    state.withLock { $0 = ($0.end + more, $0.total + more, $0.came, $0.expected + count) }
   }
+
+  func countAnswer() { state.withLock { $0.came += 1 } }
 
   /// The deadline of a part that has at most `timeout`: this deadline if it is earlier.
   func limited(to timeout: Duration) -> Deadline { timeLeft < timeout ? self : Deadline(after: timeout) }
 
-  private var timeLeft: Duration { end.withLock { $0 } - .now }
+  private var timeLeft: Duration { state.withLock { $0.end } - .now }
 
   var hasPassed: Bool { timeLeft <= .zero }
 
   /// The failure of what has not ended at the deadline.
-  var failure: ServiceFailure { .timedOut(total) }
+  var failure: ServiceFailure { state.withLock { .timedOut($0.total, answers: $0.came, of: $0.expected) } }
 
   /// Returns the time that is left. Throws `.timedOut` if there is none.
   func remaining() throws(ServiceFailure) -> Duration {
@@ -38,7 +42,7 @@ final class Deadline: Sendable {
   /// Runs `body`, whose time does not count.
   func paused<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
     let start = ContinuousClock.now
-    defer { end.withLock { $0 += .now - start } }
+    defer { state.withLock { $0.end += .now - start } }
     return try body()
   }
 }

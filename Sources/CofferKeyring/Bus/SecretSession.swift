@@ -43,12 +43,13 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
 
   deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
 
-  func seal(_ secret: borrowing SecretBytes) -> Variant {
+  func seal(_ secret: borrowing SecretBytes, _ contentType: String? = nil) -> Variant {
     secret.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
         // libsecret copies the bytes into locked memory, and wipes them when the value is released.
         let value = secret_value_new(
-          bytes.baseAddress?.assumingMemoryBound(to: gchar.self), gssize(bytes.count), "text/plain")
+          bytes.baseAddress?.assumingMemoryBound(to: gchar.self), gssize(bytes.count),
+          contentType ?? "text/plain")
         defer { secret_value_unref(UnsafeMutableRawPointer(value)) }
         return Variant(sinking: secret_service_encode_dbus_secret(raw, value))
       }

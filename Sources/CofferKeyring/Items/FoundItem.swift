@@ -1,14 +1,18 @@
 #if Keyring
 internal import CofferCore
 
-/// An item with the properties that decide which of several items is read, changed or deleted.
+/// An item with the properties that were read. The others, and the attributes too, are then empty.
 struct FoundItem {
   let path: String
-  let attributes: [String: String]
-  let label: String?
+  var attributes: [String: String] = [:]
+  var label: String?
   /// In seconds since 1970. 0 means that the time is not known.
-  let created: UInt64
-  let modified: UInt64
+  var created: UInt64 = 0
+  var modified: UInt64 = 0
+
+  static let properties: Set = ["Attributes", "Label", "Created", "Modified"]
+  /// The properties that decide which of several items are different secrets, and which one is read.
+  static let difference: Set = ["Attributes", "Label", "Modified"]
 
   /// The attributes by which another program tells this item from others with the same identifier.
   var distinction: [String: String] { ItemAttributes.distinction(attributes) }

@@ -8,18 +8,22 @@ struct ItemRemover {
 
   private var service: SecretServiceProxy { search.service }
 
-  /// Returns the items with the identifier, all of them unlocked. Throws `.ambiguous` if they are different secrets,
-  /// unless `all` is `true`.
-  func items(_ identifier: SecretIdentifier, all: Bool) throws(ServiceFailure) -> [FoundItem] {
+  /// Returns the items with the identifier, all of them unlocked, with these properties. Throws `.ambiguous` if they are
+  /// different secrets, unless `all` is `true`.
+  func items(
+    _ identifier: SecretIdentifier, all: Bool, reading properties: Set<String> = FoundItem.properties
+  ) throws(ServiceFailure) -> [FoundItem] {
     // All locked items are unlocked before the first item is changed.
-    let found = try service.found(search.items(matching: ItemAttributes.queries(identifier)))
+    var found = try search.items(matching: ItemAttributes.queries(identifier))
+    let difference = found.count > 1 ? FoundItem.difference : []
+    found = try service.read(properties.union(difference), of: found)
     if !all { try found.requireOne(identifier) }
     return found.sorted(by: >)
   }
 
   /// Deletes the secret. Calls `onRemoval` after each item.
   func remove(all: Bool, onRemoval: () -> Void) throws(ServiceFailure) {
-    for item in try items(identifier, all: all) {
+    for item in try items(identifier, all: all, reading: []) {
       try delete(item.path)
       onRemoval()
     }
@@ -34,7 +38,7 @@ struct ItemRemover {
     let originals = try items(identifier, all: all)
     if originals.isEmpty { return .missing }
     if new == identifier { return .moved }
-    let replaced = try items(new, all: all || !replacing)
+    let replaced = try items(new, all: all || !replacing, reading: ["Created"])
     if !replaced.isEmpty && !replacing { return .taken }
     var copies: [String] = []
     do throws(ServiceFailure) {
@@ -52,7 +56,7 @@ struct ItemRemover {
   /// Deletes those of `replaced` that still exist, after a move to `new` that did not get to its end.
   func finishMove(to new: SecretIdentifier, replacing replaced: [FoundItem]) throws(ServiceFailure) {
     // A service that was started again may have given a path to another item.
-    for item in try items(new, all: true)
+    for item in try items(new, all: true, reading: ["Created"])
     where replaced.contains(where: { $0.path == item.path && $0.created == item.created }) {
       try delete(item.path)
     }
@@ -64,7 +68,7 @@ struct ItemRemover {
     let answer = try service.createItem(
       in: String(item.collection), label: ItemAttributes.label(new, metadata),
       attributes: ItemAttributes.attributes(item.attributes, renamedTo: new, created: item.created),
-      value, replacing: false, in: search.session())
+      value, search.contentType(of: item.path), replacing: false, in: search.session())
     let result = try search.prompter.confirm(answer.prompt, of: service)
     guard let path = answer.item ?? result?.path, path != item.path else { throw .malformed }
     guard try search.secret(of: path).isEqual(to: value) else {
@@ -81,7 +85,8 @@ struct ItemRemover {
     _ copies: [String], of originals: [FoundItem], after error: SecretError
   ) throws(ServiceFailure) {
     do throws(ServiceFailure) {
-      let remaining = Set(try service.found(originals.map(\.path)).map(\.path))
+      let originals = originals.map { FoundItem(path: $0.path) }
+      let remaining = Set(try service.read(["Attributes"], of: originals).map(\.path))
       for (copy, original) in zip(copies, originals) where remaining.contains(original.path) {
         try delete(copy)
       }

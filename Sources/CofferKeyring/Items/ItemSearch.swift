@@ -7,16 +7,19 @@ struct ItemSearch {
   let service: SecretServiceProxy
   let options: KeyringOptions
   let prompter: Prompter
+  private let unreadable: UnreadableObserver?
   private let collections = Collections()
   private let deadline: Deadline
 
   init(
-    _ process: ServiceProcess, _ deadline: Deadline, _ options: KeyringOptions, _ prompter: Prompter
+    _ process: ServiceProcess, _ deadline: Deadline, _ options: KeyringOptions, _ prompter: Prompter,
+    _ unreadable: UnreadableObserver?
   ) {
     self.process = process
     self.deadline = deadline
     self.options = options
     self.prompter = prompter
+    self.unreadable = unreadable
     service = SecretServiceProxy(
       bus: process.bus, name: process.owner, kind: process.kind, timeout: options.callTimeout,
       deadline: deadline)
@@ -37,13 +40,21 @@ struct ItemSearch {
     return try session().open(sealed)
   }
 
+  /// Returns the content type of an item's value, which another program may have chosen, or `nil` if it is not known.
+  func contentType(of item: String) -> String? {
+    if process.kind == .gnomeKeyring { return nil }  // which keeps none
+    do throws(ServiceFailure) {
+      return try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))?[3]?.string
+    } catch { return nil }  // the next call tells what is wrong
+  }
+
   // MARK: Items
 
   /// Returns the item to read, unlocked, or `nil` if there is none.
   func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
     let items = try items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
-    if items.count < 2 { return items.first }
-    return try service.found(items).max()?.path
+    if items.count < 2 { return items.first?.path }
+    return try service.read(FoundItem.difference, of: items).max()?.path
   }
 
   /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
@@ -51,12 +62,12 @@ struct ItemSearch {
   func items(
     matching queries: [[String: String]],
     unlockingAll: Bool = true
-  ) throws(ServiceFailure) -> [String] {
+  ) throws(ServiceFailure) -> [FoundItem] {
     if process.kind == .keePassXC { try unlockBeforeSearch() }
     var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
-      try unlock(found.locked)
+      try unlock(found.locked.map(\.path))
     } else if try !unlockUnsearchedCollection() {
       return []
     }
@@ -67,14 +78,15 @@ struct ItemSearch {
 
   /// Returns the secret with its metadata, or `nil` if there is none.
   func secret(_ identifier: SecretIdentifier) throws(ServiceFailure) -> SecretItem? {
-    try service.found(items(matching: ItemAttributes.queries(identifier)))
+    try service.read(FoundItem.properties, of: items(matching: ItemAttributes.queries(identifier)))
       .filter { ItemAttributes.identifier($0.attributes) == identifier }.max()
       .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
   }
 
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
-    let candidates = try service.found(items(matching: [query])).compactMap { item in
+    let found = try service.read(FoundItem.properties, of: items(matching: [query]), leavingOut: unreadable)
+    let candidates = found.compactMap { item in
       ItemAttributes.identifier(item.attributes).map { ($0, item) }
     }
     return Dictionary(candidates, uniquingKeysWith: max)
@@ -82,9 +94,9 @@ struct ItemSearch {
       .sorted { $0.identifier < $1.identifier }
   }
 
-  /// Returns the identifiers among the items with the attributes in `query`, sorted. Reads no property but the attributes.
+  /// Returns the identifiers among the items with the attributes in `query`, sorted.
   func identifiers(matching query: [String: String]) throws(ServiceFailure) -> [SecretIdentifier] {
-    let found = try service.attributes(of: items(matching: [query]))
+    let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
     return Set(found.compactMap { ItemAttributes.identifier($0.attributes) }).sorted()
   }
 
@@ -92,22 +104,17 @@ struct ItemSearch {
   /// largest message of D-Bus.
   private static let batchSize = 64
 
-  /// Returns the values of those of `identifiers`, all of one service, that have an unlocked item.
-  func values(_ identifiers: [SecretIdentifier], inService name: String) throws(ServiceFailure)
-    -> [SecretIdentifier: SharedSecret]
-  {
-    let wanted = Set(identifiers)
-    var items: [SecretIdentifier: [String]] = [:]
-    for (item, attributes) in try service.attributes(of: find([[ItemAttributes.service: name]]).unlocked) {
-      guard let identifier = ItemAttributes.identifier(attributes), wanted.contains(identifier) else {
-        continue
-      }
-      items[identifier, default: []].append(item)
-    }
+  /// Returns the values of those of `identifiers` that have an unlocked item with the attributes in `query`.
+  func values(
+    _ identifiers: [SecretIdentifier], matching query: [String: String]
+  ) throws(ServiceFailure) -> [SecretIdentifier: SharedSecret] {
+    let found = try service.read(["Attributes"], of: find([query]).unlocked, leavingOut: unreadable)
+    let items = Dictionary(grouping: found) { ItemAttributes.identifier($0.attributes) }
     var chosen: [(identifier: SecretIdentifier, item: String)] = []
-    for (identifier, items) in items {
-      let newest = items.count == 1 ? items.first : try service.found(items).max()?.path
-      if let newest { chosen.append((identifier, newest)) }
+    for identifier in Set(identifiers) {
+      let items = items[identifier] ?? []
+      let newest = try items.count < 2 ? items.first : service.read(FoundItem.difference, of: items).max()
+      if let newest { chosen.append((identifier, newest.path)) }
     }
     var values: [SecretIdentifier: SharedSecret] = [:]
     for start in stride(from: 0, to: chosen.count, by: Self.batchSize) {
@@ -120,17 +127,14 @@ struct ItemSearch {
 
   /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
   func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {
-    var named: [SecretIdentifier: [FoundItem]] = [:]
+    let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
+    let items = Dictionary(grouping: found) { ItemAttributes.identifier($0.attributes) }
     var result: [UnlistedItem] = []
-    for item in try service.found(items(matching: [query])) {
-      if let identifier = ItemAttributes.identifier(item.attributes) {
-        named[identifier, default: []].append(item)
-      } else {
-        result.append(UnlistedItem(title: item.title, identifier: nil))
-      }
-    }
-    for (identifier, items) in named {
-      result += items.different.dropFirst().map { UnlistedItem(title: $0.title, identifier: identifier) }
+    for (identifier, items) in items where identifier == nil || items.count > 1 {
+      let properties = identifier == nil ? ["Label"] : FoundItem.difference
+      let items = try service.read(properties, of: items, leavingOut: unreadable)
+      let unlisted = identifier == nil ? items[...] : items.different.dropFirst()
+      result += unlisted.map { UnlistedItem(title: $0.title, identifier: identifier) }
     }
     return result.sorted {
       ($0.title, $0.identifier?.account ?? "") < ($1.title, $1.identifier?.account ?? "")
@@ -139,8 +143,8 @@ struct ItemSearch {
 
   private func find(
     _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    var results: [(unlocked: [String], locked: [String])] = []
+  ) throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
+    var results: [(unlocked: [FoundItem], locked: [FoundItem])] = []
     if options.collection != nil, let collection = try collectionIfAny() {
       for items in try service.search(collection: collection, queries) {
         let isLocked = items.isEmpty ? false : try isLocked(collection)
@@ -158,20 +162,22 @@ struct ItemSearch {
     // KeePassXC finds nothing if no attribute is given.
     if options.collection == nil, found.unlocked.isEmpty, found.locked.isEmpty { found = try allItems() }
     // A list of all secrets must not unlock items that no identifier can name.
-    found.locked = try service.attributes(of: found.locked)
-      .filter { ItemAttributes.mayBeNamed($0.attributes) }.map(\.item)
+    found.locked = try service.read(["Attributes"], of: found.locked, leavingOut: unreadable)
+      .filter { ItemAttributes.mayBeNamed($0.attributes) }
     return found
   }
 
   /// Returns those of `items` that are not in `known` and have no attribute `username`.
-  private func withoutUserName(_ items: [String], _ known: [String]) throws(ServiceFailure) -> [String] {
-    let known = Set(known)
-    return try service.attributes(of: items.filter { !known.contains($0) })
-      .filter { ItemAttributes.isWithoutUserName($0.attributes) }.map(\.item)
+  private func withoutUserName(
+    _ items: [FoundItem], _ known: [FoundItem]
+  ) throws(ServiceFailure) -> [FoundItem] {
+    let known = Set(known.map(\.path))
+    return try service.read(["Attributes"], of: items.filter { !known.contains($0.path) })
+      .filter { ItemAttributes.isWithoutUserName($0.attributes) }
   }
 
-  private func allItems() throws(ServiceFailure) -> (unlocked: [String], locked: [String]) {
-    var found: (unlocked: [String], locked: [String]) = ([], [])
+  private func allItems() throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
+    var found: (unlocked: [FoundItem], locked: [FoundItem]) = ([], [])
     for collection in try service.collections() {
       let items = try service.items(of: collection)
       if items.isEmpty { continue }
@@ -219,7 +225,7 @@ struct ItemSearch {
     if hasItems {
       // gnome-keyring searches locked collections by hashes of the attributes, so an absent secret needs no password.
       let all = try service.searchAll()
-      if (all.locked + all.unlocked).contains(where: { $0.hasPrefix(collection + "/") }) { return false }
+      if (all.locked + all.unlocked).contains(where: { $0.path.hasPrefix(collection + "/") }) { return false }
     }
     try unlock([collection])
     return true

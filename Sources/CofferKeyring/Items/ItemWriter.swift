@@ -21,7 +21,9 @@ struct ItemWriter {
       let lock = StoreLock(service)
       defer { lock.release() }
       lock.acquire(within: search.options.callTimeout)
-      let found = try service.found(matches())
+      let items = try matches()
+      let found = try service.read(
+        items.count > 1 ? FoundItem.properties : ["Attributes", "Label"], of: items)
       if try update(found, to: value) { return }
       if collection == nil { collection = try search.collectionForStoring() }
       guard let collection else { throw .malformed }
@@ -30,7 +32,7 @@ struct ItemWriter {
   }
 
   /// The unlocked items with this identifier.
-  private func matches() throws(ServiceFailure) -> [String] {
+  private func matches() throws(ServiceFailure) -> [FoundItem] {
     try search.items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
   }
 
@@ -45,17 +47,19 @@ struct ItemWriter {
     return true
   }
 
-  /// The value as it is stored in `collection`.
-  private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes {
+  /// The encoded value for `collection`, or `nil` if the value needs no encoding there.
+  private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes? {
     // Most values need no encoding, whatever the collection is.
-    if ValueEncoding.encoded(value, by: .strictest) == nil { return value.copy() }
-    return ValueEncoding.encoded(value, by: search.process.storageRule(of: collection)) ?? value.copy()
+    if ValueEncoding.encoded(value, by: .strictest) == nil { return nil }
+    return ValueEncoding.encoded(value, by: search.process.storageRule(of: collection))
   }
 
   private func update(
     _ item: FoundItem, to value: borrowing SecretBytes, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let value = encoded(value, in: String(item.collection))
+    let encoding = encoded(value, in: String(item.collection))
+    let contentType = encoding == nil ? search.contentType(of: item.path) : nil
+    let value = encoding ?? value.copy()
     var attributes = ItemAttributes.withoutProviders(item.attributes)
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
@@ -68,16 +72,16 @@ struct ItemWriter {
       if label != item.label { try service.setProperty("Label", of: item.path, to: .string(label)) }
     }
     if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes)
-      && search.process.kind != .keePassXC
+      && ![.keePassXC, .kWallet].contains(search.process.kind)
     {
-      // No other item has these attributes. Some services write a value to the disk only when an item is created.
-      // KeePassXC writes every change, and asks before it replaces an item.
+      // No other item has these attributes. Some services write a value to the disk only when an item is created. Two do
+      // not need that: KeePassXC asks before it replaces an item, and KWallet forgets when the item was created.
       let answer = try service.createItem(
-        in: String(item.collection), label: label, attributes: attributes, value, replacing: true,
-        in: search.session())
+        in: String(item.collection), label: label, attributes: attributes, value, contentType,
+        replacing: true, in: search.session())
       try search.prompter.confirm(answer.prompt, of: service)
     } else {
-      try service.setSecret(of: item.path, to: value, in: search.session())
+      try service.setSecret(of: item.path, to: value, contentType, in: search.session())
       announceChange(of: item.path, label)
     }
   }
@@ -93,7 +97,7 @@ struct ItemWriter {
   private func create(
     _ value: borrowing SecretBytes, in collection: String, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let value = encoded(value, in: collection)
+    let value = encoded(value, in: collection) ?? value.copy()
     let metadata = metadata(of: nil, beside: others)
     let answer = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),

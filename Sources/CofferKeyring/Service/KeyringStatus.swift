@@ -59,7 +59,7 @@ extension KeyringBackend {
     guard let owner else { return }
     status.isWrittenLater = owner.kind == .kWallet
 
-    let service = SecretServiceProxy(bus: bus, timeout: deadline.total, deadline: deadline)
+    let service = SecretServiceProxy(bus: bus, timeout: try deadline.remaining(), deadline: deadline)
     guard let collection = try service.collection(named: name) else { return }
     let properties = try service.properties(of: collection, .collection)
     status.collection = properties["Label"]?.string

@@ -117,9 +117,9 @@ final class Prompter: Sendable {
         service.dismiss(prompt)
         throw Self.dismissed
       }
-      if let deadline, deadline.hasPassed {
+      if let timeout, let deadline, deadline.hasPassed {
         service.dismiss(prompt)
-        throw Self.unanswered(deadline.total)
+        throw Self.unanswered(timeout)
       }
       // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
       context.iterate(timeout: .milliseconds(100))

@@ -36,33 +36,9 @@ struct SecretServiceProxy: Sendable {
   func call(
     _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant] = []
   ) throws(ServiceFailure) -> Variant {
-    try bus.call(name, path: path, interface.rawValue, method, arguments, by: next())
-  }
-
-  /// Makes a call of `method` on each path, many at a time, and passes each answer to `body` with the index of its
-  /// path. Objects that another program has removed are left out.
-  func callEach(
-    _ paths: [String], _ interface: Interface, _ method: String, _ arguments: [Variant],
-    _ body: (Int, Variant) throws(ServiceFailure) -> Void
-  ) throws(ServiceFailure) {
-    try Self.requireReasonable(paths.count)
-    let arguments = Variant.tuple(arguments)
-    let calls = ConcurrentCalls(bus: bus, destination: name, interface: interface.rawValue)
-    try calls.run(paths.map { ($0, method, arguments) }, by: next) { index, answer throws(ServiceFailure) in
-      switch answer {
-      case .success(let answer): try body(index, answer)
-      case .failure(let failure) where failure.isNoSuchObject: break
-      case .failure(let failure): throw failure
-      }
-    }
-  }
-
-  private static func requireReasonable(_ count: Int) throws(ServiceFailure) {
-    if count > maximumObjects {
-      throw .error(
-        .io, "The keyring reported \(count) items, and \(maximumObjects) is the maximum.",
-        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
-    }
+    deadline?.expectAnswers(1)
+    defer { deadline?.countAnswer() }
+    return try bus.call(name, path: path, interface.rawValue, method, arguments, by: next())
   }
 
   /// Makes a call of `method` on `path` for each of `arguments`, and returns the answers in the same order.
@@ -71,9 +47,11 @@ struct SecretServiceProxy: Sendable {
   ) throws(ServiceFailure) -> [Variant] {
     if arguments.count == 1 { return [try call(path, interface, method, arguments)] }
     var answers: [Int: Variant] = [:]
+    deadline?.expectAnswers(arguments.count)
     let calls = ConcurrentCalls(bus: bus, destination: name, interface: interface.rawValue)
     let targets = arguments.map { (path, method, Variant.tuple([$0])) }
     try calls.run(targets, by: next) { index, answer throws(ServiceFailure) in
+      deadline?.countAnswer()
       answers[index] = try answer.get()
     }
     return arguments.indices.compactMap { answers[$0] }
@@ -109,68 +87,72 @@ struct SecretServiceProxy: Sendable {
     _ = try call(item, .properties, "Set", arguments)
   }
 
-  /// Returns the attributes of each item in `items` that still exists, in no order.
-  func attributes(of items: [String]) throws(ServiceFailure) -> [(item: String, attributes: [String: String])]
-  {
-    var result: [(item: String, attributes: [String: String])] = []
-    let arguments: [Variant] = [.string(Interface.item.rawValue), .string("Attributes")]
-    try callEach(items, .properties, "Get", arguments) { index, answer throws(ServiceFailure) in
-      guard let attributes = answer[0]?.unboxed?.dictionary else { throw .malformed }
-      result.append((items[index], attributes))
+  /// Returns those of `items` that still exist, with the properties in `wanted`. Does not ask for known attributes again.
+  /// If the service does not let an item be read, throws, or calls `unreadable` and leaves the item out.
+  func read(
+    _ wanted: Set<String>, of items: [FoundItem], leavingOut unreadable: UnreadableObserver? = nil
+  ) throws(ServiceFailure) -> [FoundItem] {
+    if items.count > Self.maximumObjects {
+      throw .error(
+        .io, "The keyring reported \(items.count) items, and \(Self.maximumObjects) is the maximum.",
+        advice: "Check which program provides org.freedesktop.secrets on the session bus.")
     }
-    return result
-  }
-
-  /// Returns the properties of each item in `items` that still exists, in no order.
-  func found(_ items: [String]) throws(ServiceFailure) -> [FoundItem] {
+    // `nil` stands for all properties.
+    var questions: [(index: Int, property: String?)] = []
+    for (index, item) in items.enumerated() {
+      let missing = item.attributes.isEmpty ? wanted : wanted.subtracting(["Attributes"])
+      // An item has six properties, and gnome-keyring searches through all of its items for each property that it returns.
+      let asked: [String?] = missing.count > 1 && kind != .gnomeKeyring ? [nil] : missing.map(Optional.some)
+      questions += asked.map { (index, $0) }
+    }
+    let interface = Variant.string(Interface.item.rawValue)
+    let targets = questions.map { index, property in
+      (
+        items[index].path, property == nil ? "GetAll" : "Get",
+        Variant.tuple([interface] + (property.map { [Variant.string($0)] } ?? []))
+      )
+    }
+    deadline?.expectAnswers(questions.count)
+    var found = [[String: Variant]?](repeating: [:], count: items.count)
+    let calls = ConcurrentCalls(bus: bus, destination: name, interface: Interface.properties.rawValue)
+    try calls.run(targets, by: next) { number, answer throws(ServiceFailure) in
+      let (index, property) = questions[number]
+      deadline?.countAnswer()
+      do throws(ServiceFailure) {
+        if let property {
+          found[index]?[property] = try answer.get().element(0, \.unboxed)
+        } else {
+          found[index] = try answer.get().element(0, \.properties)
+        }
+      } catch  where error.isNoSuchObject {
+        found[index] = nil
+      } catch  where error.isRemote && property != nil && property != "Attributes" {
+        // As in an answer to `GetAll`, a property that cannot be read is left out.
+      } catch  where error.isRemote && unreadable != nil {
+        found[index] = nil
+        unreadable?("The keyring's item \(items[index].path)", error.secretError)
+      }
+    }
     var result: [FoundItem] = []
-    for (item, properties) in try properties(of: items) {
-      guard let attributes = properties["Attributes"]?.dictionary else { throw .malformed }
+    for (item, properties) in zip(items, found) {
+      guard let properties else { continue }
+      let isNew = item.attributes.isEmpty && wanted.contains("Attributes")
+      let attributes = isNew ? properties["Attributes"]?.dictionary : item.attributes
+      guard let attributes else { throw .malformed }
       result.append(
         FoundItem(
-          path: item, attributes: attributes, label: properties["Label"]?.string,
+          path: item.path, attributes: attributes, label: properties["Label"]?.string,
           created: properties["Created"]?.unsigned ?? 0, modified: properties["Modified"]?.unsigned ?? 0))
     }
     return result
-  }
-
-  private func properties(
-    of items: [String]
-  ) throws(ServiceFailure) -> [(item: String, properties: [String: Variant])] {
-    var found: [Int: [String: Variant]] = [:]
-    let interface = Variant.string(Interface.item.rawValue)
-    guard kind == .gnomeKeyring else {
-      try callEach(items, .properties, "GetAll", [interface]) { index, answer throws(ServiceFailure) in
-        found[index] = try answer.element(0, \.properties)
-      }
-      return found.map { (items[$0.key], $0.value) }
-    }
-    // An item has six properties, and gnome-keyring searches through all of its items for each property that it returns.
-    let names = ["Attributes", "Label", "Created", "Modified"]
-    let arguments = names.map { Variant.tuple([interface, .string($0)]) }
-    try Self.requireReasonable(items.count)
-    let calls = ConcurrentCalls(bus: bus, destination: name, interface: Interface.properties.rawValue)
-    let targets = items.flatMap { item in arguments.map { (item, "Get", $0) } }
-    var removed: Set<Int> = []
-    try calls.run(targets, by: next) { number, answer throws(ServiceFailure) in
-      let (index, property) = number.quotientAndRemainder(dividingBy: names.count)
-      do throws(ServiceFailure) {
-        found[index, default: [:]][names[property]] = try answer.get().element(0, \.unboxed)
-      } catch  where error.isNoSuchObject {
-        removed.insert(index)
-      } catch  where error.isRemote && names[property] != "Attributes" {
-        // As in an answer to `GetAll`, a property that cannot be read is left out.
-      }
-    }
-    return found.filter { !removed.contains($0.key) }.map { (items[$0.key], $0.value) }
   }
 
   func isLocked(collection: String) throws(ServiceFailure) -> Bool {
     try property("Locked", of: collection, .collection, \.boolean)
   }
 
-  func items(of collection: String) throws(ServiceFailure) -> [String] {
-    try property("Items", of: collection, .collection, \.paths)
+  func items(of collection: String) throws(ServiceFailure) -> [FoundItem] {
+    try property("Items", of: collection, .collection, \.items)
   }
 
   func collections() throws(ServiceFailure) -> [String] {
@@ -182,24 +164,26 @@ struct SecretServiceProxy: Sendable {
   /// Returns for each of `queries` the items in all collections that have its attributes.
   func search(
     _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> [(unlocked: [String], locked: [String])] {
-    var result: [(unlocked: [String], locked: [String])] = []
+  ) throws(ServiceFailure) -> [(unlocked: [FoundItem], locked: [FoundItem])] {
+    var result: [(unlocked: [FoundItem], locked: [FoundItem])] = []
     for answer in try call(Self.path, .service, "SearchItems", each: queries.map(Variant.dictionary)) {
-      result.append((try answer.element(0, \.paths), try answer.element(1, \.paths)))
+      result.append((try answer.element(0, \.items), try answer.element(1, \.items)))
     }
     return result
   }
 
   /// Returns all items in all collections, as far as the service finds them.
-  func searchAll() throws(ServiceFailure) -> (unlocked: [String], locked: [String]) { try search([[:]])[0] }
+  func searchAll() throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
+    try search([[:]])[0]
+  }
 
   /// Returns for each of `queries` the items in `collection` that have its attributes.
   func search(
     collection: String, _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> [[String]] {
-    var result: [[String]] = []
+  ) throws(ServiceFailure) -> [[FoundItem]] {
+    var result: [[FoundItem]] = []
     for answer in try call(collection, .collection, "SearchItems", each: queries.map(Variant.dictionary)) {
-      result.append(try answer.element(0, \.paths))
+      result.append(try answer.element(0, \.items))
     }
     return result
   }
@@ -299,22 +283,22 @@ struct SecretServiceProxy: Sendable {
   }
 
   func setSecret(
-    of item: String, to secret: borrowing SecretBytes, in session: SecretSession
+    of item: String, to secret: borrowing SecretBytes, _ contentType: String?, in session: SecretSession
   ) throws(ServiceFailure) {
-    _ = try transfer(item, .item, "SetSecret", [session.seal(secret)])
+    _ = try transfer(item, .item, "SetSecret", [session.seal(secret, contentType)])
   }
 
   /// Creates an item. If `replacing`, overwrites an item that has all of `attributes` instead, if there is one.
   /// Returns the item or the prompt that must be completed first.
   func createItem(
     in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes,
-    replacing: Bool, in session: SecretSession
+    _ contentType: String? = nil, replacing: Bool, in session: SecretSession
   ) throws(ServiceFailure) -> (item: String?, prompt: String?) {
     let item = Interface.item.rawValue
     let properties = Variant.properties([
       ("\(item).Label", .string(label)), ("\(item).Attributes", .dictionary(attributes)),
     ])
-    let arguments = [properties, session.seal(secret), .boolean(replacing)]
+    let arguments = [properties, session.seal(secret, contentType), .boolean(replacing)]
     let answer = try transfer(collection, .collection, "CreateItem", arguments)
     return (try answer.objectPath(0), try answer.objectPath(1))
   }

@@ -10,8 +10,8 @@ enum ServiceFailure: Error {
   case lost(String)
   /// The service answered with the D-Bus error of this name, and gave this reason.
   case remote(String, reason: String? = nil)
-  /// No answer arrived within the timeout.
-  case timedOut(Duration)
+  /// No answer arrived within the timeout, or only some of those that were expected by then.
+  case timedOut(Duration, answers: Int = 0, of: Int = 1)
   /// The answer does not have the type that the protocol requires.
   case malformed
   /// A call that transfers a secret failed. A new session may succeed: KWallet makes one in a hundred sessions with a
@@ -83,9 +83,12 @@ enum ServiceFailure: Error {
       SecretError(
         .unavailable, "The keyring cannot be reached: \(reason).",
         advice: "Log in to the desktop session again.")
-    case .timedOut(let timeout):
+    case .timedOut(let timeout, let answers, let count):
       SecretError(
-        .timedOut, "The keyring did not answer within \(timeout).",
+        .timedOut,
+        answers == 0
+          ? "The keyring did not answer within \(timeout.rounded)."
+          : "The keyring gave \(answers) of \(count) answers within \(timeout.rounded).",
         advice: "Try again, or restart the keyring's daemon.")
     case .malformed:
       SecretError(

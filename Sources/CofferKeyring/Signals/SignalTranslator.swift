@@ -16,9 +16,9 @@ struct SignalTranslator {
   mutating func learn() {
     do throws(ServiceFailure) {
       guard try hasUnlockedCollection() else { return }
-      let paths = try service.searchAll().unlocked.prefix(Self.maximumLearned)
-      for (path, attributes) in try service.attributes(of: Array(paths)) {
-        known[path] = ItemAttributes.identifier(attributes)
+      let items = try service.searchAll().unlocked.prefix(Self.maximumLearned)
+      for item in try service.read(["Attributes"], of: Array(items)) {
+        known[item.path] = ItemAttributes.identifier(item.attributes)
       }
     } catch {
       // The service is not running, or stopped. The deletion of an unknown item is a change of everything.

@@ -71,6 +71,7 @@ struct SecretCommand: ParsableCommand {
         if !(command is CompleteCommand) { Environment.noteIgnored() }
         try command.run()
         VaultNotes.print()
+        if let status = UnreadableItems.status { throw ExitCode(status) }
       } catch {
         VaultNotes.print()
         Glibc.exit(report(error, arguments))

@@ -62,7 +62,8 @@ struct Diagnosis {
     let (configuration, service) = (configuration, service)
     let name = selection.name.rawValue
     let count = attempt(name) { _ throws(SecretError) in
-      try configuration.backend(selection.name, at: selection.place).identifiers(inService: service).count
+      let backend = try configuration.backend(selection.name, at: selection.place)
+      return try UnreadableItems.leaveOut(of: backend).identifiers(inService: service).count
     }
     if let count {
       add(.ok, name, "the \(name) responds, and has \(count) secrets in the service “\(service)”")

@@ -303,6 +303,31 @@ def locking(tool, session):
     session.start("password")
 
 
+def unreadable(tool, session):
+    """An item that the service does not let be read is named, and ends only the commands about it."""
+    secret = [tool, "--backend", "keyring", "-s", "svc"]
+    for deviation, named in (("refuses-alice", b"/org/freedesktop/secrets/collection/scripted/1"), ("hides-alice", "“alice”".encode())):
+        session.stop()
+        if os.path.exists(f"{session.directory}/items.json"):
+            os.remove(f"{session.directory}/items.json")
+        session.start_scripted_keyring(deviation)
+        for name in ("alice", *(f"name {number}" for number in range(9))):
+            session.run(*secret, "set", name, given=b"value")
+        lists = [["list"], ["list", "--long"], ["find", "name"], ["doctor"]] if deviation == "refuses-alice" else []
+        for command in [*lists, ["export"], ["export", "--format", "dotenv"]]:
+            result = session.run(*secret, *command)
+            others = b"name 8" in result.stdout or b"NAME_8" in result.stdout or b"name%208" in result.stdout or command == ["doctor"]
+            said = result.stderr.count(b"cannot be read") == 1 and named in result.stderr
+            check(f"{deviation}: {' '.join(command)} names the item, goes on and exits with 74",
+                  result.returncode == 74 and others and said, result)  # fmt: skip
+        commands = [["get", "alice"]] + ([["set", "alice"], ["remove", "alice"], ["info", "alice"]] if lists else [])
+        for command in [*commands, ["run", "--all", "--", "true"], ["export", "alice", "name 1"]]:
+            result = session.run(*secret, *command, given=b"new")
+            check(f"{deviation}: {command[0]} fails with 74", result.returncode == 74 and not result.stdout, result)
+    session.stop()
+    session.start("password")
+
+
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__)
@@ -323,6 +348,7 @@ def main():
             prompting(tool, session)
             watching(tool, session)
             locking(tool, session)
+            unreadable(tool, session)
             calls(tool, session)
         finally:
             session.end()

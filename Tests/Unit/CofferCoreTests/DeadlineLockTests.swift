@@ -4,14 +4,16 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct DeadlineLockTests {
-  private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? {
+  private func error(_ body: () throws(SecretError) -> Void) -> SecretError? {
     do throws(SecretError) {
       try body()
       return nil
     } catch {
-      return error.code
+      return error
     }
   }
+
+  private func code(_ body: () throws(SecretError) -> Void) -> SecretError.Code? { error(body)?.code }
 
   @Test func theLockExcludesOtherThreads() throws {
     let lock = DeadlineLock()
@@ -57,6 +59,8 @@ import Testing
     let start = ContinuousClock.now
     #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(seconds)) {} } == .timedOut)
     #expect(ContinuousClock.now - start >= .seconds(seconds * 0.9))
+    let late = error { () throws(SecretError) in try lock.withLock(timeout: .nanoseconds(93_640_322)) {} }
+    #expect(late?.reason == "Another thread kept the store busy for 0.1 seconds.")
     release.signal()
     #expect(code { () throws(SecretError) in try lock.withLock(timeout: .seconds(60)) {} } == nil)
   }

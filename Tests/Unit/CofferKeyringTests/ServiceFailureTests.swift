@@ -32,6 +32,9 @@ import Testing
     #expect(
       ServiceFailure.timedOut(.seconds(5)).secretError.reason
         == "The keyring did not answer within 5.0 seconds.")
+    #expect(
+      ServiceFailure.timedOut(.nanoseconds(4_993_640_322), answers: 812, of: 3000).secretError.reason
+        == "The keyring gave 812 of 3000 answers within 5.0 seconds.")
   }
 
   @Test func onlyErrorsAboutMissingObjectsAllowAnotherSearch() {

@@ -18,7 +18,8 @@ struct FindCommand: ParsableCommand {
 
   func run() throws {
     let wanted = pattern.lowercased()
-    let found = try global.backend.open().items(inService: global.service).filter { item in
+    let backend = try UnreadableItems.leaveOut(of: global.backend.open())
+    let found = try backend.items(inService: global.service).filter { item in
       let metadata = item.metadata
       let texts = [item.identifier.service, item.identifier.account, metadata.label ?? ""]
       return (texts + metadata.attributes.values).contains { text in
@@ -30,7 +31,7 @@ struct FindCommand: ParsableCommand {
     } else {
       try Output.standard.write(found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
     }
-    if found.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
+    if found.isEmpty && UnreadableItems.status == nil { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 }
 

@@ -43,7 +43,8 @@ struct ListCommand: ParsableCommand {
     if format.json || long || removed || expired {
       try printItems()
     } else {
-      try print(names: global.backend.open().identifiers(inService: global.serviceName).map(\.account))
+      let backend = try UnreadableItems.leaveOut(of: global.backend.open())
+      try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
     }
   }
 
@@ -65,7 +66,7 @@ struct ListCommand: ParsableCommand {
     if null { return try output.write(names.map { $0 + "\0" }.joined()) }
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
-    if names.isEmpty && isTerminal && !expired && !removed {
+    if names.isEmpty && isTerminal && !expired && !removed && UnreadableItems.status == nil {
       note("There are no secrets in the service “\(global.serviceName)”.")
     }
   }
@@ -75,7 +76,7 @@ struct ListCommand: ParsableCommand {
       return try global.backend.openVersioned().removedItems(inService: global.serviceName)
         .map(ItemDescription.init)
     }
-    return try global.backend.open().items(inService: global.serviceName)
+    return try UnreadableItems.leaveOut(of: global.backend.open()).items(inService: global.serviceName)
       .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
       .map(ItemDescription.init)
   }

@@ -54,7 +54,7 @@ struct CopyCommand: ParsableCommand {
   }
 
   func run() throws {
-    let source = try BackendOptions.open(from.selection)
+    let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from.selection))
     let target = try BackendOptions.open(to.selection)
     try requireDifferent(source, target)
     var report = Report(dryRun: dryRun)
@@ -68,7 +68,7 @@ struct CopyCommand: ParsableCommand {
         let values = try source.lookUp(part.map(\.identifier))
         for (index, item) in zip(part.indices, part) {
           progress.show(index, of: items.count)
-          guard let value = values[item.identifier] else { continue }  // removed since it was listed
+          guard let value = values[item.identifier] else { continue }  // removed since, or left out
           try copy(item, value.bytes, to: target, &report, &status)
         }
       }

@@ -41,8 +41,9 @@ struct ExportCommand: ParsableCommand {
       throw Failure.usage("--all-services and names exclude each other. Use one of them.")
     }
     let backend = try global.backend.open()
+    if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
     var items = try selected(from: backend)
-    if items.isEmpty {
+    if items.isEmpty && UnreadableItems.status == nil {
       let place = allServices ? "any service" : "the service “\(global.serviceName)”"
       throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
@@ -55,8 +56,9 @@ struct ExportCommand: ParsableCommand {
     }
     note("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
     let values = try backend.lookUp(items.map(\.identifier))
-    let secrets = try items.map { item in
+    let secrets = try items.compactMap { item -> ExchangedSecret? in
       guard let value = values[item.identifier] else {
+        if UnreadableItems.status != nil { return nil }
         throw MissingSecret.failure(item.identifier, in: backend)
       }
       return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
@@ -64,7 +66,7 @@ struct ExportCommand: ParsableCommand {
     let text =
       switch format {
       case .json: try ExchangeFile(secrets).text()
-      case .dotenv: try Self.dotenv(secrets, items)
+      case .dotenv: try Self.dotenv(secrets)
       }
     if let output {
       try FileOutput.write(text, to: output, replacing: force)
@@ -93,8 +95,8 @@ struct ExportCommand: ParsableCommand {
     return try global.identifiers(names).map(backend.existingItem)
   }
 
-  private static func dotenv(_ secrets: [ExchangedSecret], _ items: [SecretItem]) throws -> SecretBytes {
-    let assignments = try items.map { try EnvironmentAssignment(for: $0.identifier) }
+  private static func dotenv(_ secrets: [ExchangedSecret]) throws -> SecretBytes {
+    let assignments = try secrets.map { try EnvironmentAssignment(for: $0.identifier) }
     try EnvironmentAssignment.checkDistinct(assignments)
     let lines = try zip(assignments, secrets).map { assignment, secret in
       guard let value = Dotenv.quoted(secret.value.bytes) else {

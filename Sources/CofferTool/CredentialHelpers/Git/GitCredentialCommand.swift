@@ -38,7 +38,7 @@ struct GitCredentialCommand: ParsableCommand {
     let wanted = GitCredential(request)
     try Self.checkServer(of: wanted, "nothing was sent")
     let supportsTypes = request.all("capability[]").contains("authtype")
-    let backend = try backendOptions.open()
+    let backend = try UnreadableItems.leaveOut(of: backendOptions.open())
     for item in try Self.matches(wanted, in: backend, all: false) {
       let type = item.metadata.attributes[GitCredential.authTypeAttribute]
       guard type == nil || supportsTypes, let value = try backend.lookUp(item.identifier),
@@ -140,7 +140,7 @@ struct GitCredentialCommand: ParsableCommand {
   private func erase(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
     try Self.checkServer(of: wanted, "nothing was erased")
-    let backend = try backendOptions.open()
+    let backend = try UnreadableItems.leaveOut(of: backendOptions.open())
     for item in try Self.matches(wanted, in: backend, all: true) {
       // Keeps a password that was stored after the rejected one.
       if let given = request.secret(

@@ -61,5 +61,32 @@ import Testing
     try expect(atMost: 8, without: ["OpenSession", "ReadAlias"]) { try backend.store("new", names[0]) }
     try expect(atMost: 106, without: metadata + values) { _ = backend.changes() }
   }
+
+  /// gnome-keyring answers one property at a time.
+  @Test func noPropertyIsReadTwiceOrInVain() async throws {
+    self.service.kill()
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "doubled", "40")
+    defer { service.kill() }
+    let backend = keyring.backend()
+    let names = try (1...20).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
+    func read(_ body: () throws -> Int) throws -> Set<String> {
+      let before = try service.calls().count
+      let found = try body()
+      let counts = Dictionary(try service.calls().dropFirst(before).map { ($0, 1) }, uniquingKeysWith: +)
+      let gets = counts.filter { $0.key.hasPrefix("Get ") }
+      #expect(found >= 20 && gets.values.allSatisfy { $0 <= 40 }, "\(counts)")
+      return Set(gets.keys.map { String($0.dropFirst(4)) })
+    }
+    let duplicates: Set = ["Attributes", "Label", "Modified"]
+    let identifiers = try read { try backend.identifiers(inService: "svc").count }
+    #expect(identifiers == ["Attributes"])
+    let values = try read { try backend.lookUp(names).count }
+    #expect(values == duplicates)
+    let unlisted = try read { try backend.unlistedItems(inService: "svc").count + 20 }
+    #expect(unlisted == duplicates)
+    let items = try read { try backend.items(inService: "svc").count }
+    #expect(items == duplicates.union(["Created"]))
+  }
 }
 #endif

@@ -76,11 +76,50 @@ import Testing
 
   @Test func manySlowAnswersTimeOutTogether() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "slow", "300")
+    let service = try await ScriptedService(keyring, "slow", "60", "0.1")
     defer { service.kill() }
-    let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
+    let backend = keyring.backend { $0.operationTimeout = .seconds(1) }
     let error = thrown { () throws(SecretError) in _ = try backend.items(inService: "svc") }
     #expect(error?.code == .timedOut)
+    let reason = error?.reason ?? ""
+    #expect(reason.hasPrefix("The keyring gave ") && reason.contains(" answers within "), "\(reason)")
+  }
+
+  @Test func aLargeKeyringHasMoreTime() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "slow", "200", "0.01")
+    defer { service.kill() }
+    let items = try await keyring.backend { $0.operationTimeout = .seconds(1) }.items(inService: "svc")
+    #expect(items.count == 200)
+  }
+
+  @Test func anItemThatCannotBeReadEndsAListUnlessItIsToBeLeftOut() async throws {
+    for (deviation, listed) in [("refuses-alice", 9), ("hides-alice", 10)] {
+      let keyring = try await PrivateKeyring(startsDaemon: false)
+      let service = try await ScriptedService(keyring, storingWith: deviation)
+      defer { service.kill() }
+      let names = try (1...9).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
+      for name in names + [identifier] { try keyring.backend().store("value", name) }
+      let strict = keyring.backend()
+      let error = thrown { () throws(SecretError) in
+        _ = try strict.items(inService: "svc")
+        _ = try strict.lookUp(names + [identifier])
+      }
+      #expect(error?.code == .io)
+      let backend = keyring.backend()
+      let leftOut = Mutex<[String]>([])
+      backend.leaveOutUnreadable { name, _ in leftOut.withLock { $0.append(name) } }
+      for service in ["svc", nil] {
+        #expect(try await backend.items(inService: service).count == listed)
+        #expect(try backend.identifiers(inService: service).count == listed)
+      }
+      #expect(Set(try backend.lookUp(names + [identifier]).keys) == Set(names))
+      #expect(leftOut.withLock { $0.contains { $0.contains(deviation == "hides-alice" ? "alice" : "/") } })
+      #expect(thrown { () throws(SecretError) in _ = try backend.lookUp(identifier) }?.code == .io)
+      if deviation == "refuses-alice" {
+        #expect(thrown { () throws(SecretError) in try backend.store("new", identifier) }?.code == .io)
+      }
+    }
   }
 
   @Test func theSecondAttemptHasTheRestOfTheTime() async throws {

@@ -107,6 +107,47 @@ import Testing
     #expect(try clients.items().count == 1)
   }
 
+  /// The content types of the items in a scripted service, by account.
+  private func contentTypes(_ keyring: PrivateKeyring) throws -> [String: String] {
+    struct Item: Decodable {
+      let attributes: [String: String]
+      let type: String
+    }
+    let file = try Data(contentsOf: URL(fileURLWithPath: keyring.path("scripted.log")))
+    let items = try JSONDecoder().decode([String: Item].self, from: file).values
+    return Dictionary(items.map { ($0.attributes["username"] ?? "", $0.type) }) { "\($0), \($1)" }
+  }
+
+  @Test(arguments: ["keepassxc", "kwalletd5", "types-alice"])
+  func theContentTypeIsKeptIfTheValueIsNotEncoded(_ provider: String) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, storingWith: "types-alice", provider)
+    defer { service.kill() }
+    let backend = keyring.backend()
+    for value in ["{}", "[1]"] {
+      try backend.store(value, identifier)
+      #expect(try contentTypes(keyring) == ["alice": "application/json"])
+    }
+    #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .moved)
+    #expect(try contentTypes(keyring) == ["bob": "application/json"])
+    try backend.store("a\0", other)
+    #expect(try contentTypes(keyring) == ["bob": "text/plain"])
+    #expect(try backend.text(other) == "a\0")
+  }
+
+  @Test func anUpdateInKWalletKeepsTheTimeOfCreation() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, storingWith: "kwalletd5")
+    defer { service.kill() }
+    let backend = keyring.backend()
+    try backend.store("old", identifier)
+    let created = try #require(try await backend.item(identifier)?.metadata.created)
+    try await waitForNextSecond()
+    try backend.store("new", identifier)
+    #expect(try backend.text(identifier) == "new")
+    #expect(try await backend.item(identifier)?.metadata.created == created)
+  }
+
   @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() async throws {
     try create("theirs", "t", ["target": "work", "application": "vpn"])
     try backend.store("there", other)

@@ -14,6 +14,9 @@ repeats-signals       sends the signal for a new item 50 times, then that of an 
 vanishes-when-read    another program deletes an item when its value is asked for
 asks-before-deletion  a prompt that is never answered asks whether an item may be deleted
 keeps-alice           an item with the user name alice cannot be deleted
+refuses-alice         the properties and the value of such an item cannot be read
+hides-alice           the value of such an item cannot be read
+types-alice           a new item of alice has the content type application/json, whatever its program says
 ends-before-bob-is-deleted  ends when an item with the user name bob is to be deleted, and a new process takes over
 keepassxc             as KeePassXC 2.7: a search without attributes finds nothing, one in a locked collection is never
                       answered and makes the file FILE.search, items get attributes of the service, {TITLE} in a value is replaced, items are created and
@@ -93,6 +96,20 @@ class Item(Base):
         self.state["modified"] = int(time.time())
         collection.ItemChanged(self.name)
 
+    def refuse(self, *told):
+        if deviations & set(told) and self.state["attributes"].get("username") == "alice":
+            raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.Failed")
+
+    @dbus.service.method(dbus.PROPERTIES_IFACE, in_signature="ss", out_signature="v")
+    def Get(self, interface, name):
+        self.refuse("refuses-alice")
+        return super().Get(interface, name)
+
+    @dbus.service.method(dbus.PROPERTIES_IFACE, in_signature="s", out_signature="a{sv}")
+    def GetAll(self, interface):
+        self.refuse("refuses-alice")
+        return super().GetAll(interface)
+
     @dbus.service.method(dbus.PROPERTIES_IFACE, in_signature="ssv")
     def Set(self, interface, name, value):
         if locked:
@@ -106,6 +123,7 @@ class Item(Base):
         require_working(session)
         if locked:
             raise error("IsLocked")
+        self.refuse("refuses-alice", "hides-alice")
         if "vanishes-when-read" in deviations:
             self.delete()
             raise error("NoSuchObject")
@@ -113,7 +131,8 @@ class Item(Base):
         if keepassxc:
             value = value.replace(b"{TITLE}", self.state["label"].encode())
         value = dbus.ByteArray(value)
-        return dbus.Struct((session, dbus.ByteArray(b""), value, "text/plain"), signature="oayays")
+        kind = self.state.get("type", "text/plain")
+        return dbus.Struct((session, dbus.ByteArray(b""), value, kind), signature="oayays")
 
     @dbus.service.method(SECRET + "Item", in_signature="(oayays)", byte_arrays=True)
     def SetSecret(self, secret):
@@ -123,6 +142,7 @@ class Item(Base):
         refuse_if_told(secret[2])
         kept = "unwritten" if "memory-only-updates" in deviations else "value"
         self.state[kept] = base64.b64encode(secret[2]).decode()
+        self.state["type"] = str(secret[3])
         self.changed()
         collection.write()
 
@@ -191,7 +211,7 @@ class Collection(Base):
         refuse_if_told(secret[2])
         value = secret[2] + (b"!" if "changes-new-values" in deviations else b"")
         state = {"attributes": attributes, "label": str(properties[SECRET + "Item.Label"]), "created": now,
-                 "modified": now, "value": base64.b64encode(value).decode()}
+                 "modified": now, "value": base64.b64encode(value).decode(), "type": str(secret[3])}
         found = self.matching(attributes) if replace else []
         if keepassxc:
             return NONE, prompt(None if found else lambda: self.create(state))
@@ -206,9 +226,11 @@ class Collection(Base):
         number = 1 + max((int(name.rsplit("/", 1)[1]) for name in self.items), default=0)
         item = Item(f"{COLLECTION}/{number}", state)
         self.items[item.name] = item
+        user = state["attributes"].get("username")
+        if "types-alice" in deviations and user == "alice":
+            state["type"] = "application/json"
         self.write()
         self.ItemCreated(item.name)
-        user = state["attributes"].get("username")
         if "stores-during-a-move" in deviations and user == "bob":
             value = base64.b64encode(b"another program's").decode()
             self.create(state | {"attributes": {"service": "svc", "username": "alice"}, "value": value})

@@ -1,8 +1,8 @@
 """A Secret Service that follows a script. It has one locked collection with one item: "s3cret" for svc/alice.
 
 Usage: scripted_service.py LOG silent | silent-after-session | dismiss | answer SECONDS | useless | never
-                              | unsearched | counted NUMBER | slow NUMBER | broken-sessions | no-session
-                              | no-first-session | bad-session | hostile NAME
+                              | unsearched | counted NUMBER | doubled NUMBER | slow NUMBER SECONDS
+                              | broken-sessions | no-session | no-first-session | bad-session | hostile NAME
 
 silent                 owns the bus name and answers no call
 silent-after-session   opens a session and does not answer a search
@@ -12,7 +12,8 @@ useless                completes each prompt at once, and unlocks nothing
 never                  leaves each prompt open until the caller dismisses it
 unsearched             finds nothing in the locked collection, and leaves each prompt open
 counted NUMBER         has an unlocked collection with NUMBER items, svc/name 1 and so on, and logs every call
-slow NUMBER            has such a collection, and takes a tenth of a second for each call
+doubled NUMBER         as counted, with two items of each name, in a process with the name of gnome-keyring
+slow NUMBER SECONDS    has such a collection as counted, and takes SECONDS for each call
 broken-sessions        has an unlocked collection, and refuses each transfer of a secret after a second
 no-session             has an unlocked collection, and never answers a call for a session
 no-first-session       has such a collection, and never answers the first call for a session
@@ -23,6 +24,7 @@ Appends the name of each called method that matters to LOG.
 """
 
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -39,14 +41,14 @@ COLLECTION = ROOT + "/collection/scripted"
 ITEM = COLLECTION + "/1"
 PROMPT = ROOT + "/prompt/p1"
 SECRET = "org.freedesktop.Secret."
-locked = mode not in ("hostile", "counted", "slow", "bad-session", "broken-sessions", "no-session", "no-first-session")
+locked = mode not in ("hostile", "counted", "doubled", "slow", "bad-session", "broken-sessions", "no-session", "no-first-session")
 items = {}
 sessions = 0
 unanswered = mode == "no-first-session"
 
 
 def note(text, counts=False):
-    if (mode == "counted") != counts:
+    if (mode in ("counted", "doubled")) != counts:
         return
     with open(log, "a") as file:
         file.write(text + "\n")
@@ -261,13 +263,15 @@ def counted(connection, message):
 def slow(connection, message):
     """Waits before a call is answered."""
     if message.get_type() == dbus.lowlevel.MESSAGE_TYPE_METHOD_CALL and message.get_path().startswith(ROOT):
-        time.sleep(0.1)
+        time.sleep(float(sys.argv[4]))
     return dbus.lowlevel.HANDLER_RESULT_NOT_YET_HANDLED
 
 
 dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
 bus = dbus.SessionBus()
-if mode == "counted":
+if mode == "doubled":
+    pathlib.Path("/proc/self/comm").write_text("gnome-keyring-d")
+if mode in ("counted", "doubled"):
     bus.add_message_filter(counted)
 if mode == "slow":
     bus.add_message_filter(slow)
@@ -278,8 +282,10 @@ if mode == "silent":
     signal.pause()
 open(log, "a").close()
 objects = [Service(bus, ROOT), Collection(bus, COLLECTION), Prompt(bus, PROMPT)]
-if mode in ("counted", "slow"):
-    objects += [Item(bus, f"{COLLECTION}/{number}", f"name {number}") for number in range(1, int(sys.argv[3]) + 1)]
+if mode in ("counted", "doubled", "slow"):
+    numbers = range(1, int(sys.argv[3]) + 1)
+    each = 2 if mode == "doubled" else 1
+    objects += [Item(bus, f"{COLLECTION}/{number}", f"name {(number + each - 1) // each}") for number in numbers]
 else:
     objects.append(Item(bus, ITEM, "alice"))
 name = dbus.service.BusName("org.freedesktop.secrets", bus)

@@ -1,0 +1,22 @@
+internal import Coffer
+internal import Synchronization
+
+/// The items that a command has left out, because the keyring does not let them be read.
+enum UnreadableItems {
+  private static let statuses = Mutex<[String: ExitStatus]>([:])
+
+  /// The exit status of a command that has left items out, or `nil`.
+  static var status: Int32? { statuses.withLock { $0.values.map(\.rawValue).min() } }
+
+  /// Makes lists of a keyring leave such items out. Each is named on standard error once.
+  @discardableResult
+  static func leaveOut(of backend: any SecretBackend) -> any SecretBackend {
+    #if Keyring
+    (backend as? KeyringBackend)?.leaveOutUnreadable { name, error in
+      let known = statuses.withLock { $0.updateValue(ExitStatus(error.code), forKey: name) }
+      if known == nil { note("secret: \(name) cannot be read, and is left out. \(error.reason)") }
+    }
+    #endif
+    return backend
+  }
+}
