@@ -147,7 +147,8 @@ let package = Package(
       ],
       path: "Tests/Unit/CofferTests"),
     .testTarget(
-      name: "CofferToolTests", dependencies: ["CofferTool", "secret", "CofferCore", "CofferTestSupport"],
+      name: "CofferToolTests",
+      dependencies: ["CofferTool", "secret", "CofferSystem", "CofferCore", "CofferTestSupport"],
       path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 
     .testTarget(

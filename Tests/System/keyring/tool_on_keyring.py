@@ -324,6 +324,10 @@ def unreadable(tool, session):
         for command in [*commands, ["run", "--all", "--", "true"], ["export", "alice", "name 1"]]:
             result = session.run(*secret, *command, given=b"new")
             check(f"{deviation}: {command[0]} fails with 74", result.returncode == 74 and not result.stdout, result)
+    environment = dict(session.environment, COFFER_KEY_FILE=f"{session.directory}/home/.config/coffer/key")
+    copy = [tool, "copy", "-s", "svc", "--from", "keyring", "--to", "vault"]
+    result = session.run(*copy, environment=environment)
+    check("copy copies the others", result.returncode == 74 and b"Copied and compared: 9," in result.stderr, result)
     session.stop()
     session.start("password")
 

@@ -64,7 +64,7 @@ import Testing
   /// The relay of `run --redact` has a file in memory with the whole environment. The command would inherit it.
   @Test(arguments: [true, false]) func theCommandInheritsNoFileWithTheValues(isOnTerminal: Bool) throws {
     let sandbox = try Sandbox()
-    #expect(try sandbox.shell("secret init && secret set a", input: Data(Self.canary.utf8)).status == 0)
+    #expect(try sandbox.shell("secret init && secret set a", input: Data(canary.utf8)).status == 0)
     let command = #"exec secret run --redact --set A=a -- sh -c 'sh inherited >found; echo end'"#
     // Without standard streams, which may be pipes without an end.
     try Data("for n in $(ls /proc/$$/fd); do [ $n -le 2 ] || cat /proc/$$/fd/$n; done; true\n".utf8)
@@ -76,11 +76,11 @@ import Testing
       #expect(try sandbox.shell(command).outputText == "end\n")
     }
     let found = try Data(contentsOf: URL(filePath: "\(sandbox.workingDirectory)/found"))
-    #expect(found.range(of: Data(Self.canary.utf8)) == nil)
+    #expect(found.range(of: Data(canary.utf8)) == nil)
     // The file of --file is inherited, which shows that the search finds one.
     let file = "exec secret run --redact --file A=a -- sh -c 'sh inherited >found'"
     #expect(try sandbox.shell(file).status == 0)
-    #expect(try sandbox.shell("cat found").outputText.contains(Self.canary))
+    #expect(try sandbox.shell("cat found").outputText.contains(canary))
   }
 
   @Test func theKeyInTheEnvironmentIsNotPassedToTheCommand() throws {

@@ -1,3 +1,4 @@
+import CofferSystem
 import CofferTestSupport
 import Foundation
 import Testing
@@ -12,7 +13,10 @@ final class Sandbox {
 
   init() throws {
     temporaryDirectory = try TemporaryDirectory()
-    directory = temporaryDirectory.path
+    let path = temporaryDirectory.path
+    // As root, the tool would use root's own home in place of a directory that another user can exchange.
+    try #require(BaseDirectories { _ in path }.home == path, "TMPDIR is not root's")
+    directory = path
     for name in ["bin", "home", "run", "tmp", "work"] { try temporaryDirectory.makeDirectory(name) }
     try FileManager.default.createSymbolicLink(
       atPath: "\(directory)/bin/secret", withDestinationPath: try Self.executable())

@@ -175,7 +175,7 @@ import Testing
   @Test func aFileSystemWithoutLinksAndWithoutTheFlagOfRenameIsWrittenTo() throws {
     let faults = "linkat:error=EPERM -e inject=renameat2:error=EINVAL"
     try tool.fail(faults, "secret export -o out", status: 0)
-    #expect(try sandbox.shell("cat out").outputText.contains(TracedTool.canary))
+    #expect(try sandbox.shell("cat out").outputText.contains(tool.canary))
     try tool.perform("echo other > out")
     try tool.fail(faults, "secret export -o out", status: 73)
     #expect(try sandbox.shell("cat out").outputText == "other\n")
