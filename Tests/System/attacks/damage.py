@@ -48,7 +48,7 @@ def one_flipped_bit(scene):
                         wrong.append(f"byte {at}, bit {bit}: " + "; ".join(map(shown, results)))
             what = f"a flipped bit in the {region} of slot {slot} loses nothing, and is said"
             scene.check(what, not wrong, wrong[:1])
-    result = scene.owner.done("set", "--verbatim", TOKEN, given=GENUINE)
+    result = scene.owner.store(GENUINE)
     scene.check("a change says so too", RECOVERED in result.stderr, shown(result))
     scene.accepted(scene.owner, "and repairs the slot", silent=True)
     genuine = scene.copy("genuine")

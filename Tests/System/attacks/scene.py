@@ -1,5 +1,6 @@
 """What the attacks share: machines with a private home each, a vault between them, and checks of what a victim does."""
 
+import itertools
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ import vault_format as f  # noqa: E402
 import vault_reader as r  # noqa: E402
 import vault_records as p  # noqa: E402
 import vault_writer as w  # noqa: E402
+
+LABELS = itertools.count()
 
 SERVICE, TOKEN = "secret", "token"
 GENUINE, EVIL, FRESH = b"the owner's value", b"the attacker's value", b"a value that the attacker wants to read"
@@ -77,7 +80,8 @@ class Machine:
         return result
 
     def store(self, value, name=TOKEN, **options):
-        self.done("set", "--verbatim", name, given=value, **options)
+        """Makes a new version, also of the same value."""
+        return self.done("set", "--verbatim", "--label", str(next(LABELS)), name, given=value, **options)
 
     def checkpoint(self):
         return json.loads(self.done("verify", "--json").stdout)["checkpoint"]

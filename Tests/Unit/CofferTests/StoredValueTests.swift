@@ -167,7 +167,9 @@ private final class Preferences {
     let settings = value(Settings())
     let theme = settings.binding.style.theme
     let store = backend.store
-    backend.afterNextLookup { try store.write(#"{"name":"Ann","style":{"size":20,"theme":"light"}}"#, "value") }
+    backend.afterNextLookup {
+      try store.write(#"{"name":"Ann","style":{"size":20,"theme":"light"}}"#, "value")
+    }
     try theme.set("dark")
     #expect(try settings.get() == Settings(style: Style(theme: "dark", size: 20), name: "Ann"))
     #expect(try theme.get() == "dark")
