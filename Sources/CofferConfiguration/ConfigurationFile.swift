@@ -154,6 +154,15 @@ extension CofferConfiguration {
     try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
   }
 
+  /// Makes the directory of the configuration file and of the default key file, with a file that has git ignore both, unless
+  /// it exists. Throws `.denied` or `.io`.
+  package func makeDirectory() throws(SecretError) {
+    if FileStatus(of: configurationDirectory) != nil { return }
+    try directories.requireHome(for: .configuration)
+    try PrivateDirectory.create(configurationDirectory)
+    try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: false)
+  }
+
   func recorded() throws(SecretError) -> ConfigurationFile {
     try ConfigurationFile(path: configurationFile, providers: providers)
   }

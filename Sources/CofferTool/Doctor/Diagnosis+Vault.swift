@@ -196,6 +196,11 @@ extension Diagnosis {
     else { return }
     if let exposure = FileExposure(of: status) {
       add(.bad, "key file", "\(file) \(exposure.predicate)", exposure.advice, status: .refused)
+    } else if GitWorkTree.tracks(file, configuration) {
+      add(
+        .bad, "key file", "\(file) is tracked by git, so that every clone contains the key",
+        "Add another key with secret key add, and remove the slot of this one with secret key remove.",
+        status: .refused)
     } else if Path.isSameFile(Path.parent(of: file), directory) {
       add(
         .note, "key file",

@@ -13,7 +13,7 @@ struct InitCommand: ParsableCommand {
       set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
       recovery key is printed once: write it down. With --backend keyring, creates no vault and records the keyring as the \
       backend to use. With --backend vault, records a vault that exists. Older states of a vault are refused, except in a \
-      git work tree: see secret trust.
+      git work tree: see secret trust. A key file in a git work tree is refused, unless git ignores it.
       """
   )
 
@@ -30,6 +30,9 @@ struct InitCommand: ParsableCommand {
 
   @Flag(help: "Let the Secret portal open the vault instead, in a Flatpak. Prints a recovery key.")
   var portal = false
+
+  @Flag(help: "Accept a key file that a commit to the git work tree around it may publish.")
+  var force = false
 
   private struct Report: Encodable {
     var backend: String
@@ -66,7 +69,16 @@ struct InitCommand: ParsableCommand {
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
+    try configuration.makeDirectory()
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
+    if let file = credential.keyFile?.path, !force, GitWorkTree.mayPublish(file, configuration) {
+      throw Failure(
+        .refused,
+        """
+        The key file \(file) is in a git work tree, and git does not say that it is ignored: a commit could publish it. \
+        Nothing was created. Choose a place outside with --key-file, add the file to .gitignore, or use --force.
+        """)
+    }
     let created = try credential.createKeyFile()
     let isKnown: Bool
     do throws(SecretError) {
