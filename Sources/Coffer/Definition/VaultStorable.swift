@@ -62,7 +62,7 @@ public protocol VaultStorable {
   /// - A change by another process is overwritten at the end of the delay, and `update` is one step for the threads of this
   ///   process only. The conversion of an earlier version does not wait.
   ///
-  /// A change that could not be stored waits for another attempt. ``VaultStored/lastError`` has the error, and `flush()` stores
+  /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` has the error, and `flush()` stores
   /// at once and throws it. Nothing is lost at `exit` or at the end of `main`, and at SIGTERM, SIGINT and SIGHUP if their
   /// action is the default one: they are then caught from the first delayed change on, and still end the process. A program
   /// with an action of its own for them calls `DelayedSaves.flush()` there. In each case, Coffer waits for the backends

@@ -27,7 +27,7 @@ public protocol MultipleItemSecretBackend: SecretBackend {
   ) throws(SecretError) -> SecretMoveOutcome
 }
 
-/// An item that ``SecretBackend/items(inService:)`` leaves out.
+/// An item that ``SecretAccess/items(inService:)`` leaves out.
 public struct UnlistedItem: Hashable, Sendable {
   /// What a person sees of the item: its label, or else its attributes.
   public let title: String
