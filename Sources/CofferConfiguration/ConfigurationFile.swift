@@ -168,7 +168,7 @@ extension CofferConfiguration {
   }
 
   private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {
-    try directories.requireHome(for: .configuration)
+    try makeDirectory()
     try PrivateDirectory.create(configurationDirectory)
     try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
       var file = try recorded()

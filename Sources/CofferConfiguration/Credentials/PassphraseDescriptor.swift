@@ -28,7 +28,7 @@ package final class PassphraseDescriptor: Sendable {
       _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already
     } else if descriptor == STDIN_FILENO, isatty(descriptor) == 0 {
       let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
-      dup2(null, descriptor)
+      if null < 0 { close(descriptor) } else { dup2(null, descriptor) }
       close(null)
     }
   }

@@ -63,7 +63,12 @@ struct DotenvParser {
       throw InvalidLine("has no equals sign after its name")
     }
     index += 1
-    if hasBlanks { skipBlanks(bytes) }
+    if hasBlanks {
+      let start = index
+      skipBlanks(bytes)
+      // A comment begins after a blank.
+      if index > start, peek(bytes) == UInt8(ascii: "#") { index -= 1 }
+    }
     let value: SharedSecret
     switch peek(bytes) {
     case UInt8(ascii: "'"): value = try singleQuoted(bytes)

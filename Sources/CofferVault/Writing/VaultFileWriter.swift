@@ -48,9 +48,10 @@ struct VaultFileWriter {
     newFile = try location.createNew(keys.randomness)
   }
 
-  /// Lets those who may read `other` read the new file.
+  /// Lets everybody read the new file if everybody may read `other`. The new file may have another group.
   func admitReaders(of other: VaultFile) throws(SecretError) {
-    try file.setMode(0o600 | other.condition.now.status.mode & 0o044)
+    let readers = other.condition.now.status.mode & 0o044
+    try file.setMode(0o600 | (readers & 0o004 == 0 ? 0 : readers))
   }
 
   /// Removes the temporary file after a failure.

@@ -6,10 +6,15 @@ extension SecretTransaction {
   func storeIfChanged(
     _ value: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata? = nil
   ) throws(SecretError) {
-    if let existing = try item(identifier)?.metadata, let stored = try lookUp(identifier) {
+    if let existing = try item(identifier)?.metadata {
       var wanted = metadata ?? existing
       (wanted.created, wanted.modified) = (existing.created, existing.modified)
-      if wanted == existing, stored.isEqual(to: value) { return }
+      do throws(SecretError) {
+        if wanted == existing, let stored = try lookUp(identifier), stored.isEqual(to: value) { return }
+      } catch {
+        // A damaged value is replaced.
+        guard error.code == .tampered else { throw error }
+      }
     }
     try store(value, for: identifier, metadata: metadata)
   }

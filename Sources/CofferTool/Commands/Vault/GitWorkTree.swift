@@ -1,35 +1,47 @@
 internal import Coffer
 internal import CofferConfiguration
 internal import CofferSystem
+internal import Glibc
 
 /// What git says of a file in a work tree of its own.
 enum GitWorkTree {
   /// Whether the file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish it.
   static func mayPublish(_ path: String, _ configuration: CofferConfiguration) -> Bool {
-    isInside(path, configuration) && !agrees(["check-ignore", "-q"], path)
+    let place = place(of: path)
+    return configuration.isInWorkTree(place.directory + "/name") && !agrees(["check-ignore", "-q"], place)
   }
 
   /// Whether git keeps versions of the file.
   static func tracks(_ path: String, _ configuration: CofferConfiguration) -> Bool {
-    isInside(path, configuration) && agrees(["ls-files", "--error-unmatch"], path)
+    let place = place(of: path)
+    return configuration.isInWorkTree(place.directory + "/name")
+      && agrees(["ls-files", "--error-unmatch"], place)
   }
 
-  private static func isInside(_ path: String, _ configuration: CofferConfiguration) -> Bool {
-    configuration.isInWorkTree(existingParent(of: path) + "/name")
-  }
-
-  private static func existingParent(of path: String) -> String {
+  /// The nearest directory that exists, and the path of the file from there. Links are resolved.
+  private static func place(of path: String) -> (directory: String, rest: String) {
+    var path = path
+    if let real = realpath(path, nil) {
+      path = String(cString: real)
+      free(real)
+    }
     var directory = Path.parent(of: path)
     while FileStatus(of: directory) == nil { directory = Path.parent(of: directory) }
-    return directory
+    let rest = path.utf8.dropFirst(directory == "/" ? 1 : directory.utf8.count + 1)
+    return (directory, String(decoding: rest, as: UTF8.self))
   }
 
-  /// Whether git ends with the status 0 for the file.
-  private static func agrees(_ arguments: [String], _ path: String) -> Bool {
+  /// Whether git ends with the status 0 for the file. Git gets no variable that selects another repository, and starts no
+  /// other program. Root's git does not read the settings of another user.
+  private static func agrees(_ arguments: [String], _ place: (directory: String, rest: String)) -> Bool {
+    var environment: [String: String] = [:]
+    environment["PATH"] = Environment.value("PATH")
+    environment["HOME"] = BaseDirectories(environment: Environment.value).home
     do throws(SecretError) {
       let git = try CapturedProcess.run(
-        ["git", "-C", existingParent(of: path)] + arguments + ["--", path], named: "git",
-        environment: Environment.all, standardError: .captured, limit: 1 << 16, timeout: .seconds(10))
+        ["git", "-c", "core.fsmonitor=false", "-C", place.directory] + arguments + ["--", "./" + place.rest],
+        named: "git", environment: environment, standardError: .captured, limit: 1 << 16,
+        timeout: .seconds(10))
       return git.end == .status(0)
     } catch { return false }
   }

@@ -69,8 +69,8 @@ struct InitCommand: ParsableCommand {
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
-    try configuration.makeDirectory()
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
+    if credential.keyFile?.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     if let file = credential.keyFile?.path, !force, GitWorkTree.mayPublish(file, configuration) {
       throw Failure(
         .refused,
