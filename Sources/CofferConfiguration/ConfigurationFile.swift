@@ -154,8 +154,8 @@ extension CofferConfiguration {
     try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
   }
 
-  /// Makes the directory of the configuration file and of the default key file, with a file that has git ignore both, unless
-  /// it exists. Throws `.denied` or `.io`.
+  /// Makes the directory of the configuration file and of the default key file, unless it exists. A file `.gitignore` in it
+  /// keeps both out of git. Throws `.denied` or `.io`.
   package func makeDirectory() throws(SecretError) {
     if FileStatus(of: configurationDirectory) != nil { return }
     try directories.requireHome(for: .configuration)

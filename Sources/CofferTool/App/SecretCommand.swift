@@ -82,7 +82,7 @@ struct SecretCommand: ParsableCommand {
   /// Prints the error in one line, and returns the exit status.
   private static func report(_ error: any Error, _ arguments: [String]) -> Int32 {
     if error as? SecretError == Output.closedPipe, ProcessHardening.applied.restored.contains(SIGPIPE) {
-      // A reader that needs no more, such as head, ends the process as it ends other programs.
+      // A reader such as head has closed the pipe. The process ends by SIGPIPE, as other programs do.
       signal(SIGPIPE, SIG_DFL)
       raise(SIGPIPE)
     }

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  enum Change: CaseIterable { case add, replace, remove, rekey }
+  enum Change: CaseIterable { case add, replace, replaceWithNewMasterKey, remove, rekey }
 
   private static let first = FixedCredential(kind: .passphrase("first"))
   private static let second = FixedCredential(kind: .passphrase("second"))
@@ -43,6 +43,9 @@ import Testing
       switch change {
       case .add: try backend.addKeySlot(Self.second.credential)
       case .replace: try backend.replaceKeySlot(id: slot.id, with: Self.second.credential)
+      case .replaceWithNewMasterKey:
+        try backend.replaceKeySlot(
+          id: slot.id, with: Self.second.credential, opened: backend.openKeySlots())
       case .remove: try backend.removeKeySlots(ids: [slot.id])
       case .rekey: try backend.rekey(opened: backend.openKeySlots(with: [Self.first]))
       }
@@ -62,7 +65,8 @@ import Testing
     try expectConflict(change) { try $0.rekey(opened: $0.openKeySlots(with: [Self.first])) }
   }
 
-  @Test(arguments: [Change.remove, .rekey]) func aSlotThatAnotherProcessAddedIsNotLost(_ change: Change)
+  @Test(arguments: [Change.replaceWithNewMasterKey, .remove, .rekey])
+  func aSlotThatAnotherProcessAddedIsNotLost(_ change: Change)
     throws
   {
     try expectConflict(change) { try $0.addKeySlot(FixedCredential.otherKey.credential) }
