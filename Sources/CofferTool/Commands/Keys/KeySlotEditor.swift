@@ -121,6 +121,8 @@ struct KeySlotEditor {
   func addKeyFile(_ path: String, label: String) throws -> (slot: VaultKeySlot, isNew: Bool, path: String) {
     let file = KeyFile(path: try Path.absolute(path))
     if let key = try file.key() { return (try vault.addKeySlot(.key(key), label: label), false, file.path) }
+    if file.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
+    try GitWorkTree.requireIgnored(file.path, configuration)
     let key = VaultKey.generate()
     try file.create(key)
     do throws(SecretError) {

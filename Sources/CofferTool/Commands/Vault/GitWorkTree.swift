@@ -5,10 +5,21 @@ internal import Glibc
 
 /// What git says of a file in a work tree of its own.
 enum GitWorkTree {
-  /// Whether the file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish it.
-  static func mayPublish(_ path: String, _ configuration: CofferConfiguration) -> Bool {
+  /// Throws a failure if the key file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish
+  /// it. `advice` is the end of the message.
+  static func requireIgnored(
+    _ path: String, _ configuration: CofferConfiguration, advice: String = "or add it to .gitignore."
+  ) throws(Failure) {
     let place = place(of: path)
-    return configuration.isInWorkTree(place.directory + "/name") && !agrees(["check-ignore", "-q"], place)
+    guard configuration.isInWorkTree(place.directory + "/name"), !agrees(["check-ignore", "-q"], place) else {
+      return
+    }
+    throw Failure(
+      .refused,
+      """
+      The key file \(path) is in a git work tree, and git does not say that it is ignored: a commit could publish it. \
+      Nothing was created. Choose another place, \(advice)
+      """)
   }
 
   /// Whether git keeps versions of the file.

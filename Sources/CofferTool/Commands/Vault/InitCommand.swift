@@ -71,13 +71,8 @@ struct InitCommand: ParsableCommand {
     if portal { return try createPortalVault(at: path, &report, configuration) }
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     if credential.keyFile?.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
-    if let file = credential.keyFile?.path, !force, GitWorkTree.mayPublish(file, configuration) {
-      throw Failure(
-        .refused,
-        """
-        The key file \(file) is in a git work tree, and git does not say that it is ignored: a commit could publish it. \
-        Nothing was created. Choose a place outside with --key-file, add the file to .gitignore, or use --force.
-        """)
+    if let file = credential.keyFile?.path, !force {
+      try GitWorkTree.requireIgnored(file, configuration, advice: "add it to .gitignore, or use --force.")
     }
     let created = try credential.createKeyFile()
     let isKnown: Bool
