@@ -12,7 +12,8 @@ internal import Glibc
 public struct CofferConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SharedSecret?
-  package let descriptor: PassphraseDescriptor?
+  /// The inherited descriptors that variables name, by the variables.
+  let descriptors: [String: InheritedDescriptor]
   let providers: [any BackendProvider]
   let directories: BaseDirectories
   /// The file that exists in a Flatpak alone.
@@ -49,7 +50,11 @@ public struct CofferConfiguration: Sendable {
     let environment = RedactedEnvironment(environment)
     self.environment = environment
     directories = BaseDirectories { name in environment.nonEmpty(name) }
-    descriptor = environment["COFFER_PASSPHRASE_FD"].map { PassphraseDescriptor($0) }
+    var descriptors: [String: InheritedDescriptor] = [:]
+    for name in Self.keyVariables {
+      descriptors[name] = environment[name].flatMap { InheritedDescriptor($0, of: name) }
+    }
+    self.descriptors = descriptors
     self.providers = providers
   }
 
@@ -83,17 +88,23 @@ public struct CofferConfiguration: Sendable {
   /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are
   /// tried. Remove them from the environment of programs that must not open the vault.
   public static let keyVariables = [
-    "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
+    "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_KEY_COMMAND", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
     "COFFER_PASSPHRASE_COMMAND",
   ]
 
-  /// The value of one of ``keyVariables``, except for `COFFER_KEY`, or `nil` if it is unset or empty. The process's
-  /// environment may not have it any more.
-  package func given(_ variable: String) -> String? { environment.nonEmpty(variable) }
+  /// The path in `COFFER_KEY_FILE`, which the process's environment may not have any more. `nil` if it is unset, empty or
+  /// the path of a descriptor.
+  package var keyFile: String? {
+    descriptors["COFFER_KEY_FILE"] == nil ? environment.nonEmpty("COFFER_KEY_FILE") : nil
+  }
+
+  /// Keeps programs that this one starts from the descriptors that variables name.
+  package func hideDescriptors() { descriptors.values.forEach { $0.hide() } }
 
   /// This configuration for a process that may neither wait for a person nor stretch a passphrase.
   package var unattended: CofferConfiguration {
-    var variables = environment.without(Self.keyVariables.filter { $0.hasPrefix("COFFER_PASSPHRASE") })
+    let known = ["COFFER_KEY_FILE", "COFFER_KEY"]
+    var variables = environment.without(Self.keyVariables.filter { !known.contains($0) })
     variables["COFFER_NO_PROMPT"] = "1"
     return CofferConfiguration(
       key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)

@@ -5,10 +5,9 @@ public import CofferVault
 extension CofferConfiguration {
   /// The places that a vault's key may come from, in the order in which they are tried.
   ///
-  /// The order is `COFFER_KEY_FILE`, `COFFER_KEY`, `COFFER_PASSPHRASE_FD`, `COFFER_PASSPHRASE_FILE`,
-  /// `COFFER_PASSPHRASE_COMMAND`, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the
+  /// The order is that of ``keyVariables``, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the
   /// vault, in a Flatpak the Secret portal, the kernel keyring, and then `additional`, such as a prompt. No source but
-  /// the portal and those of `additional` asks a person.
+  /// the portal, a command and those of `additional` asks a person.
   ///
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
   /// tried.
@@ -22,36 +21,11 @@ extension CofferConfiguration {
     ) {
       sources.append(VaultCredentialClosure(name: name, read))
     }
-    if let path = environment["COFFER_KEY_FILE"] {
-      add("COFFER_KEY_FILE") { _ throws(SecretError) in
-        let text = try CredentialText.read(path, named: "COFFER_KEY_FILE")
-        return try CredentialText.key(in: text, from: "COFFER_KEY_FILE")
-      }
-    }
-    if let key {
-      add("COFFER_KEY") { _ throws(SecretError) in
-        try CredentialText.key(in: key.bytes.copy(), from: "COFFER_KEY")
-      }
-    }
-    if let descriptor {
-      let timeout = timeout
-      add("COFFER_PASSPHRASE_FD") { _ throws(SecretError) in
-        let text = try descriptor.text(timeout: timeout)
-        return try CredentialText.passphrase(in: text, from: "COFFER_PASSPHRASE_FD")
-      }
-    }
-    if let path = environment["COFFER_PASSPHRASE_FILE"] {
-      add("COFFER_PASSPHRASE_FILE") { _ throws(SecretError) in
-        let text = try CredentialText.read(path, named: "COFFER_PASSPHRASE_FILE")
-        return try CredentialText.passphrase(in: text, from: "COFFER_PASSPHRASE_FILE")
-      }
-    }
-    if let command = environment["COFFER_PASSPHRASE_COMMAND"] {
-      let (environment, timeout) = (environment.without(Self.keyVariables), timeout)
-      add("COFFER_PASSPHRASE_COMMAND") { _ throws(SecretError) in
-        try CredentialText.require(!command.isEmpty, of: "COFFER_PASSPHRASE_COMMAND", "a shell command")
-        let text = try PassphraseCommand(command).run(environment: environment, timeout: timeout)
-        return try CredentialText.passphrase(in: text, from: "COFFER_PASSPHRASE_COMMAND")
+    for name in Self.keyVariables {
+      guard let text = text(of: name) else { continue }
+      add(name) { _ throws(SecretError) in
+        if name.hasPrefix("COFFER_KEY") { return try CredentialText.key(in: text(), from: name) }
+        return try CredentialText.passphrase(in: text(), from: name)
       }
     }
     if let directory = environment.nonEmpty("CREDENTIALS_DIRECTORY") {
@@ -62,11 +36,31 @@ extension CofferConfiguration {
         return try CredentialText.key(in: CredentialText.read(path, named: "coffer.key"), from: path)
       }
     }
-    add("the recorded key file") { vault throws(SecretError) in
+    add(Self.recordedKeyFileSource) { vault throws(SecretError) in
       guard let path = try recordedKeyFile(forVault: vault.id) else { return nil }
       return try CredentialText.key(in: CredentialText.read(path, named: configurationFile), from: path)
     }
     if let portalSource { sources.append(portalSource) }
     return sources + [KernelKeyringSource()] + additional
+  }
+
+  /// The name of the source of ``recordedKeyFile(forVault:)``.
+  package static let recordedKeyFileSource = "the recorded key file"
+
+  /// Returns what reads the text that one of ``keyVariables`` gives, or `nil` if the variable is not set.
+  private func text(of name: String) -> (@Sendable () throws(SecretError) -> SecretBytes)? {
+    if name == "COFFER_KEY", let key { return { () throws(SecretError) in key.bytes.copy() } }
+    guard let value = environment[name] else { return nil }
+    let timeout = timeout
+    if let descriptor = descriptors[name] {
+      return { () throws(SecretError) in try descriptor.text(timeout: timeout) }
+    }
+    if name.hasSuffix("_FILE") {
+      return { () throws(SecretError) in try CredentialText.read(value, named: name) }
+    }
+    let environment = environment.without(Self.keyVariables)
+    return { () throws(SecretError) in
+      try CredentialText.output(of: value, named: name, environment: environment, timeout: timeout)
+    }
   }
 }

@@ -21,6 +21,29 @@ enum CredentialText {
     return text
   }
 
+  /// The output of the shell command in the variable `name`, which gets `environment` and an empty standard input. After
+  /// `timeout` it is killed together with the processes that it started.
+  static func output(
+    of command: String, named name: String, environment: [String: String], timeout: Duration
+  ) throws(SecretError) -> SecretBytes {
+    try require(!command.isEmpty, of: name, "a shell command")
+    do throws(SecretError) {
+      let process = try CapturedProcess.run(
+        ["/bin/sh", "-c", command], named: "The command in \(name)", environment: environment,
+        standardError: .inherited, limit: maximumSize, timeout: timeout)
+      let end: String
+      switch process.end {
+      case .status(0): return process.output.copy()
+      case .status(let status): end = "with the status \(status)"
+      case .signal(let signal): end = "by the signal \(signal)"
+      }
+      throw SecretError(
+        .configuration, "The command in \(name) ended \(end).", advice: "Run it by hand to see why.")
+    } catch  where error.code == .tooLarge {
+      throw SecretError(.configuration, error.reason, advice: "Check what the command prints.")
+    }
+  }
+
   /// The key in `text`, which `name` gave.
   static func key(in text: consuming SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     let text = text

@@ -32,9 +32,13 @@ package struct BaseDirectories: Sendable {
   }
 
   /// The absolute path in a variable, which root does not use in the hands of another user: `su` and sudo may keep the
-  /// variable, and that user could put links there, and could not write to what root creates.
+  /// variable, and that user could put links there, and could not write to what root creates. Nor does root use a home
+  /// directory in which everybody can make a `.config`, such as /tmp.
   package func given(_ variable: String) -> String? {
-    Self.absolute(environment(variable)).flatMap { user == 0 && PathWalk.isInHandsOfOthers($0) ? nil : $0 }
+    guard let path = Self.absolute(environment(variable)) else { return nil }
+    if user != 0 { return path }
+    let isShared = variable.hasSuffix("HOME") && (FileStatus(of: path)?.mode ?? 0) & 0o002 != 0
+    return isShared || PathWalk.isInHandsOfOthers(path) ? nil : path
   }
 
   /// The path of a base directory. If the user has no home directory, it is below `/nonexistent`, which Debian uses for such
@@ -67,7 +71,7 @@ package struct BaseDirectories: Sendable {
       .configuration,
       Self.absolute(environment("HOME")) == nil
         ? "HOME is not set, and the user with the id \(user) has no home directory."
-        : "HOME belongs to another user, and root has no home directory.",
+        : "HOME is in the hands of other users, and root has no home directory.",
       advice: "Set HOME or \(kind.rawValue) to an absolute path.")
   }
 

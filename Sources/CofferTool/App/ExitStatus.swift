@@ -15,6 +15,7 @@ enum ExitStatus: Int32, CaseIterable {
   case busy = 75
   case refused = 77
   case configuration = 78
+  case interrupted = 130
 
   /// The text of `secret --help`.
   var meaning: String {
@@ -31,6 +32,7 @@ enum ExitStatus: Int32, CaseIterable {
     case .busy: "timed out, or busy"
     case .refused: "locked, wrong key, or access denied"
     case .configuration: "invalid configuration, or invalid text of a key"
+    case .interrupted: "a prompt was left with Ctrl-D"
     }
   }
 
@@ -49,6 +51,7 @@ enum ExitStatus: Int32, CaseIterable {
       case .timedOut, .conflict: .busy
       case .locked, .wrongKey, .denied, .promptDismissed: .refused
       case .configuration, .noBackend, .invalidKey: .configuration
+      case .endOfInput: .interrupted
       default: .internalError
       }
   }

@@ -12,4 +12,23 @@ struct Failure: Error {
   }
 
   static func usage(_ message: String) -> Failure { Failure(.usage, message) }
+
+  /// The failure to replace a secret without `--force`.
+  static func exists(_ identifier: SecretIdentifier) -> Failure {
+    Failure(
+      .wouldOverwrite,
+      """
+      There is already a secret “\(identifier.account)” in the service “\(identifier.service)”, and nothing was changed. \
+      Add --force to replace it.
+      """)
+  }
+
+  /// A backend's error with the advice of this tool, or a failure. `nil` for another error.
+  init?(_ error: any Error) {
+    switch error {
+    case let error as SecretError: self.init(ExitStatus(error.code), Advice.message(for: error))
+    case let failure as Failure: self = failure
+    default: return nil
+    }
+  }
 }

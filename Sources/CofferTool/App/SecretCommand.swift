@@ -86,16 +86,11 @@ struct SecretCommand: ParsableCommand {
       signal(SIGPIPE, SIG_DFL)
       raise(SIGPIPE)
     }
-    switch error {
-    case let error as SecretError:
-      note("secret: \(Advice.message(for: error))")
-      return ExitStatus(error.code).rawValue
-    case let failure as Failure:
-      if !failure.message.isEmpty { note("secret: \(failure.message)") }
+    if let failure = Failure(error) {
+      note("secret: \(failure.message)")
       return failure.status.rawValue
-    case let code as ExitCode: return code.rawValue
-    default: break
     }
+    if let code = error as? ExitCode { return code.rawValue }
     if exitCode(for: error) == .success {  // a request for help or the version
       do throws(SecretError) { try Output.standard.write(fullMessage(for: error) + "\n") } catch {
         return report(error, arguments)

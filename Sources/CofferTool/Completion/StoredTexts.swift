@@ -64,7 +64,7 @@ struct StoredTexts {
     if isUnknown { return [] }
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try list(options.open(CofferConfiguration.current().unattended))
+      return try list(UnreadableItems.leaveOut(of: options.open(CofferConfiguration.current().unattended)))
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }

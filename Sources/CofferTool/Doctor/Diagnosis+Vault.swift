@@ -161,6 +161,13 @@ extension Diagnosis {
         "\(directory)/\(other) is the vault as another machine changed it at the same time",
         "Copy what the vault lacks: secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
     }
+    if GitWorkTree.isUnmerged(path, configuration) {
+      add(
+        .note, "directory",
+        "git has not merged \(path): two sides have changed it, and the file is that of one of them",
+        "Write the other side to a file with git show :3:NAME > FILE, copy what the vault lacks from it with secret copy, "
+          + "and run git add on the vault.")
+    }
     switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
     case .memory?:
       add(
@@ -191,7 +198,7 @@ extension Diagnosis {
     do throws(SecretError) {
       recorded = try configuration.recordedKeyFile(forVault: try VaultBackend.describe(path: path).id)
     } catch { return }  // `examineVault` has reported it
-    guard let file = configuration.given("COFFER_KEY_FILE") ?? recorded,
+    guard let file = configuration.keyFile ?? recorded,
       let status = FileStatus(of: file)
     else { return }
     if let exposure = FileExposure(of: status) {

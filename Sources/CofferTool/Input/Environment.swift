@@ -25,7 +25,7 @@ enum Environment {
   static func noteIgnored(_ variables: [String] = BaseDirectories.Kind.allCases.map(\.rawValue)) {
     let given = BaseDirectories(environment: value).given
     for name in variables where value(name)?.hasPrefix("/") == true && given(name) == nil {
-      note("secret: \(name) is not used, because another user controls the directory.")
+      note("secret: \(name) is not used, because other users can change what is in the directory.")
     }
   }
 

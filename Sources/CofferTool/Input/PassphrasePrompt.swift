@@ -5,10 +5,22 @@ struct PassphrasePrompt: VaultCredentialSource {
   let name = "the terminal"
   let mayPrompt = true
 
-  /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal.
+  /// How often the passphrase may be entered.
+  private static let attempts = 3
+
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    guard vault.hasPassphrase, Terminal.isAvailable else { return nil }
-    let passphrase = try Terminal().readLine("Passphrase for \(vault.path): ")
+    try credential(for: vault, after: 0)
+  }
+
+  /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal, and after too many wrong
+  /// ones.
+  func credential(
+    for vault: VaultDescription, after failures: Int
+  ) throws(SecretError) -> VaultCredential? {
+    guard vault.hasPassphrase, Terminal.isAvailable, failures < Self.attempts else { return nil }
+    let question =
+      failures == 0 ? "" : "It does not open the vault. Try again (\(Self.attempts - failures) left). "
+    let passphrase = try Terminal().readLine("\(question)Passphrase for \(vault.path): ")
     if passphrase.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
     return .passphrase(passphrase)
   }

@@ -26,17 +26,20 @@ struct Terminal {
     return true
   }
 
-  /// Asks a question. Returns whether the answer is `y` or `yes`. Throws as ``readLine(_:isHidden:)`` does.
-  func confirms(_ question: String) throws(SecretError) -> Bool {
-    let answer = try readLine("\(question) [y/N] ", isHidden: false).string().lowercased()
-    return answer == "y" || answer == "yes"
+  /// Asks a question, and throws a failure unless the answer is `y` or `yes`. Returns `false` if nobody can be asked, also if
+  /// a program provides the standard input. Throws as ``readLine(_:isHidden:)`` does.
+  static func confirm(_ question: String) throws -> Bool {
+    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else { return false }
+    let answer = try Terminal().readLine("\(question) [y/N] ", isHidden: false).string().lowercased()
+    if answer == "y" || answer == "yes" { return true }
+    throw Failure(.refused, "Nothing was changed.")
   }
 
   /// Prompts, and reads one line without echo if `isHidden`. Has no deadline.
   ///
   /// Restores the echo in any case: after an error, and before a signal ends or stops the process. After a
-  /// stopped process continues, prompts again. Throws `.promptDismissed` at the end of input, and `.tooLarge`
-  /// if the terminal may have cut the line off.
+  /// stopped process continues, prompts again. Throws `.endOfInput` at the end of input, and `.tooLarge` if the terminal may
+  /// have cut the line off.
   func readLine(_ prompt: String, isHidden: Bool = true) throws(SecretError) -> SecretBytes {
     let descriptor = device.number
     defer { withExtendedLifetime(device) {} }
@@ -72,7 +75,7 @@ struct Terminal {
         if got < 0 { throw Self.lost(errno) }
         if got == 0 && count == 0 {
           showLineEnd()
-          throw SecretError(.promptDismissed, "Nothing was entered.")
+          throw SecretError(.endOfInput, "Nothing was entered.")
         }
         count += got
         if got == 0 { break }
@@ -105,6 +108,11 @@ struct Terminal {
   private static func lost(_ code: Int32) -> SecretError {
     SecretError(.unsupported, "The terminal cannot be used for a prompt: \(FileSystemError(code)).")
   }
+}
+
+extension SecretError.Code {
+  /// A person has ended a prompt with Ctrl-D.
+  static let endOfInput = SecretError.Code("endOfInput")
 }
 
 extension CofferConfiguration {

@@ -60,9 +60,8 @@ extension BackendOptions {
   static func open(
     _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current()
   ) throws(SecretError) -> any SecretBackend {
-    let prompts: [any VaultCredentialSource] = configuration.mayPrompt ? [PassphrasePrompt()] : []
     let backend = try configuration.backend(
-      selection?.name, at: selection?.place, additionalCredentials: prompts)
+      selection?.name, at: selection?.place, additionalCredentials: prompts(configuration))
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",
@@ -76,6 +75,11 @@ extension BackendOptions {
     }
     #endif
     return backend
+  }
+
+  /// The prompts for what opens a vault.
+  static func prompts(_ configuration: CofferConfiguration) -> [any VaultCredentialSource] {
+    configuration.mayPrompt ? [PassphrasePrompt()] : []
   }
 
   #if Keyring

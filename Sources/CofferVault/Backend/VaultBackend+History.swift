@@ -56,6 +56,30 @@ extension VaultBackend: VersionedSecretBackend {
     }
   }
 
+  /// Gives a secret another name in one change, with its earlier versions, unless the new name has versions of its own.
+  /// Under the old name they stay as those of a removed secret.
+  package func move(
+    _ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
+  ) throws(SecretError) -> SecretMoveOutcome {
+    try withSession { session throws(SecretError) in
+      try session.transaction(unlocking) { transaction throws(SecretError) in
+        if try transaction.item(old) == nil { return .missing }
+        if old == new { return .moved }
+        if try transaction.item(new) != nil, !replacing { return .taken }
+        let vault = transaction.vault
+        var versions = try vault.history(of: old, now: environment.now())
+        if try !vault.records(new).isEmpty { versions.removeFirst(versions.count - 1) }
+        for entry in versions where entry.record.kind == .put {
+          let value: SecretBytes
+          do throws(SecretError) { value = try vault.value(of: entry) } catch { throw error.about(old) }
+          try transaction.append(value, SecretItem(identifier: new, metadata: entry.metadata()))
+        }
+        _ = try transaction.remove(old)
+        return .moved
+      }
+    }
+  }
+
   public func historyLimit() throws(SecretError) -> HistoryLimit {
     try read { vault in vault.base.settings.history }
   }

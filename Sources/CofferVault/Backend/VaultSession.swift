@@ -103,17 +103,19 @@ final class VaultSession {
     _ file: VaultFile, _ unlocking: Unlocking, isLocked: Bool = false
   ) throws(SecretError) -> VaultSnapshot {
     try knownVaults.identify(file)
-    let fileKeys: DerivedKeys
-    if let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) {
-      try keys.keys.authenticate(file.header)
-      fileKeys = keys.keys
-    } else {
-      fileKeys = try chain.unlock(file, unlocking)
-    }
-    let opened = try VaultSnapshot(file, keys: fileKeys, isLocked: isLocked)
-    keys = (file.header.vaultID, fileKeys)
+    let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking), isLocked: isLocked)
+    keys = (file.header.vaultID, opened.keys)
     try knownVaults.admitAndPublish(opened)
     return opened
+  }
+
+  /// The keys of a file: those that opened the vault last, or else those that its credentials open.
+  private func keys(of file: VaultFile, _ unlocking: Unlocking) throws(SecretError) -> DerivedKeys {
+    guard let keys, keys.vault == file.header.vaultID, keys.keys.isCommitted(to: file.header) else {
+      return try chain.unlock(file, unlocking)
+    }
+    try keys.keys.authenticate(file.header)
+    return keys.keys
   }
 
   /// Records what readers have accepted.
@@ -141,7 +143,7 @@ final class VaultSession {
     _ policy: KnownVaultRecord.Policy?, _ unlocking: Unlocking
   ) throws(SecretError) -> String {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
-      let opened = try VaultSnapshot(file, keys: chain.unlock(file, unlocking))
+      let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       try knownVaults.trustAndPublish(opened, policy)
       keys = (file.header.vaultID, opened.keys)
       return opened.state.checkpoint.description
@@ -221,7 +223,7 @@ final class VaultSession {
   }
 
   private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) {
-    let changes = transaction.changes.map { SecretChange(madeNow: $0.identifier) }
+    let changes = Set(transaction.changes.map(\.identifier)).sorted().map { SecretChange(madeNow: $0) }
     if let replacement = try replacement(of: vault, with: transaction) {
       try finish(replacement, vault.keys, after: vault)
       shared.note(changes)

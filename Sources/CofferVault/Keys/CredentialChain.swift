@@ -58,9 +58,9 @@ package struct CredentialChain: Sendable {
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, _ unlocking: Unlocking, _ scope: Scope
   ) throws(SecretError) {
-    var isDone: Bool { scope == .vault && opened.vaultKeys != nil }
     let description = file.description
-    for source in sources where !isDone {
+    for source in sources {
+      if scope == .vault && opened.vaultKeys != nil { return }
       if source.mayPrompt {
         if scope == .slotsWithoutFurtherPrompts && opened.vaultKeys != nil { continue }
         if unlocking != .withPrompts {
@@ -68,21 +68,33 @@ package struct CredentialChain: Sendable {
           continue
         }
       }
-      guard let credential = try source.credential(for: description) else { continue }
-      if credential.kind == .masterKey {
-        try opened.add(master: credential.secret, of: file, environment.randomness)
-        continue
+      var failures = 0
+      while let credential = try source.credential(for: description, after: failures) {
+        if failures == 0 && credential.kind != .masterKey { opened.tried.append(source.name) }
+        try add(credential, &opened, of: file, scope)
+        if opened.vaultKeys != nil || !opened.refusals.isEmpty { break }
+        failures += 1
       }
-      opened.tried.append(source.name)
-      var budget = DerivationBudget(options)
-      for slot in file.header.slots where opened[slot] == nil && !isDone {
-        do throws(SecretError) {
-          guard let key = try key(of: slot, in: file, with: credential, &budget) else { continue }
-          try opened.add(key, of: slot, in: file, environment.randomness)
-        } catch {
-          guard error.code == .costLimitExceeded else { throw error }
-          opened.refusals[slot.id] = error
-        }
+    }
+  }
+
+  /// Tries a credential on each slot that is not open yet, and adds what it opens.
+  private func add(
+    _ credential: borrowing VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile,
+    _ scope: Scope
+  ) throws(SecretError) {
+    if credential.kind == .masterKey {
+      return try opened.add(master: credential.secret, of: file, environment.randomness)
+    }
+    var budget = DerivationBudget(options)
+    for slot in file.header.slots where opened[slot] == nil {
+      if scope == .vault && opened.vaultKeys != nil { return }
+      do throws(SecretError) {
+        guard let key = try key(of: slot, in: file, with: credential, &budget) else { continue }
+        try opened.add(key, of: slot, in: file, environment.randomness)
+      } catch {
+        guard error.code == .costLimitExceeded else { throw error }
+        opened.refusals[slot.id] = error
       }
     }
   }

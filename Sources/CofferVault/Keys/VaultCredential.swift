@@ -54,11 +54,22 @@ public protocol VaultCredentialSource: Sendable {
   /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked.
   /// Throws if the source should have a credential and cannot return it; then no other source is asked.
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential?
+
+  /// Returns another credential after `failures` ones of this source did not open the vault, or `nil` to give up: a prompt
+  /// can ask again. `failures` is 0 at the first call. The default calls ``credential(for:)`` once. Throws as that does.
+  func credential(for vault: VaultDescription, after failures: Int) throws(SecretError) -> VaultCredential?
 }
 
 extension VaultCredentialSource {
   /// `false`
   public var mayPrompt: Bool { false }
+
+  /// Calls ``credential(for:)`` if `failures` is 0, and otherwise returns `nil`.
+  public func credential(
+    for vault: VaultDescription, after failures: Int
+  ) throws(SecretError) -> VaultCredential? {
+    failures == 0 ? try credential(for: vault) : nil
+  }
 }
 
 /// What can be read of a vault without opening it.

@@ -125,19 +125,22 @@ final class VaultTransaction: SecretTransaction {
   ) throws(SecretError) {
     try requireOpen(isOpen)
     try requireStorable(secret, for: identifier, metadata, maximum: Layout.maximumValueLength)
-    let id = vault.keys.lookupID(identifier)
-    let existing = try current(identifier, id)
-    let merged = SecretMetadata.merged(metadata, over: try existing?.item().metadata, now: now())
+    let existing = try item(identifier)?.metadata
+    let merged = SecretMetadata.merged(metadata, over: existing, now: now())
+    try append(secret, SecretItem(identifier: identifier, metadata: merged))
+  }
+
+  /// Stores a version with its metadata as it is.
+  func append(_ secret: borrowing SecretBytes, _ item: SecretItem) throws(SecretError) {
+    let id = vault.keys.lookupID(item.identifier)
+    if try current(item.identifier, id) == nil { addedSecrets += 1 }
     let sequence = nextSequence
     let sealed = vault.keys.sealValue(
       secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
-      try Record(
-        id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
-        item: SecretItem(identifier: identifier, metadata: merged))
+      try Record(id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed), item: item)
     }
-    try append(PendingChange(record, identifier, sealedValue: sealed))
-    if existing == nil { addedSecrets += 1 }
+    try append(PendingChange(record, item.identifier, sealedValue: sealed))
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {

@@ -130,7 +130,7 @@ def attempt(base, tool, variable, home, arguments, given, statuses):
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     check(f"{variable}: secret {arguments} changes nothing", not changed, changed)
     if variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME") and not arguments.startswith("complete "):
-        said = f"secret: {variable} is not used, because another user controls the directory."
+        said = f"secret: {variable} is not used, because other users can change what is in the directory."
         check(f"{variable}: secret {arguments} says so once", result.stderr.decode().count(said) == 1, result.stderr.decode())
     shutil.rmtree(place.base)
 

@@ -111,11 +111,20 @@ def copying(tool, session):
     expected = {f"user {number}": f"password {number}".encode() for number in range(30)}
     for name, value in expected.items():
         session.run(*PYTHON_KEYRING, "set", "https://example.com", name, given=value + b"\n")
-    session.run(tool, "--backend", "vault", "init")
+    result = session.run(tool, "--backend", "vault", "init")
+    check("init says that the keyring's secrets stay there", b"The secrets in your keyring stay there" in result.stderr, result)
     nameless = ["secret-tool", "store", "--label=no user name", "service", "https://example.com", "user", "ann"]
     session.run(*nameless, given=b"1")
     vault = [tool, "--backend", "vault", "-s", "https://example.com"]
     copy = [tool, "copy", "-s", "https://example.com", "--from", "keyring", "--to", "vault"]
+    result = session.run(*vault, "get", "user 1")
+    check("a missing secret names the keyring that has it", b"The keyring has it: add --backend keyring" in result.stderr
+          and result.returncode == 1, result)
+    session.run(*vault, "set", "only here", given=b"1")
+    result = session.run(tool, "--backend", "keyring", "-s", "https://example.com", "get", "only here")
+    check("a missing secret names the vault that has it", b"The vault has it: add --backend vault" in result.stderr
+          and result.returncode == 1, result)
+    session.run(*vault, "remove", "--purge", "only here")
     result = session.run(*copy)
     check("copy copies 30 secrets of Python's keyring", b"Copied and compared: 30," in result.stderr, result)
     said = "“no user name” was not copied: it has no service and user name".encode()
@@ -123,7 +132,7 @@ def copying(tool, session):
     copied = {name: session.run(*vault, "get", name).stdout for name in expected}
     check("each copied value is complete", copied == expected)
 
-    session.run(*vault, "remove", *expected)
+    session.run(*vault, "remove", "--purge", *expected)
     duration, killed = result.seconds, 0
     for turn in range(20):
         process = subprocess.Popen(copy, env=session.environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -140,7 +149,7 @@ def copying(tool, session):
             result = session.run(*copy)
             check("another copy completes the vault", result.returncode == 0
                   and session.run(*vault, "list").stdout.count(b"\n") == 30, result)
-            session.run(*vault, "remove", *expected)
+            session.run(*vault, "remove", "--purge", *expected)
     check("at least one copy was killed", killed > 0)
 
 

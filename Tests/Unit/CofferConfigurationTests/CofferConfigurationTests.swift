@@ -75,11 +75,6 @@ import Testing
     #expect(!configuration(["COFFER_NO_PROMPT": "0"]).mayPrompt)
   }
 
-  @Test func theProcessHasOneConfiguration() {
-    #expect(CofferConfiguration.current().vaultPath == CofferConfiguration.current().vaultPath)
-    #expect(CofferConfiguration.current().descriptor === CofferConfiguration.current().descriptor)
-  }
-
   // MARK: The choice
 
   @Test func theVariableDecides() throws {

@@ -44,12 +44,14 @@ import Testing
       func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { nil }
     }
     let everything = configuration([
-      "COFFER_KEY": "k", "COFFER_KEY_FILE": "/k", "COFFER_PASSPHRASE_FD": "3", "COFFER_PASSPHRASE_FILE": "/p",
-      "COFFER_PASSPHRASE_COMMAND": "true", "CREDENTIALS_DIRECTORY": "/run/credentials",
+      "COFFER_KEY": "k", "COFFER_KEY_FILE": "/k", "COFFER_KEY_COMMAND": "true", "COFFER_PASSPHRASE_FD": "3",
+      "COFFER_PASSPHRASE_FILE": "/p", "COFFER_PASSPHRASE_COMMAND": "true",
+      "CREDENTIALS_DIRECTORY": "/run/credentials",
     ])
     #expect(
       everything.credentials(additional: [Extra()]).map(\.name) == [
-        "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
+        "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_KEY_COMMAND", "COFFER_PASSPHRASE_FD",
+        "COFFER_PASSPHRASE_FILE",
         "COFFER_PASSPHRASE_COMMAND", "the systemd credential coffer.key", "the recorded key file",
         "the kernel keyring", "extra",
       ]
@@ -125,6 +127,17 @@ import Testing
     #expect(try first(configuration) == "passphrase:secret")
     #expect(try first(copy) == "passphrase:secret")
     #expect(try first(configuration) == "passphrase:secret")
+    #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0, "other programs inherit the descriptor")
+  }
+
+  /// As the process substitution of a shell gives it.
+  @Test(arguments: ["/dev/fd/", "/proc/self/fd/"]) func aPathOfADescriptorIsReadOnceAndKept(place: String)
+    throws
+  {
+    let end = pipe("secret\n").reading
+    defer { close(end) }
+    let configuration = configuration(["COFFER_PASSPHRASE_FILE": place + "\(end)"])
+    for _ in 1...2 { #expect(try first(configuration) == "passphrase:secret") }
     #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0, "other programs inherit the descriptor")
   }
 

@@ -256,8 +256,11 @@ import Testing
       #expect(given(directory.file(name), 0) == nil, "\(name)")
       #expect(given(directory.file(name), 54_321) == directory.file(name))
     }
-    // A shared directory, in which a link of another user is not followed.
+    // A shared directory, in which a link of another user is not followed, and which is no home directory.
     #expect(chmod(directory.path, 0o1777) == 0)
+    #expect(given(directory.path, 0) == nil && given(directory.path, 54_321) == directory.path)
+    let place = directory.path
+    #expect(BaseDirectories(user: 0) { ["TMPDIR": place][$0] }.given("TMPDIR") == place)
     #expect(given(directory.file("their link"), 0) == nil && given(directory.file("own"), 0) != nil)
   }
 }

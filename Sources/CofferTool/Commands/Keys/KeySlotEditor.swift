@@ -4,13 +4,21 @@ internal import CofferSystem
 
 /// A vault whose key slots a command changes.
 struct KeySlotEditor {
-  let vault: VaultBackend
+  private(set) var vault: VaultBackend
   let description: VaultDescription
   let configuration: CofferConfiguration
 
-  /// Selects the vault. It is not unlocked.
-  init(_ options: BackendOptions) throws {
+  /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the vault
+  /// is opened by something else: the file may be lost, and is to be made again.
+  init(_ options: BackendOptions, making keyFile: String? = nil) throws {
     try self.init(options.openVault(requirement: "Only a vault has key slots"), .current())
+    guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
+      try Path.absolute(keyFile) == recorded, FileStatus(of: recorded) == nil
+    else { return }
+    let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
+    vault = configuration.vault(
+      at: vault.path, credentials: sources.filter { $0.name != CofferConfiguration.recordedKeyFileSource })
+    VaultNotes.register(vault)
   }
 
   /// Uses a vault with other credentials.

@@ -92,7 +92,7 @@ struct RunCommand: ParsableCommand {
     do throws(FileSystemError) { file = try ProgramFile(named: name) } catch {
       throw ForegroundChild.notStarted(program, error.number)
     }
-    CofferConfiguration.current().descriptor?.hide()
+    CofferConfiguration.current().hideDescriptors()
     let environment = secrets.environment(isPristine: pristine)
     guard redact else {
       ProcessHardening.applied.lift()

@@ -90,6 +90,9 @@ struct EditCommand: ParsableCommand {
       BlockedSignals.deliver(signal)
       throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
     }
+    guard FileStatus(of: file.path, followingLink: false)?.isRegular == true else {
+      throw Failure(.unavailable, "The editor left no regular file with the text, and nothing was stored.")
+    }
     let edited = try ValueInput.read(file: file.path)
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
   }

@@ -65,15 +65,7 @@ struct GenerateCommand: ParsableCommand {
       try transaction.store(value.bytes, for: identifier, metadata: nil)
       return false
     }
-    if isTaken {
-      throw Failure(
-        .wouldOverwrite,
-        """
-        There is already a secret “\(name)” in the service “\(identifier.service)”, and nothing was changed. \
-        Add --force to replace it.
-        """
-      )
-    }
+    if isTaken { throw Failure.exists(identifier) }
     if bits < 80 {
       note("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
     }

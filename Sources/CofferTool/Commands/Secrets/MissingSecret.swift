@@ -16,11 +16,14 @@ extension SecretBackend {
 
 /// The failure of a command whose secret does not exist.
 enum MissingSecret {
-  /// The failure for `identifier`. Suggests a similar name if `backend` is a vault: the vault is already
-  /// open, whereas listing a keyring could cause another prompt.
+  /// The failure for `identifier`. Names the other store if that has it, and otherwise a similar name if `backend` is a
+  /// vault: the vault is already open, whereas listing a keyring could cause another prompt.
   static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
     var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
-    if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
+    let other: BackendName = backend is VaultBackend ? .keyring : .vault
+    if OtherStores.has(other, where: { other throws(SecretError) in try other.item(identifier) != nil }) {
+      message += " The \(other) has it: add --backend \(other), or copy it with secret copy."
+    } else if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
       message += " " + suggestion
     }
     return Failure(.noSuchSecret, message)

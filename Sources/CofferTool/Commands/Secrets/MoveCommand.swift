@@ -5,10 +5,10 @@ struct MoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "move", abstract: "Rename a secret.",
     discussion: """
-      Keeps the value, label, expiry, attributes and time of creation. In a vault this is one change: another process \
-      sees either the old or the new name, and the earlier versions stay with the old name. In a keyring, the item is \
-      copied and read back before it is removed. Several different items of other programs may have one name there: \
-      without --all, none of them is moved.
+      Keeps the value, label, expiry, attributes and times. In a vault this is one change: another process sees either the \
+      old or the new name. The earlier versions have the new name too, unless it has versions of its own; the old name \
+      can be restored like that of a removed secret. In a keyring, the item is copied and read back before it is removed. \
+      Several different items of other programs may have one name there: without --all, none of them is moved.
       """
   )
 
@@ -36,14 +36,7 @@ struct MoveCommand: ParsableCommand {
     switch try move(old, to: new, in: backend) {
     case .moved: break
     case .missing: throw MissingSecret.failure(old, in: backend)
-    case .taken:
-      throw Failure(
-        .wouldOverwrite,
-        """
-        There is already a secret “\(new.account)” in the service “\(new.service)”, and nothing was changed. \
-        Add --force to replace it.
-        """
-      )
+    case .taken: throw Failure.exists(new)
     }
   }
 
@@ -53,20 +46,9 @@ struct MoveCommand: ParsableCommand {
     if let backend = backend as? any MultipleItemSecretBackend {
       return try backend.move(old, to: new, replacing: force, all: all)
     }
-    return try backend.withTransaction { transaction throws(SecretError) in
-      guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
-        return .missing
-      }
-      if old == new { return .moved }
-      if try transaction.item(new) != nil, !force { return .taken }
-      try transaction.store(value, for: new, metadata: item.metadata)
-      guard let copy = try transaction.lookUp(new), copy.isEqual(to: value) else {
-        throw SecretError(
-          .io, "The value read back from “\(new.account)” differs from the value stored there.",
-          advice: "“\(old.account)” was not removed. Try again.")
-      }
-      try transaction.remove(old)
-      return .moved
+    guard let vault = backend as? VaultBackend else {
+      throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
     }
+    return try vault.move(old, to: new, replacing: force)
   }
 }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Coffer
 internal import CofferConfiguration
 internal import CofferSystem
+internal import FoundationEssentials
 
 struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -9,10 +10,11 @@ struct CopyCommand: ParsableCommand {
     discussion: """
       A backend is one of \(BackendArgument.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
-      repeated. A secret that the target holds with another value is left unchanged unless --overwrite is given, and \
-      the exit status is then 73. Of a keyring, items without a service and a user name are not copied, and of several \
-      items with one name only the one that get reads; each other item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite \
-      replaces in its history.
+      repeated. A secret that the target holds with another value, or that was removed there after its last change in the \
+      source, is left as it is unless --overwrite is given, and the exit status is then 73. Of a keyring, items without a \
+      service and a user name are not copied, and of several items with one name only the one that get reads; each other \
+      item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite replaces in its \
+      history.
       """
   )
 
@@ -47,6 +49,8 @@ struct CopyCommand: ParsableCommand {
     var replaced: [String] = []
     var same: [String] = []
     var different: [String] = []
+    /// Those that the target has removed later.
+    var removed: [String] = []
     var impossible: [String] = []
     /// The titles of the items of the source that have no name here.
     var unlisted: [String] = []
@@ -62,6 +66,8 @@ struct CopyCommand: ParsableCommand {
     let progress = Progress("Copied")
     do throws(SecretError) {
       let items = try source.items(inService: service)
+      let removed = try (target as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
+      let removals = Dictionary(uniqueKeysWithValues: removed.map { ($0.identifier, $0.removed) })
       // In parts, so that not all values are in memory at once.
       for start in stride(from: 0, to: items.count, by: Self.partSize) {
         let part = items[start..<min(start + Self.partSize, items.count)]
@@ -69,6 +75,12 @@ struct CopyCommand: ParsableCommand {
         for (index, item) in zip(part.indices, part) {
           progress.show(index, of: items.count)
           guard let value = values[item.identifier] else { continue }  // removed since, or left out
+          if let removal = removals[item.identifier], removal > item.metadata.modified ?? .distantPast,
+            !overwrite
+          {
+            report.removed.append(SecretReference.text(of: item.identifier))
+            continue
+          }
           try copy(item, value.bytes, to: target, &report, &status)
         }
       }
@@ -84,7 +96,7 @@ struct CopyCommand: ParsableCommand {
       throw report.copied.isEmpty && report.replaced.isEmpty ? error : Self.afterCopies(error)
     }
     try print(report)
-    if !report.different.isEmpty && status == .done { status = .wouldOverwrite }
+    if !(report.different + report.removed).isEmpty && status == .done { status = .wouldOverwrite }
     if status != .done { throw ExitCode(status.rawValue) }
   }
 
@@ -152,10 +164,14 @@ struct CopyCommand: ParsableCommand {
     for name in report.different {
       note("secret: “\(name)” has another value in the target. Add --overwrite to replace it.")
     }
+    for name in report.removed {
+      note("secret: “\(name)” was removed from the target since. Add --overwrite to bring it back.")
+    }
     var parts = ["\(dryRun ? "Would copy" : "Copied and compared"): \(report.copied.count)"]
     if !report.replaced.isEmpty { parts.append("replaced: \(report.replaced.count)") }
     parts.append("already the same: \(report.same.count)")
-    if !report.different.isEmpty { parts.append("left unchanged: \(report.different.count)") }
+    let left = report.different.count + report.removed.count
+    if left > 0 { parts.append("left unchanged: \(left)") }
     if !report.impossible.isEmpty { parts.append("not possible: \(report.impossible.count)") }
     if !report.unlisted.isEmpty { parts.append("not copied: \(report.unlisted.count)") }
     note(parts.joined(separator: ", ") + ".")

@@ -29,6 +29,12 @@ enum GitWorkTree {
       && agrees(["ls-files", "--error-unmatch"], place)
   }
 
+  /// Whether git has found changes of both sides of a merge in the file, and waits for a decision.
+  static func isUnmerged(_ path: String, _ configuration: CofferConfiguration) -> Bool {
+    let place = place(of: path)
+    return configuration.isInWorkTree(path) && agrees(["ls-files", "--unmerged", "--error-unmatch"], place)
+  }
+
   /// The nearest directory that exists, and the path of the file from there. Links are resolved.
   private static func place(of path: String) -> (directory: String, rest: String) {
     var path = path

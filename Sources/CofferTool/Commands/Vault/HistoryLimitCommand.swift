@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
 internal import FoundationEssentials
-internal import Glibc
 
 struct HistoryLimitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -62,12 +61,8 @@ struct HistoryLimitCommand: ParsableCommand {
     }
     if erased == 0 { return }
     let outcome = "This erases earlier versions: \(erased). Removed secrets lost with them: \(lost)."
-    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else {
-      throw Failure(.wouldOverwrite, "\(outcome) Nothing was changed; add --purge to erase them.")
-    }
-    guard try Terminal().confirms("\(outcome) Erase them?") else {
-      throw Failure(.refused, "Nothing was changed.")
-    }
+    if try Terminal.confirm("\(outcome) Erase them?") { return }
+    throw Failure(.wouldOverwrite, "\(outcome) Nothing was changed; add --purge to erase them.")
   }
 }
 

@@ -40,7 +40,7 @@ struct InitCommand: ParsableCommand {
     var id: String?
     var keyFile: String?
     var madeKeyFile = false
-    var policy = "strict"
+    var policy: String?
     var recorded = false
   }
 
@@ -59,13 +59,16 @@ struct InitCommand: ParsableCommand {
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     if FileStatus(of: path, followingLink: false) != nil {
       if global.backend.backend != nil, !passphrase, keyFile == nil, !portal {
-        _ = try VaultBackend.describe(path: path)
         let place = path == configuration.defaultVaultPath ? nil : path
-        return try choose(BackendSelection(.vault, at: place), configuration)
+        let id = try VaultBackend.describe(path: path).id
+        return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
       }
+      let isEmpty = FileStatus(of: path)?.size == 0
       throw SecretError(
-        .alreadyExists, "The path \(path) already exists.",
-        advice: "To use it: secret init --backend vault:\(path). Or choose another path with --vault.")
+        .alreadyExists, "The path \(path) already exists\(isEmpty ? ", and the file is empty" : "").",
+        advice: isEmpty
+          ? "An interrupted secret init may have left it. Remove it if you do not need it."
+          : "To use it: secret init --backend vault:\(path). Or choose another path with --vault.")
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
@@ -85,7 +88,7 @@ struct InitCommand: ParsableCommand {
     }
     report.madeKeyFile = created != nil
     let isInRepository = configuration.isInWorkTree(path)
-    if isInRepository { report.policy = "versioned" }
+    report.policy = isInRepository ? "versioned" : "strict"
     do throws(SecretError) {
       try record(&report, credential.keyFile?.path, configuration)
     } catch {
@@ -131,7 +134,7 @@ struct InitCommand: ParsableCommand {
     note(
       "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
     )
-    if report.recorded { note("The vault is now the backend to use. Next: secret set NAME") }
+    Self.noteNext(report)
   }
 
   private static func unrecorded(_ path: String, _ error: SecretError, advice: String) -> SecretError {
@@ -166,15 +169,34 @@ struct InitCommand: ParsableCommand {
   }
 
   /// Records a backend other than the vault.
-  private func choose(_ selected: BackendSelection, _ configuration: CofferConfiguration) throws {
+  private func choose(
+    _ selected: BackendSelection, _ configuration: CofferConfiguration, vault: String? = nil,
+    id: String? = nil
+  ) throws {
     if passphrase || keyFile != nil || portal {
       throw Failure.usage(
         "--key-file, --passphrase and --portal require a vault. Remove them, or use --backend vault.")
     }
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)
-    if format.json { try Output.standard.json(Report(backend: selected.description, recorded: true)) }
+    if format.json {
+      try Output.standard.json(
+        Report(backend: selected.description, vault: vault, id: id, recorded: true))
+    }
     note("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
+    if selected.name == .vault { Self.noteKeyring() }
+  }
+
+  /// Says that what is in the keyring stays there.
+  private static func noteKeyring() {
+    if OtherStores.has(
+      .keyring,
+      where: { keyring throws(SecretError) in
+        try !keyring.identifiers(inService: nil).isEmpty
+      })
+    {
+      note("The secrets in your keyring stay there. To copy them: secret copy --from keyring --to vault")
+    }
   }
 
   private func explain(_ report: Report, _ credential: borrowing NewCredential) {
@@ -183,7 +205,8 @@ struct InitCommand: ParsableCommand {
     case .passphrase:
       note("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
     case .environment:
-      note("The key in COFFER_KEY opens it. Keep a copy of the key: without it, the secrets are lost.")
+      note(
+        "The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")
     case .file(let file):
       note(
         report.madeKeyFile
@@ -194,6 +217,12 @@ struct InitCommand: ParsableCommand {
       note("Not protected: the secrets from programs that can read both files, such as root's and your own.")
       note("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
-    if report.recorded { note("The vault is now the backend to use. Next: secret set NAME") }
+    Self.noteNext(report)
+  }
+
+  private static func noteNext(_ report: Report) {
+    if !report.recorded { return }
+    note("The vault is now the backend to use. Next: secret set NAME")
+    noteKeyring()
   }
 }

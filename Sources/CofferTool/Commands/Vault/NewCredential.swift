@@ -26,14 +26,14 @@ struct NewCredential: ~Copyable {
       }
       return NewCredential(kind: .passphrase, secret: try PassphrasePrompt.new(for: path), isNewFile: false)
     }
-    if options.keyFile == nil, configuration.given("COFFER_KEY_FILE") == nil,
-      let key = try given(by: { $0 == "COFFER_KEY" }, configuration, path)
+    if options.keyFile == nil, configuration.keyFile == nil,
+      let key = try given(by: { $0.hasPrefix("COFFER_KEY") }, configuration, path)
     {
       return NewCredential(kind: .environment, secret: key, isNewFile: false)
     }
     let file = KeyFile(
       path: try Path.absolute(
-        options.keyFile ?? configuration.given("COFFER_KEY_FILE") ?? configuration.defaultKeyFile))
+        options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
     if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, isNewFile: false) }
     return NewCredential(kind: .file(file), secret: VaultKey.generate(), isNewFile: true)
   }

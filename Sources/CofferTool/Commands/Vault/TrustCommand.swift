@@ -7,9 +7,10 @@ struct TrustCommand: ParsableCommand {
     discussion: """
       Coffer remembers what it saw of each vault, for each path. Another vault, an older copy, or a master key that \
       does not follow from the one that was seen is refused with status 65, because someone may have brought back \
-      secrets or keys that were removed. This command confirms that the vault is the right one. Only use it if you \
-      know the reason, such as a restored backup. With the policy strict, the vault's state may not go back; with \
-      versioned, for a vault in version control, it may, but the vault and its keys may still not be exchanged.
+      secrets or keys that were removed. This command says why the vault is refused, asks on a terminal, and confirms that \
+      the vault is the right one. Only use it if you know the reason, such as a restored backup. With the policy strict, \
+      the vault's state may not go back; with versioned, for a vault in version control, it may, but the vault and its \
+      keys may still not be exchanged.
       """
   )
 
@@ -24,6 +25,18 @@ struct TrustCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.backend.openVault(requirement: "Only a vault can be trusted")
+    do throws(SecretError) { try vault.unlock() } catch {
+      guard error.advice?.hasSuffix(SecretError.trustAdvice) == true else { throw error }
+      let consequence =
+        switch error.code {
+        case .rolledBack: "what was stored or removed since then is undone"
+        case .unexpectedVault: "the secrets and the keys of this vault count"
+        case .unexpectedKey: "keys that were removed since may open it"
+        default: "nothing that was seen of it before counts"
+        }
+      note("\(error.reason) If you trust it, \(consequence).")
+      _ = try Terminal.confirm("Trust it as it is now?")
+    }
     let checkpoint = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict })
     try Output.standard.line("Trusted \(vault.path) at checkpoint \(checkpoint).")
     if try vault.condition().trustPolicy == .versioned {

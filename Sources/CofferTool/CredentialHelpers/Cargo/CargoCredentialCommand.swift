@@ -27,9 +27,8 @@ struct CargoCredentialCommand: ParsableCommand {
         answer = try handle(
           ProgramJSON.decode(
             line, as: CargoProtocol.Request.self, expected: "a request of cargo's protocol, version 1"))
-      } catch let error as SecretError {
-        answer.failed = .init(kind: "other", message: Advice.message(for: error), causes: [])
-      } catch let failure as Failure {
+      } catch {
+        guard let failure = Failure(error) else { throw error }
         answer.failed = .init(kind: "other", message: failure.message, causes: [])
       }
       try Output.standard.jsonLine(answer)

@@ -54,12 +54,9 @@ struct DockerCredentialCommand: ParsableCommand {
     } catch let refusal as Refusal {
       try Output.standard.write(refusal.rawValue + "\n")
       throw ExitCode(1)
-    } catch let error as SecretError {
-      try Output.standard.write(Advice.message(for: error).printable + "\n")
+    } catch {
+      if let failure = Failure(error) { try Output.standard.write(failure.message.printable + "\n") }
       throw error
-    } catch let failure as Failure {
-      try Output.standard.write(failure.message.printable + "\n")
-      throw failure
     }
   }
 

@@ -2,13 +2,28 @@ internal import CofferCore
 internal import CofferSystem
 internal import Glibc
 
-/// The descriptor that `COFFER_PASSPHRASE_FD` names. It can be read only once, so its text is kept. Thread-safe.
-package final class PassphraseDescriptor: Sendable {
+/// A descriptor that this process inherited with a key or a passphrase. It can be read only once, so its text is kept.
+/// Thread-safe.
+final class InheritedDescriptor: Sendable {
   private let number: String
+  private let variable: String
   private let lock = DeadlineLock()
   private nonisolated(unsafe) var outcome: Result<SharedSecret, SecretError>?  // only under the lock
 
-  init(_ number: String) { self.number = number }
+  /// The descriptor that a variable names: by its number in `COFFER_PASSPHRASE_FD`, or by its path in a variable with the
+  /// path of a file, as process substitution of a shell gives it. `nil` if the variable names none.
+  init?(_ value: String, of variable: String) {
+    self.variable = variable
+    if variable.hasSuffix("_FD") {
+      number = value
+    } else if variable.hasSuffix("_FILE"),
+      let place = ["/dev/fd/", "/proc/self/fd/"].first(where: value.hasPrefix)
+    {
+      number = String(value.dropFirst(place.count))
+    } else {
+      return nil
+    }
+  }
 
   /// Everything that the descriptor had to read.
   func text(timeout: Duration) throws(SecretError) -> SecretBytes {
@@ -22,7 +37,7 @@ package final class PassphraseDescriptor: Sendable {
 
   /// Keeps programs that this one starts from the descriptor: they could read a file from its beginning again. Puts the
   /// null device in the place of the standard input, unless that is a terminal.
-  package func hide() {
+  func hide() {
     guard let descriptor = Int32(number) else { return }
     if descriptor > STDERR_FILENO {
       _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)  // fails if the descriptor is closed already
@@ -45,7 +60,7 @@ package final class PassphraseDescriptor: Sendable {
     guard let descriptor = Int32(number), descriptor >= 0, fcntl(descriptor, F_GETFD) >= 0 else {
       throw SecretError(
         .configuration,
-        "COFFER_PASSPHRASE_FD is not the number of an open descriptor.",
+        "\(variable) does not name an open descriptor.",
         advice: "Open the descriptor before the program starts, as a shell does with 3<FILE."
       )
     }
@@ -53,11 +68,11 @@ package final class PassphraseDescriptor: Sendable {
     defer { hide() }
     let limit = CredentialText.maximumSize
     let text = try readToEnd(
-      of: descriptor, named: "COFFER_PASSPHRASE_FD", limit: limit, deadline: .now + timeout)
+      of: descriptor, named: variable, limit: limit, deadline: .now + timeout)
     guard let text else {
       throw SecretError(
-        .configuration, "COFFER_PASSPHRASE_FD has more than \(limit) bytes.",
-        advice: "Pass the descriptor of a file or pipe that contains only the passphrase.")
+        .configuration, "\(variable) has more than \(limit) bytes.",
+        advice: "Pass the descriptor of a file or pipe that contains only the key or passphrase.")
     }
     return text
   }

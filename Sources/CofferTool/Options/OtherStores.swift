@@ -1,0 +1,23 @@
+internal import Coffer
+internal import CofferConfiguration
+
+/// The stores that a command does not use, for hints. They are read only if that needs no prompt and stretches no passphrase.
+enum OtherStores {
+  /// Whether `condition` holds for the default store of a backend: for a keyring only if it runs and is unlocked.
+  static func has(
+    _ name: BackendName, where condition: (any SecretBackend) throws(SecretError) -> Bool
+  ) -> Bool {
+    let configuration = CofferConfiguration.current().unattended
+    #if Keyring
+    if name == .keyring {
+      let environment = configuration.environmentWithoutKeys
+      if KeyringBackend.probe(environment: environment, timeout: .seconds(1)).isLocked != false {
+        return false
+      }
+    }
+    #endif
+    do throws(SecretError) { return try condition(configuration.backend(name)) } catch {
+      return false  // a hint is not worth an error
+    }
+  }
+}
