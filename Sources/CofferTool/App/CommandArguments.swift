@@ -36,18 +36,9 @@ enum CommandArguments {
   private static func leadingWords(startedAs path: String, first: String?) -> [String] {
     // cargo runs the configured program with this as its only argument.
     if first == CargoCredentialCommand.mark { return [CargoCredentialCommand._commandName] }
-    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
-    let command: (any ParsableCommand.Type)? =
-      switch slash.map({ path[path.utf8.index(after: $0)...] }) ?? path[...] {
-      case "bazel-credential-secret": BazelCredentialCommand.self
-      case "cargo-credential-secret": CargoCredentialCommand.self
-      case "docker-credential-secret": DockerCredentialCommand.self
-      case "git-credential-secret": GitCredentialCommand.self
-      case "keyring": KeyringCommand.self
-      case "terraform-credentials-secret": TerraformCredentialsCommand.self
-      default: nil
-      }
-    return command.map { [$0._commandName] } ?? []
+    let name = path.split(separator: "/").last ?? ""
+    if name == KeyringCommand._commandName { return [KeyringCommand._commandName] }
+    return SecretCommand.credentialHelpers.map { $0._commandName }.filter { name == "\($0)-secret" }
   }
 
   /// Parses the arguments by the command that the first words name. The parser would otherwise examine the declarations

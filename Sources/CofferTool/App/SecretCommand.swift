@@ -28,15 +28,15 @@ struct SecretCommand: ParsableCommand {
         InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
         HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
       ]),
-    CommandGroup(
-      name: "Credential helper",
-      subcommands: [
-        GitCredentialCommand.self, DockerCredentialCommand.self, CargoCredentialCommand.self,
-        BazelCredentialCommand.self, TerraformCredentialsCommand.self, KeyringCommand.self,
-      ]),
+    CommandGroup(name: "Credential helper", subcommands: credentialHelpers),
     CommandGroup(
       name: "Maintenance",
       subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
+  ]
+
+  static let credentialHelpers: [any ParsableCommand.Type] = [
+    GitCredentialCommand.self, DockerCredentialCommand.self, CargoCredentialCommand.self,
+    BazelCredentialCommand.self, TerraformCredentialsCommand.self, KeyringCommand.self,
   ]
 
   private static let help = """

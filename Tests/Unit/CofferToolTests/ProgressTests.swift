@@ -33,7 +33,7 @@ import Testing
     try terminal.wait(for: "\r\u{1B}[K")
     #expect(try terminal.end() == 0)
     #expect(try other.end() == 0)
-    // The message appears neither without a terminal nor for a short operation.
+    // The message does not appear without a terminal.
     #expect(!(try sandbox.shell("secret \(command)").errorText.contains(line)))
   }
 }

@@ -92,6 +92,7 @@ import Testing
     try terminal.wait(for: "Passphrase for ")
     terminal.type("phrase\n")
     #expect(try terminal.end() == 0)
+    #expect(!terminal.seen.contains("another key file"))
     #expect(try sandbox.shell("secret list").status == 0)
   }
 

@@ -13,7 +13,9 @@ struct KeySlotEditor {
   init(_ options: BackendOptions, making keyFile: String? = nil) throws {
     try self.init(options.openVault(requirement: "Only a vault has key slots"), .current())
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
-      try Path.absolute(keyFile) == recorded, FileStatus(of: recorded) == nil
+      FileStatus(of: recorded) == nil,
+      keyFile.split(separator: "/").last == recorded.split(separator: "/").last,
+      Path.isSameFile(Path.parent(of: try Path.absolute(keyFile)), Path.parent(of: recorded))
     else { return }
     let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
     vault = configuration.vault(
@@ -110,11 +112,14 @@ struct KeySlotEditor {
     return passphrase
   }
 
-  /// Records the file of a key that opens the vault. With `ifNone`, returns `false` if another file is recorded.
+  /// Records the file of a key that opens the vault. With `ifNone`, keeps what is recorded, and returns `false` if that
+  /// is another file.
   @discardableResult
   func record(keyFile path: String, ifNone: Bool = false) throws(SecretError) -> Bool {
     do throws(SecretError) {
-      if ifNone, try configuration.recordedKeyFile(forVault: description.id) != nil { return false }
+      if ifNone, let recorded = try configuration.recordedKeyFile(forVault: description.id) {
+        return Path.isSameFile(recorded, path)
+      }
       try configuration.record(keyFile: path, forVault: description.id)
       return true
     } catch {

@@ -27,6 +27,7 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.backend.openVault(requirement: "Only a vault can be verified")
+    try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
     if let atLeast { try report.requireAtLeast(atLeast) }
     let output = Output.standard
