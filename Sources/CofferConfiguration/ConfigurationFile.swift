@@ -160,7 +160,8 @@ extension CofferConfiguration {
     if FileStatus(of: configurationDirectory) != nil { return }
     try directories.requireHome(for: .configuration)
     try PrivateDirectory.create(configurationDirectory)
-    try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: false)
+    // Another process may be making the same.
+    try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: true)
   }
 
   func recorded() throws(SecretError) -> ConfigurationFile {

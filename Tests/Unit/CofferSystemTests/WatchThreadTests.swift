@@ -176,14 +176,16 @@ import Testing
   }
 
   @Test func aHandlerMayReleaseItsOwnWatch() async throws {
-    final class Holder: @unchecked Sendable {  // set before the first change
-      var watch: (any DirectoryWatch)?
+    final class Holder: @unchecked Sendable {
+      let watch = Mutex<(any DirectoryWatch)?>(nil)
     }
     let holder = Holder()
     let count = Count()
-    holder.watch = try thread.watch("file", in: open()) {
-      holder.watch = nil
-      count.add()
+    try holder.watch.withLock { held in
+      held = try thread.watch("file", in: open()) {
+        holder.watch.withLock { $0 = nil }
+        count.add()
+      }
     }
     try directory.write("1", to: "file")
     try await eventually("no change was reported") { count.value > 0 }
