@@ -93,7 +93,7 @@ actor SecretWatch<Reading: WatchableReading> {
   private func observe() async -> Result<any SecretBackend, SecretError> {
     if let observed { return .success(observed.backend) }
     let source = source
-    let found = await DefaultBackend.offPoolResult { source.backend() }
+    let found = await DefaultBackend.offPool { source.backend() }
     if case .success(let backend) = found {
       let changes = await CallThreads.shared.run { (backend as? any ObservableSecretBackend)?.changes() }
       observed = (backend, changes ?? AsyncStream.makeStream().stream)

@@ -59,7 +59,7 @@ public struct SecretsProvider: ConfigProvider {
     forKey key: AbsoluteConfigKey, type: ConfigType
   ) async throws -> LookupResult {
     let source = source
-    let reading = await DefaultBackend.offPoolResult {
+    let reading = await DefaultBackend.offPool {
       source.read(key, from: source.backend(), mayPrompt: true)
     }
     return try reading.result(for: source.account(of: key), type: type)

@@ -53,15 +53,12 @@ public enum DefaultBackend {
   }
 
   /// Runs `body` on a thread for blocking calls, with the backend of this task.
-  package static func offPool<R: Sendable>(
-    _ body: @escaping @Sendable () throws(SecretError) -> R
-  ) async throws(SecretError) -> R {
-    try await offPoolResult { Result { () throws(SecretError) in try body() } }.get()
-  }
-
-  /// Runs `body` as ``offPool(_:)`` does.
-  package static func offPoolResult<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-    guard let source = ofTask else { return await CallThreads.shared.run(body) }
-    return await CallThreads.shared.run { $ofTask.withValue(source, operation: body) }
+  package static func offPool<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable () throws(E) -> R
+  ) async throws(E) -> R {
+    let source = ofTask
+    return try await CallThreads.shared.run {
+      $ofTask.withValue(source) { Result { () throws(E) in try body() } }
+    }.get()
   }
 }

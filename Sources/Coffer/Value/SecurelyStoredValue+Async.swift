@@ -39,7 +39,7 @@ extension SecurelyStoredValue {
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value?) throws -> R
   ) async throws -> R {
-    try await DefaultBackend.offPoolResult { Result { try self.update(change) } }.get()
+    try await DefaultBackend.offPool { try self.update(change) }
   }
 }
 
