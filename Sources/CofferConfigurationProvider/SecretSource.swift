@@ -13,7 +13,7 @@ struct SecretSource: Sendable {
   /// The account of the secret that `key` names.
   func account(of key: AbsoluteConfigKey) -> String { key.components.joined(separator: separator) }
 
-  private func identifier(of key: AbsoluteConfigKey) throws(SecretError) -> SecretIdentifier {
+  func identifier(of key: AbsoluteConfigKey) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(service: scope.service, account: account(of: key))
   }
 
@@ -23,55 +23,22 @@ struct SecretSource: Sendable {
     return Result { () throws(SecretError) in try DefaultBackend.current() }
   }
 
-  /// Reads one secret.
+  /// Reads the secret that `key` names, or all secrets of the service if it is `nil`.
   func read(
-    _ key: AbsoluteConfigKey, from backend: Result<any SecretBackend, SecretError>, mayPrompt: Bool
-  ) -> SecretReading {
-    do throws(SecretError) {
-      let identifier = try identifier(of: key)
-      do throws(SecretError) {
-        let backend = try backend.get()
-        guard let secret = try (mayPrompt ? backend : backend.withoutPrompts).lookUp(identifier) else {
-          return .absent
-        }
-        return .value(SharedSecret(secret), identifier)
-      } catch {
-        throw error.about(identifier)
-      }
-    } catch {
-      return .failed(error)
+    _ key: AbsoluteConfigKey?, from backend: Result<any SecretBackend, SecretError>, mayPrompt: Bool = false
+  ) -> SecretsSnapshot {
+    let secrets = Result { () throws(SecretError) -> [SecretIdentifier: SharedSecret] in
+      let wanted = try key.map(identifier)
+      let backend = mayPrompt ? try backend.get() : try backend.get().withoutPrompts
+      guard let wanted else { return try backend.secrets(inService: scope.service) }
+      guard let secret = try backend.lookUp(wanted) else { return [:] }
+      return [wanted: SharedSecret(secret)]
     }
-  }
-
-  /// Reads all secrets of the service.
-  func readAll(from backend: Result<any SecretBackend, SecretError>) -> SecretsSnapshot {
-    SecretsSnapshot(
-      source: self,
-      secrets: Result { () throws(SecretError) in
-        try backend.get().withoutPrompts.secrets(inService: scope.service)
-      })
+    return SecretsSnapshot(source: self, secrets: secrets)
   }
 }
 
-/// The result of reading one secret.
-enum SecretReading: Sendable {
-  case absent
-  case value(SharedSecret, SecretIdentifier)
-  case failed(SecretError)
-
-  /// The value as configuration.
-  func result(for account: String, type: ConfigType) throws(SecretError) -> LookupResult {
-    switch self {
-    case .absent: return LookupResult(encodedKey: account, value: nil)
-    case .failed(let error): throw error
-    case .value(let secret, let identifier):
-      let content = try ConfigContent(decoding: secret.bytes, as: type, identifier)
-      return LookupResult(encodedKey: account, value: ConfigValue(content, isSecret: true))
-    }
-  }
-}
-
-/// The secrets of a service as they were when they were read. The values are in guarded memory.
+/// One secret or all secrets of a service, as they were when they were read. The values are in guarded memory.
 struct SecretsSnapshot: ConfigSnapshot, CustomStringConvertible {
   let source: SecretSource
   let secrets: Result<[SecretIdentifier: SharedSecret], SecretError>
@@ -80,14 +47,11 @@ struct SecretsSnapshot: ConfigSnapshot, CustomStringConvertible {
   var description: String { providerName }
 
   func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-    let account = source.account(of: key)
-    let identifier = try SecretIdentifier(service: source.scope.service, account: account)
-    let reading: SecretReading
-    switch secrets {
-    case .success(let secrets): reading = secrets[identifier].map { .value($0, identifier) } ?? .absent
-    case .failure(let error): reading = .failed(error.about(identifier))
-    }
-    return try reading.result(for: account, type: type)
+    let identifier = try source.identifier(of: key)
+    let secret = try secrets.mapError { $0.about(identifier) }.get()[identifier]
+    let content = try secret.map { try ConfigContent(decoding: $0.bytes, as: type, identifier) }
+    return LookupResult(
+      encodedKey: source.account(of: key), value: content.map { ConfigValue($0, isSecret: true) })
   }
 }
 #endif

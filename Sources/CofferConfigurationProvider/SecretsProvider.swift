@@ -49,8 +49,7 @@ public struct SecretsProvider: ConfigProvider {
   /// Reads the secret. Blocks the thread for as long as a read of the store takes; a vault is a local file. Throws the
   /// errors of the type's comment.
   public func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
-    let reading = source.read(key, from: source.backend(), mayPrompt: false)
-    return try reading.result(for: source.account(of: key), type: type)
+    try source.read(key, from: source.backend()).value(forKey: key, type: type)
   }
 
   /// Reads the secret outside the threads that run tasks. A keyring may show a prompt. Throws the errors of the type's
@@ -62,7 +61,7 @@ public struct SecretsProvider: ConfigProvider {
     let reading = await DefaultBackend.offPool {
       source.read(key, from: source.backend(), mayPrompt: true)
     }
-    return try reading.result(for: source.account(of: key), type: type)
+    return try reading.value(forKey: key, type: type)
   }
 
   /// Calls `updatesHandler` with the current value and each later one that differs from the one before it.
@@ -77,15 +76,8 @@ public struct SecretsProvider: ConfigProvider {
         _ updates: ConfigUpdatesAsyncSequence<Result<LookupResult, any Error>, Never>
       ) async throws -> Return
   ) async throws -> Return {
-    let source = source
-    let account = source.account(of: key)
-    let watch = SecretWatch(of: source) { backend in
-      source.read(key, from: backend, mayPrompt: false)
-    } isAffected: { change in
-      change.map { $0.account.utf8.elementsEqual(account.utf8) } ?? true
-    }
-    let updates = watch.stream { reading in
-      Result { try reading.result(for: account, type: type) }
+    let updates = SecretWatch(of: source, key).stream { reading in
+      Result { try reading.value(forKey: key, type: type) }
     }
     return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
   }
@@ -93,7 +85,7 @@ public struct SecretsProvider: ConfigProvider {
   /// Reads all secrets of the service, of a vault as they are at one moment. Blocks the thread for that time.
   ///
   /// A snapshot of a store that cannot be read throws the store's error for each value.
-  public func snapshot() -> any ConfigSnapshot { source.readAll(from: source.backend()) }
+  public func snapshot() -> any ConfigSnapshot { source.read(nil, from: source.backend()) }
 
   /// Calls `updatesHandler` with the current snapshot and each later one that differs from the one before it. Throws
   /// what `updatesHandler` throws.
@@ -103,13 +95,7 @@ public struct SecretsProvider: ConfigProvider {
         _ updates: ConfigUpdatesAsyncSequence<any ConfigSnapshot, Never>
       ) async throws -> Return
   ) async throws -> Return {
-    let source = source
-    let watch = SecretWatch(of: source) { backend in
-      source.readAll(from: backend)
-    } isAffected: { _ in
-      true
-    }
-    let updates = watch.stream { $0 as any ConfigSnapshot }
+    let updates = SecretWatch(of: source).stream { $0 as any ConfigSnapshot }
     return try await updatesHandler(ConfigUpdatesAsyncSequence(updates))
   }
 }
