@@ -65,19 +65,11 @@ struct SecretValueStore: Sendable {
   /// `.locked`.
   func load(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     if let waiting = delayed?.waiting { return waiting.value }
-    return try loadNow(mayPrompt: mayPrompt)
-  }
-
-  private func loadNow(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
-    do throws(SecretError) {
-      var backend = try source.resolve()
-      if !mayPrompt { backend = backend.withoutPrompts }
-      if form.hasVersions { return try loadWithVersion(backend) }
-      guard let secret = try backend.lookUp(identifier) else { return nil }
-      return StoredSecret(secret: SharedSecret(secret), version: nil)
-    } catch {
-      throw error.about(identifier)
-    }
+    var backend = try source.resolve()
+    if !mayPrompt { backend = backend.withoutPrompts }
+    if form.hasVersions { return try loadWithVersion(backend) }
+    guard let secret = try backend.lookUp(identifier) else { return nil }
+    return StoredSecret(secret: SharedSecret(secret), version: nil)
   }
 
   /// Reads the bytes between two reads of the version, which must be the same: a writer may change both.
@@ -210,9 +202,7 @@ struct SecretValueStore: Sendable {
 
   /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached yet.
   func changes() throws(SecretError) -> AsyncStream<SecretChange>? {
-    do throws(SecretError) {
-      return (try source.resolve() as? any ObservableSecretBackend)?.changes()
-    } catch { throw error.about(identifier) }
+    (try source.resolve() as? any ObservableSecretBackend)?.changes()
   }
 
   func summary(of value: StoredSecret) -> Summary {

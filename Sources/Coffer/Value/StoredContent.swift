@@ -79,14 +79,14 @@ final class StoredContent<Value: Sendable>: Sendable {
   private func readCurrent(_ hub: ValueHub) throws(SecretError) -> Current {
     for _ in 0..<1000 {
       let stored = try hub.read()
-      let value = try decode(stored, hub)
+      let value = try coding.decode(stored)
       guard let stored, let definition, try stored.version != definition.version() else {
         return Current(stored: stored, value: value)
       }
       if let refusal = hub.state.withLock({ $0.refusal }) {
         return Current(stored: stored, value: value, writeFailure: refusal)
       }
-      let migrated = try encode(value, hub)
+      let migrated = try encode(value)
       do throws(SecretError) {
         if try hub.replace(stored, with: migrated) { return Current(stored: migrated, value: value) }
       } catch {
@@ -94,7 +94,7 @@ final class StoredContent<Value: Sendable>: Sendable {
         return Current(stored: stored, value: value, writeFailure: error)
       }
     }
-    throw tooManyConflicts(hub)
+    throw Self.tooManyConflicts
   }
 
   /// The value for a property, whose reader gets `nil` for every failure.
@@ -134,15 +134,13 @@ final class StoredContent<Value: Sendable>: Sendable {
     return AsyncStream { () async -> Element? in
       var iterator = readings.makeAsyncIterator()
       guard let reading = await iterator.next() else { return nil }
-      return transform(self.value(of: reading, hub))
+      return withExtendedLifetime(hub) { transform(self.value(of: reading)) }
     }
   }
 
-  private func value(of reading: ValueHub.Reading, _ hub: ValueHub) -> Value? {
+  private func value(of reading: ValueHub.Reading) -> Value? {
     do throws(SecretError) {
-      return try recordingError { _ throws(SecretError) in
-        try decode(reading.get(), hub)
-      }
+      return try recordingError { _ throws(SecretError) in try coding.decode(reading.get()) }
     } catch {
       return nil
     }
@@ -152,7 +150,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   func set(_ value: Value?) throws(SecretError) {
     try recordingError { hub throws(SecretError) in
-      let new = try encode(value, hub)
+      let new = try encode(value)
       if !isStored(value, hub) { try hub.save(new) }
     }
   }
@@ -167,7 +165,7 @@ final class StoredContent<Value: Sendable>: Sendable {
     guard let definition, let value, case .success(let stored?) = hub.readNow() else { return false }
     do throws(SecretError) {
       guard try stored.version == definition.version() else { return false }
-      return try decode(stored, hub).map { definition.isSame($0, value) } ?? false
+      return try coding.decode(stored).map { definition.isSame($0, value) } ?? false
     } catch {
       // What does not decode is replaced.
       return false
@@ -196,14 +194,14 @@ final class StoredContent<Value: Sendable>: Sendable {
         let current = try readCurrent(hub)
         let old = current.stored
         var value = current.value ?? fallback
-        let before = try encode(value, hub)
+        let before = try encode(value)
         let result = Result { () throws(E) in try change(&value) }
         guard case .success = result else { return result }
-        let new = try encode(value, hub)
+        let new = try encode(value)
         if isSame(new, before) || isSame(new, old) { return result }
         if try hub.replace(old, with: new) { return result }
       }
-      throw tooManyConflicts(hub)
+      throw Self.tooManyConflicts
     }
   }
 
@@ -212,20 +210,17 @@ final class StoredContent<Value: Sendable>: Sendable {
     try recordingError { hub throws(SecretError) in
       for _ in 0..<1000 {
         let old = try hub.read()
-        guard expected(try decode(old, hub)) else { return false }
-        if try hub.replace(old, with: encode(new, hub)) { return true }
+        guard expected(try coding.decode(old)) else { return false }
+        if try hub.replace(old, with: encode(new)) { return true }
       }
-      throw tooManyConflicts(hub)
+      throw Self.tooManyConflicts
     }
   }
 
-  private func tooManyConflicts(_ hub: ValueHub) -> SecretError {
+  private static var tooManyConflicts: SecretError {
     SecretError(
-      .conflict,
-      "Other threads or processes changed the secret during each of 1000 attempts.",
-      advice: "Try again.",
-      identifier: hub.store.identifier
-    )
+      .conflict, "Other threads or processes changed the secret during each of 1000 attempts.",
+      advice: "Try again.")
   }
 
   private func isSame(_ one: StoredSecret?, _ other: StoredSecret?) -> Bool {
@@ -253,7 +248,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   // MARK: Coding
 
   /// What to store, or `nil` if there is no value.
-  private func encode(_ value: Value?, _ hub: ValueHub) throws(SecretError) -> StoredSecret? {
+  private func encode(_ value: Value?) throws(SecretError) -> StoredSecret? {
     let version = try definition?.version()
     guard let value else { return nil }
     do {
@@ -262,23 +257,11 @@ final class StoredContent<Value: Sendable>: Sendable {
     } catch {
       // Without the coder's error, which quotes the value.
       throw SecretError(
-        .encodingFailed,
-        "The value could not be encoded.",
-        advice: "Check the encode(to:) of its type.",
-        identifier: hub.store.identifier
-      )
+        .encodingFailed, "The value could not be encoded.", advice: "Check the encode(to:) of its type.")
     }
   }
 
-  private func decode(_ stored: StoredSecret?, _ hub: ValueHub) throws(SecretError) -> Value? {
-    do throws(SecretError) {
-      return try coding.decode(stored)
-    } catch {
-      throw error.about(hub.store.identifier)
-    }
-  }
-
-  /// Runs `body`, and sets ``lastError`` to its error or to `nil`.
+  /// Runs `body`, and sets ``lastError`` to its error, with the identifier of the secret, or to `nil`.
   private func recordingError<R>(_ body: (ValueHub) throws(SecretError) -> R) throws(SecretError) -> R {
     do throws(SecretError) {
       let hub = try hub()
@@ -287,8 +270,9 @@ final class StoredContent<Value: Sendable>: Sendable {
       failure.withLock { $0 = nil }
       return result
     } catch {
-      failure.withLock { $0 = error }
-      throw error
+      let named = if case .success(let identifier) = identifier { error.about(identifier) } else { error }
+      failure.withLock { $0 = named }
+      throw named
     }
   }
 }
