@@ -4,16 +4,10 @@ internal import Glibc
 enum Executable {
   /// The last part of the executable's path, which is the service of values without one.
   static var name: String {
-    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = buffer.withUnsafeMutableBytes { buffer in
-      buffer.withMemoryRebound(to: CChar.self) { characters in
-        characters.baseAddress.map { readlink("/proc/self/exe", $0, characters.count) } ?? 0
-      }
-    }
-    return name(
-      link: count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil,
-      CommandLine.arguments.first
-    )
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &buffer, buffer.count)
+    let link = buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
+    return name(link: count > 0 ? String(decoding: link, as: UTF8.self) : nil, CommandLine.arguments.first)
   }
 
   /// The name by the kernel's link to the executable, or by the program's first argument.

@@ -32,9 +32,10 @@ extension ValueHub {
       while stream == nil {
         do { try await Task.sleep(for: pause) } catch { return }
         guard let hub = self else { return }
-        let retry = await CallThreads.shared.run { hub.retry() }
-        if retry.isFinal && retry.changes == nil { return }
-        stream = retry.changes
+        if case .success(let changes) = await CallThreads.shared.run({ hub.retry() }) {
+          guard let changes else { return }
+          stream = changes
+        }
       }
       guard let stream else { return }
       for await change in stream where change.origin != own {
@@ -47,14 +48,10 @@ extension ValueHub {
   }
 
   /// Asks the store for its changes again. If it has become reachable, its value is published.
-  private func retry() -> (changes: AsyncStream<SecretChange>?, isFinal: Bool) {
-    do throws(SecretError) {
-      let changes = try store.changes()
-      readAgain()
-      return (changes, true)
-    } catch {
-      return (nil, false)
-    }
+  private func retry() -> Result<AsyncStream<SecretChange>?, SecretError> {
+    let changes = Result { () throws(SecretError) in try store.changes() }
+    if case .success = changes { readAgain() }
+    return changes
   }
 
   private func readAgain() {

@@ -161,12 +161,6 @@ final class ValueHub: Sendable, Observable {
 
   // MARK: Writing
 
-  /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
-  /// published last.
-  func save(_ value: StoredSecret?) throws(SecretError) {
-    _ = try save(value, over: .anything)
-  }
-
   /// Stores `new` if the value is still `old`, and returns whether it was.
   func replace(_ old: StoredSecret?, with new: StoredSecret?) throws(SecretError) -> Bool {
     try save(new, over: .only(old.map(store.summary)))
@@ -177,8 +171,11 @@ final class ValueHub: Sendable, Observable {
     try SecretChange.making(for: self) { () throws(SecretError) in try store.flush() }
   }
 
-  private func save(
-    _ value: StoredSecret?, over expectation: SaveExpectation
+  /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
+  /// published last. Returns `false` if the store does not contain what is expected.
+  @discardableResult
+  func save(
+    _ value: StoredSecret?, over expectation: SaveExpectation = .anything
   ) throws(SecretError) -> Bool {
     let result = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
       // The hub does not read the value again when the backend reports the change: see `follow`.
