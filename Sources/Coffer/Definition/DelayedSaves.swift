@@ -9,11 +9,13 @@ public enum DelayedSaves {
   ///
   /// Call it when the program ends in another way than by `exit`, the end of `main`, or a signal that it does not handle:
   /// in a handler of its own, which must not be the function that `sigaction` calls, and before `_exit` and `execve`.
-  public static func flush() throws(SecretError) { try DelayedSaveQueue.shared.flush() }
+  public static func flush() throws(SecretError) {
+    if let error = DelayedSaveQueue.shared.flush().first { throw error }
+  }
 
   /// Stores all of them now. The wait blocks no task. Throws like the method without `async`.
   public static func flush() async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try DelayedSaveQueue.shared.flush() }
+    try await DefaultBackend.offPool { () throws(SecretError) in try flush() }
   }
 }
 
@@ -68,11 +70,8 @@ final class DelayedSaveQueue: Sendable {
     ended?.timer.cancel()
   }
 
-  func flush() throws(SecretError) {
-    if let error = flushAll().first { throw error }
-  }
-
-  private func flushAll() -> [SecretError] {
+  /// Tries to store each change now, and returns the errors.
+  func flush() -> [SecretError] {
     let hubs = entries.withLock { $0.values.map(\.hub) }
     var errors: [SecretError] = []
     for hub in hubs {
@@ -83,7 +82,7 @@ final class DelayedSaveQueue: Sendable {
 
   /// Stores everything at the end of the process, and says what is lost.
   private func finish() {
-    for error in flushAll() {
+    for error in flush() {
       // A name may contain characters that control a terminal.
       let name = error.identifier.map { String(reflecting: $0.description) } ?? "a value"
       let text = "The last change of \(name) is lost: \(error)\n"

@@ -23,17 +23,15 @@ extension Store {
   /// transactions.
   public func insert(_ item: Item) async throws { try await perform([.insert([item])]) }
 
-  /// Adds or replaces items in one step. Of several with one identifier, the last one is stored. Throws the backend's
-  /// errors, `.invalidIdentifier`, `.encodingFailed` and `.timedOut`; nothing is changed then if the backend has
-  /// transactions.
+  /// Adds or replaces items in one step, as the method for one item does. Of several with one identifier, the last one is
+  /// stored.
   public func insert(_ items: [Item]) async throws { try await perform([.insert(items)]) }
 
   /// Removes the item with the identifier of `item`. Succeeds if there is none. Throws the backend's errors,
   /// `.invalidIdentifier` and `.timedOut`; nothing is changed then if the backend has transactions.
   public func remove(_ item: Item) async throws { try await perform([.remove([item])]) }
 
-  /// Removes items in one step. Throws the backend's errors, `.invalidIdentifier` and `.timedOut`; nothing is changed
-  /// then if the backend has transactions.
+  /// Removes items in one step, as the method for one item does.
   public func remove(_ items: [Item]) async throws { try await perform([.remove(items)]) }
 
   /// Removes all items, and no secret that does not decode as an item. Throws the backend's errors
@@ -60,13 +58,8 @@ extension Store {
   }
 
   private func performNow(_ steps: [StoreOperation<Item>.Step]) throws(SecretError) {
-    var encoded: [[Write]] = []
-    for step in steps {
-      guard case .insert(let items) = step else {
-        encoded.append([])
-        continue
-      }
-      encoded.append(try encode(items))
+    let encoded = try steps.map { step throws(SecretError) -> [Write] in
+      if case .insert(let items) = step { try encode(items) } else { [] }
     }
     try inOrder { () throws(SecretError) in
       try loadNow()
@@ -79,7 +72,11 @@ extension Store {
             for write in writes { changes.append(.put(write, order: try store(write, in: transaction))) }
             events.append(StoreEvent(operation: .insert, items: writes.map(\.item)))
           case .remove(let items):
-            for item in items { changes.append(.drop(try remove(item, in: transaction))) }
+            for item in items {
+              let identifier = try identifier(of: item)
+              try transaction.remove(identifier)
+              changes.append(.drop(identifier))
+            }
             events.append(StoreEvent(operation: .remove, items: items))
           case .removeAll:
             let removed = try removeAll(in: transaction, after: changes)
@@ -129,20 +126,12 @@ extension Store {
     return order
   }
 
-  private func remove(
-    _ item: Item, in transaction: any SecretTransaction
-  ) throws(SecretError) -> SecretIdentifier {
-    let identifier = try identifier(of: item)
-    try transaction.remove(identifier)
-    return identifier
-  }
-
   /// Removes every secret of the service that is not known to be no item, also those of other processes that are not in
   /// memory yet. Returns them with the items that are known, in their order.
   private func removeAll(
     in transaction: any SecretTransaction, after changes: [Change]
   ) throws(SecretError) -> [(identifier: SecretIdentifier, item: Item?)] {
-    let (known, failures) = state.withLock { ($0.contents.all, $0.contents.failures) }
+    let (known, failures) = state.withLock { ($0.contents.entries, $0.contents.failures) }
     var inserted: Set<SecretIdentifier> = []
     for case .put(let write, _) in changes { inserted.insert(write.identifier) }
     var listed: [SecretIdentifier: Item?] = [:]

@@ -47,7 +47,7 @@ extension Store {
   /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number, and
   /// there must be room after it.
   private static func lastOrder(of contents: StoreContents<Item>) -> Int64 {
-    contents.all.reversed().lazy.compactMap { Int64($0.order) }.first { $0 < .max / 2 } ?? 0
+    contents.entries.reversed().lazy.compactMap { Int64($0.order) }.first { $0 < .max / 2 } ?? 0
   }
 
   /// Reads one secret. One that was removed meanwhile is left out, and one that does not decode is a failure.
@@ -107,8 +107,8 @@ extension Store {
   private func adopt(_ found: StoreContents<Item>, onlyAbout identifier: SecretIdentifier?) {
     // Of all entries for a change of one, there would be a copy below.
     let known = state.withLock { state in identifier.map { state.contents.only($0) } ?? state.contents }
-    let gone = known.all.filter { found.entry($0.identifier) == nil }
-    let new = found.all.filter { entry in
+    let gone = known.entries.filter { found.entry($0.identifier) == nil }
+    let new = found.entries.filter { entry in
       known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
     }
     func setFailures(_ contents: inout StoreContents<Item>) {

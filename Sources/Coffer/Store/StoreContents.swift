@@ -13,14 +13,12 @@ struct StoreContents<Item: Sendable & Equatable> {
     }
   }
 
-  private var entries: [Entry] = []
+  private(set) var entries: [Entry] = []
   /// The items of the entries, which are read more often than changed.
   private(set) var items: [Item] = []
   private var indices: [SecretIdentifier: Int] = [:]
   /// The secrets that are no items, which are kept.
   var failures: [SecretIdentifier: SecretError] = [:]
-
-  var all: [Entry] { entries }
 
   func entry(_ identifier: SecretIdentifier) -> Entry? { indices[identifier].map { entries[$0] } }
 

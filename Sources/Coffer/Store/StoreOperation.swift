@@ -14,7 +14,7 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
   }
   /// Whether the operation has run.
   private final class Progress: Sendable {
-    let hasRun = Mutex(false)
+    let hasRun = Atomic(false)
   }
 
   private let store: Store<Item>
@@ -44,15 +44,11 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
   /// Makes the changes, on another thread. Does nothing if the operation has run. Throws the errors of the backend, and
   /// then nothing is changed if the backend has transactions; the operation can run again.
   public func run() async throws {
-    let isFirst = progress.hasRun.withLock { hasRun in
-      defer { hasRun = true }
-      return !hasRun
-    }
-    guard isFirst else { return }
+    if progress.hasRun.exchange(true, ordering: .acquiringAndReleasing) { return }
     do {
       try await store.perform(steps)
     } catch {
-      progress.hasRun.withLock { $0 = false }
+      progress.hasRun.store(false, ordering: .releasing)
       throw error
     }
   }
