@@ -61,7 +61,7 @@ let package = Package(
     .target(
       name: "CofferKeyring",
       dependencies: [
-        "CofferCore", "CofferSystem", "CLinux",
+        "CofferCore", "CofferSystem",
         .target(name: "CLibsecret", condition: .when(traits: ["Keyring"])),
       ]
     ),

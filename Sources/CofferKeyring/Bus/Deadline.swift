@@ -19,7 +19,10 @@ final class Deadline: Sendable {
   /// The deadline of a part that has at most `timeout`: this deadline if it is earlier.
   func limited(to timeout: Duration) -> Deadline { timeLeft < timeout ? self : Deadline(after: timeout) }
 
-  private var timeLeft: Duration { state.withLock { $0.end } - .now }
+  /// When the time has passed.
+  var end: ContinuousClock.Instant { state.withLock { $0.end } }
+
+  private var timeLeft: Duration { end - .now }
 
   var hasPassed: Bool { timeLeft <= .zero }
 

@@ -1,6 +1,6 @@
 #if Keyring
-internal import CLinux
 package import CofferCore
+internal import CofferSystem
 internal import Glibc
 
 /// The Secret portal, through which a sandboxed program gets a secret of its own from the user's keyring.
@@ -49,9 +49,8 @@ package struct SecretPortal: Sendable {
     do throws(ServiceFailure) {
       let deadline = Deadline(after: timeout)
       let bus = try connect(deadline)
-      let pipe = try SecretPipe()
-      let token = try request(pipe, token: token, on: bus, deadline)
-      return Answer(secret: try pipe.read(by: deadline), token: token)
+      let (pipe, newToken) = try request(token, on: bus, deadline)
+      return Answer(secret: try Self.read(pipe, by: deadline), token: newToken ?? token)
     } catch .timedOut {
       throw SecretError(
         .timedOut, "The Secret portal did not answer within \(timeout).",
@@ -82,17 +81,21 @@ package struct SecretPortal: Sendable {
     var isPortalGone = false
   }
 
-  /// Asks for the secret to be written to `pipe`. Returns the new token, or else the old one.
+  /// Asks for the secret. Returns the end of a pipe that has it, and the new token if there is one. The other end is closed
+  /// in this process, so that the reader sees the end of the secret.
   private func request(
-    _ pipe: borrowing SecretPipe, token: String?, on bus: BusConnection, _ deadline: Deadline
-  ) throws(ServiceFailure) -> String? {
+    _ token: String?, on bus: BusConnection, _ deadline: Deadline
+  ) throws(ServiceFailure) -> (pipe: Descriptor, newToken: String?) {
+    let pipe: (reading: Descriptor, writing: Descriptor)
+    do throws(FileSystemError) { pipe = try Descriptor.pipe() } catch {
+      throw .failed("a pipe could not be made")
+    }
     let context = EventContext()
     let outcome = Outcome()
-    var options: [(String, Variant)] = []
     // The path of the request follows from this name. The answer may come before the path is known otherwise.
     let request = "coffer\(getpid())_\(UInt64.random(in: 0 ... .max))"
-    options.append(("handle_token", .string(request)))
-    if let token { options.append(("token", .string(token))) }
+    let options = [("handle_token", request)] + (token.map { [("token", $0)] } ?? [])
+    let arguments = [Variant.handle(0), .properties(options.map { ($0.0, .string($0.1)) })]
     let sender = bus.uniqueName.dropFirst().map { $0 == "." ? "_" : String($0) }.joined()
     func subscribe(_ path: String) -> SignalSubscription {
       SignalSubscription(
@@ -107,10 +110,10 @@ package struct SecretPortal: Sendable {
       let path = "\(Self.object)/request/\(sender)/\(request)"
       var subscriptions = [subscribe(path)]
       let owner = SignalSubscription(ownersOf: Self.name, on: bus) { _ in outcome.isPortalGone = true }
-      let answer = try pipe.passingWriteEnd { descriptor throws(ServiceFailure) in
+      let answer = try withExtendedLifetime(pipe) { () throws(ServiceFailure) in
         try bus.call(
-          Self.name, path: Self.object, Self.interface, "RetrieveSecret",
-          [.handle(0), .properties(options)], descriptor: descriptor, by: deadline)
+          Self.name, path: Self.object, Self.interface, "RetrieveSecret", arguments,
+          descriptor: pipe.writing.number, by: deadline)
       }
       // Portals before 0.9 choose the path themselves.
       if let other = try answer.objectPath(0), other != path { subscriptions.append(subscribe(other)) }
@@ -121,75 +124,30 @@ package struct SecretPortal: Sendable {
           context.iterate(timeout: .milliseconds(100))
         }
         guard outcome.response?.code == 0 else { throw Self.refused }
-        return outcome.response?.token ?? token
+        return (pipe.reading, outcome.response?.token)
       }
     }
+  }
+
+  private static func read(_ pipe: Descriptor, by deadline: Deadline) throws(ServiceFailure) -> SecretBytes {
+    var size = "more than \(maximumSize)"
+    do throws(SecretError) {
+      if let secret = try readToEnd(
+        of: pipe.number, named: "the pipe of the Secret portal", limit: maximumSize, deadline: deadline.end)
+      {
+        if secret.count >= minimumSize { return secret }
+        size = "\(secret.count)"
+      }
+    } catch {
+      throw error.code == .timedOut ? deadline.failure : .failed("the pipe could not be read")
+    }
+    throw .error(
+      .io, "The Secret portal sent \(size) bytes instead of a secret.",
+      advice: "Check the log of xdg-desktop-portal, and that the session has a keyring.")
   }
 
   private static let refused = ServiceFailure.error(
     .promptDismissed, "The Secret portal gave no secret: the prompt of the keyring was dismissed, or failed.",
     advice: "Unlock the keyring of the desktop session, and try again.")
-}
-
-/// A pipe through which the portal sends the secret.
-private struct SecretPipe: ~Copyable {
-  private let reader: Int32
-  /// −1 when it is closed.
-  private var writer: Int32
-
-  init() throws(ServiceFailure) {
-    var ends: [Int32] = [-1, -1]
-    guard coffer_pipe(&ends) == 0 else { throw .failed("a pipe could not be made") }
-    (reader, writer) = (ends[0], ends[1])
-    _ = fcntl(reader, F_SETFL, O_NONBLOCK)
-  }
-
-  deinit {
-    close(reader)
-    if writer >= 0 { close(writer) }
-  }
-
-  borrowing func passingWriteEnd<R>(_ body: (Int32) throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
-    try body(writer)
-  }
-
-  /// Reads what was written, to the end. Closes the pipe.
-  consuming func read(by deadline: Deadline) throws(ServiceFailure) -> SecretBytes {
-    // The end is not seen while this process could write.
-    close(writer)
-    writer = -1
-    var (count, problem) = (0, ServiceFailure?.none)
-    let limit = SecretPortal.maximumSize
-    let file = reader
-    let block = SecretBytes(count: limit + 1) { target in
-      while count <= limit {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: target[count...])
-        let result = Glibc.read(file, rest.baseAddress, rest.count)
-        if result > 0 {
-          count += result
-        } else if result == 0 {
-          return
-        } else if errno == EAGAIN || errno == EINTR {
-          if deadline.hasPassed {
-            problem = deadline.failure
-            return
-          }
-          var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
-          _ = poll(&entry, 1, 50)
-        } else {
-          problem = .failed("the pipe could not be read")
-          return
-        }
-      }
-    }
-    if let problem { throw problem }
-    guard (SecretPortal.minimumSize...limit).contains(count) else {
-      throw .error(
-        .io,
-        "The Secret portal sent \(count > limit ? "more than \(limit)" : "\(count)") bytes instead of a secret.",
-        advice: "Check the log of xdg-desktop-portal, and that the session has a keyring.")
-    }
-    return block.withBytes { SecretBytes(copying: $0.extracting(0..<count)) }
-  }
 }
 #endif
