@@ -9,31 +9,22 @@ extension ServiceFailure {
       return
     }
     defer { g_error_free(error) }
-    if let name = g_dbus_error_get_remote_error(error) {
-      defer { g_free(name) }
-      g_dbus_error_strip_remote_error(error)
-      self = Self.remote(named: String(cString: name), error.pointee.message.map { String(cString: $0) })
-      return
-    }
-    let message = error.pointee.message.map { String(cString: $0) }
-    let isIO = error.pointee.domain == g_io_error_quark()
-    let code = UInt32(bitPattern: error.pointee.code)
     // libsecret removes the name of a remote error. GLib knows only the standard names by the code.
-    if error.pointee.domain == g_dbus_error_quark(), let name = g_dbus_error_encode_gerror(error) {
-      defer { g_free(name) }
+    var name = g_dbus_error_get_remote_error(error)
+    if name == nil, error.pointee.domain == g_dbus_error_quark() { name = g_dbus_error_encode_gerror(error) }
+    defer { g_free(name) }
+    g_dbus_error_strip_remote_error(error)
+    let message = error.pointee.message.map { String(cString: $0) }
+    if let name {
       self = Self.remote(named: String(cString: name), message)
       return
     }
-    if isIO && code == G_IO_ERROR_DBUS_ERROR.rawValue {
-      self = .malformed
-      return
-    }
-    if isIO && (code == G_IO_ERROR_TIMED_OUT.rawValue || code == G_IO_ERROR_CANCELLED.rawValue) {
-      self = deadline?.failure ?? .timedOut(.zero)
-    } else if isIO && (code == G_IO_ERROR_CLOSED.rawValue || code == G_IO_ERROR_BROKEN_PIPE.rawValue) {
-      self = .busClosed
-    } else {
-      self = .failed(message ?? "GLib reported no reason")
+    let code = GIOErrorEnum(rawValue: UInt32(bitPattern: error.pointee.code))
+    switch error.pointee.domain == g_io_error_quark() ? code : nil {
+    case G_IO_ERROR_DBUS_ERROR: self = .malformed
+    case G_IO_ERROR_TIMED_OUT, G_IO_ERROR_CANCELLED: self = deadline?.failure ?? .timedOut(.zero)
+    case G_IO_ERROR_CLOSED, G_IO_ERROR_BROKEN_PIPE: self = .busClosed
+    default: self = .failed(message ?? "GLib reported no reason")
     }
   }
 

@@ -96,14 +96,12 @@ final class Variant {
 
   /// The elements of an array, a tuple or a dictionary entry.
   var children: [Variant] {
-    guard g_variant_is_container(raw) != 0 else { return [] }
-    return (0..<g_variant_n_children(raw)).map { Variant(owning: g_variant_get_child_value(raw, $0)) }
+    (0..<count).map { Variant(owning: g_variant_get_child_value(raw, gsize($0))) }
   }
 
   /// The element at `index` of a container.
   subscript(index: Int) -> Variant? {
-    guard g_variant_is_container(raw) != 0, index < Int(g_variant_n_children(raw)) else { return nil }
-    return Variant(owning: g_variant_get_child_value(raw, gsize(index)))
+    index < count ? Variant(owning: g_variant_get_child_value(raw, gsize(index))) : nil
   }
 
   /// Returns the element at `index` as `type` reads it. Throws `.malformed` if there is none of that type.
@@ -119,9 +117,7 @@ final class Variant {
   }
 
   /// Whether the type is that of a secret in the protocol: session, parameters, value and content type.
-  var isSecret: Bool {
-    signature == "(oayays)"
-  }
+  var isSecret: Bool { signature == "(oayays)" }
 
   /// The entries of an `a{o(oayays)}`: secrets by the paths of their items.
   var secrets: [(String, Variant)]? {

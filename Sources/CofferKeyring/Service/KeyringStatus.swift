@@ -39,31 +39,26 @@ extension KeyringBackend {
     var status = KeyringStatus()
     status.mayPrompt = KeyringOptions(environment: environment).mayPrompt
     do throws(ServiceFailure) {
-      try probe(environment, collection, Deadline(after: timeout), &status)
+      let deadline = Deadline(after: timeout)
+      let address = try BusAddress.find(in: environment)
+      status.busAddress = address
+      let bus = try BusConnection(address: address, by: deadline)
+      status.isBusReachable = true
+      let owner = try ServiceProcess.owner(on: bus, by: deadline)
+      status.isServiceRunning = owner != nil
+      status.isServiceActivatable = try bus.canStart(SecretServiceProxy.wellKnownName, by: deadline)
+      guard let owner else { return status }
+      status.isWrittenLater = owner.kind == .kWallet
+
+      let service = SecretServiceProxy(bus: bus, timeout: try deadline.remaining(), deadline: deadline)
+      guard let path = try service.collection(named: collection) else { return status }
+      let properties = try service.properties(of: path, .collection)
+      status.collection = properties["Label"]?.string
+      status.isLocked = properties["Locked"]?.boolean
     } catch {
       status.problem = error.secretError
     }
     return status
-  }
-
-  private static func probe(
-    _ environment: [String: String], _ name: String?, _ deadline: Deadline, _ status: inout KeyringStatus
-  ) throws(ServiceFailure) {
-    let address = try BusAddress.find(in: environment)
-    status.busAddress = address
-    let bus = try BusConnection(address: address, by: deadline)
-    status.isBusReachable = true
-    let owner = try ServiceProcess.owner(on: bus, by: deadline)
-    status.isServiceRunning = owner != nil
-    status.isServiceActivatable = try bus.canStart(SecretServiceProxy.wellKnownName, by: deadline)
-    guard let owner else { return }
-    status.isWrittenLater = owner.kind == .kWallet
-
-    let service = SecretServiceProxy(bus: bus, timeout: try deadline.remaining(), deadline: deadline)
-    guard let collection = try service.collection(named: name) else { return }
-    let properties = try service.properties(of: collection, .collection)
-    status.collection = properties["Label"]?.string
-    status.isLocked = properties["Locked"]?.boolean
   }
 }
 #endif

@@ -30,13 +30,15 @@ enum ServiceFailure: Error {
     .error(SecretError(code, reason, advice: advice))
   }
 
+  /// The name of the D-Bus error with which the other side answered, or `nil` if this is another failure.
+  private var remoteName: String? { if case .remote(let name, _) = self { name } else { nil } }
+
   /// Whether the object does not exist, for example because another program removed the item.
   var isNoSuchObject: Bool {
-    guard case .remote(let name, _) = self else { return false }
-    return [
+    [
       "org.freedesktop.Secret.Error.NoSuchObject", "org.freedesktop.DBus.Error.UnknownObject",
       "org.freedesktop.DBus.Error.UnknownMethod",
-    ].contains(name)
+    ].contains(remoteName)
   }
 
   /// Whether a call that transfers a secret may succeed in another session.
@@ -51,12 +53,10 @@ enum ServiceFailure: Error {
   }
 
   /// Whether the other side answered with an error.
-  var isRemote: Bool { if case .remote = self { true } else { false } }
+  var isRemote: Bool { remoteName != nil }
 
   /// This failure without the words of the service.
-  var withoutReason: ServiceFailure {
-    if case .remote(let name, _) = self { .remote(name) } else { self }
-  }
+  var withoutReason: ServiceFailure { remoteName.map { .remote($0) } ?? self }
 
   /// An error quotes at most this many characters of the reason that a service gives.
   private static let longestReason = 200
@@ -69,10 +69,7 @@ enum ServiceFailure: Error {
   }
 
   /// Whether the object is locked.
-  var isLocked: Bool {
-    guard case .remote(let name, _) = self else { return false }
-    return name == "org.freedesktop.Secret.Error.IsLocked"
-  }
+  var isLocked: Bool { remoteName == "org.freedesktop.Secret.Error.IsLocked" }
 
   /// The error that the backend throws for this failure.
   var secretError: SecretError {
