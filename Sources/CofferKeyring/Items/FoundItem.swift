@@ -40,9 +40,18 @@ struct FoundItem {
     return attributes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
   }
 
+  /// The identifier in the attributes, or `nil` if they do not contain a valid one.
+  var identifier: SecretIdentifier? { ItemAttributes.identifier(attributes) }
+
   func metadata(of identifier: SecretIdentifier) -> SecretMetadata {
     ItemAttributes.metadata(identifier, attributes, label: label, created: created, modified: modified)
   }
+}
+
+/// What a search has found.
+struct FoundItems {
+  var unlocked: [FoundItem] = []
+  var locked: [FoundItem] = []
 }
 
 /// Of several items with one identifier, the greatest one is read.

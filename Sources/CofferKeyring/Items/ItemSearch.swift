@@ -79,16 +79,14 @@ struct ItemSearch {
   /// Returns the secret with its metadata, or `nil` if there is none.
   func secret(_ identifier: SecretIdentifier) throws(ServiceFailure) -> SecretItem? {
     try service.read(FoundItem.properties, of: items(matching: ItemAttributes.queries(identifier)))
-      .filter { ItemAttributes.identifier($0.attributes) == identifier }.max()
+      .filter { $0.identifier == identifier }.max()
       .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
   }
 
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
     let found = try service.read(FoundItem.properties, of: items(matching: [query]), leavingOut: unreadable)
-    let candidates = found.compactMap { item in
-      ItemAttributes.identifier(item.attributes).map { ($0, item) }
-    }
+    let candidates = found.compactMap { item in item.identifier.map { ($0, item) } }
     return Dictionary(candidates, uniquingKeysWith: max)
       .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata(of: $0.key)) }
       .sorted { $0.identifier < $1.identifier }
@@ -97,7 +95,7 @@ struct ItemSearch {
   /// Returns the identifiers among the items with the attributes in `query`, sorted.
   func identifiers(matching query: [String: String]) throws(ServiceFailure) -> [SecretIdentifier] {
     let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
-    return Set(found.compactMap { ItemAttributes.identifier($0.attributes) }).sorted()
+    return Set(found.compactMap(\.identifier)).sorted()
   }
 
   /// The largest number of secrets in one message: 64 values of ``KeyringBackend/maximumSecretSize`` take half of the
@@ -109,7 +107,7 @@ struct ItemSearch {
     _ identifiers: [SecretIdentifier], matching query: [String: String]
   ) throws(ServiceFailure) -> [SecretIdentifier: SharedSecret] {
     let found = try service.read(["Attributes"], of: find([query]).unlocked, leavingOut: unreadable)
-    let items = Dictionary(grouping: found) { ItemAttributes.identifier($0.attributes) }
+    let items = Dictionary(grouping: found, by: \.identifier)
     var chosen: [(identifier: SecretIdentifier, item: String)] = []
     for identifier in Set(identifiers) {
       let items = items[identifier] ?? []
@@ -128,7 +126,7 @@ struct ItemSearch {
   /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
   func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {
     let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
-    let items = Dictionary(grouping: found) { ItemAttributes.identifier($0.attributes) }
+    let items = Dictionary(grouping: found, by: \.identifier)
     var result: [UnlistedItem] = []
     for (identifier, items) in items where identifier == nil || items.count > 1 {
       let properties = identifier == nil ? ["Label"] : FoundItem.difference
@@ -141,15 +139,11 @@ struct ItemSearch {
     }
   }
 
-  private func find(
-    _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
-    var results: [(unlocked: [FoundItem], locked: [FoundItem])] = []
+  private func find(_ queries: [[String: String]]) throws(ServiceFailure) -> FoundItems {
+    let results: [FoundItems]
     if options.collection != nil, let collection = try collectionIfAny() {
-      for items in try service.search(collection: collection, queries) {
-        let isLocked = items.isEmpty ? false : try isLocked(collection)
-        results.append(isLocked ? ([], items) : (items, []))
-      }
+      results = try service.search(collection: collection, queries)
+        .map { items throws(ServiceFailure) in try byLock(items, of: collection) }
     } else {
       results = try service.search(queries)
     }
@@ -176,18 +170,20 @@ struct ItemSearch {
       .filter { ItemAttributes.isWithoutUserName($0.attributes) }
   }
 
-  private func allItems() throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
-    var found: (unlocked: [FoundItem], locked: [FoundItem]) = ([], [])
+  private func allItems() throws(ServiceFailure) -> FoundItems {
+    var found = FoundItems()
     for collection in try service.collections() {
-      let items = try service.items(of: collection)
-      if items.isEmpty { continue }
-      if try isLocked(collection) {
-        found.locked += items
-      } else {
-        found.unlocked += items
-      }
+      let more = try byLock(service.items(of: collection), of: collection)
+      found.unlocked += more.unlocked
+      found.locked += more.locked
     }
     return found
+  }
+
+  /// The items of a collection as what a search finds: all of them are locked if the collection is.
+  private func byLock(_ items: [FoundItem], of collection: String) throws(ServiceFailure) -> FoundItems {
+    if items.isEmpty { return FoundItems() }
+    return try isLocked(collection) ? FoundItems(locked: items) : FoundItems(unlocked: items)
   }
 
   // MARK: Collections
@@ -235,7 +231,7 @@ struct ItemSearch {
   /// has no answer within any timeout.
   private func unlockBeforeSearch() throws(ServiceFailure) {
     let collections = try service.collections()
-    for collection in collections where try !service.isLocked(collection: collection) { return }
+    if try service.hasUnlocked(collections) { return }
     guard let collection = try collectionIfAny() ?? collections.first else {
       throw .error(
         .locked, "KeePassXC has no open database that programs may use.",

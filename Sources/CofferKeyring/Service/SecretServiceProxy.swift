@@ -151,6 +151,12 @@ struct SecretServiceProxy: Sendable {
     try property("Locked", of: collection, .collection, \.boolean)
   }
 
+  /// Whether one of the collections is unlocked.
+  func hasUnlocked(_ collections: [String]) throws(ServiceFailure) -> Bool {
+    for collection in collections where try !isLocked(collection: collection) { return true }
+    return false
+  }
+
   func items(of collection: String) throws(ServiceFailure) -> [FoundItem] {
     try property("Items", of: collection, .collection, \.items)
   }
@@ -162,30 +168,22 @@ struct SecretServiceProxy: Sendable {
   // MARK: Methods
 
   /// Returns for each of `queries` the items in all collections that have its attributes.
-  func search(
-    _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> [(unlocked: [FoundItem], locked: [FoundItem])] {
-    var result: [(unlocked: [FoundItem], locked: [FoundItem])] = []
-    for answer in try call(Self.path, .service, "SearchItems", each: queries.map(Variant.dictionary)) {
-      result.append((try answer.element(0, \.items), try answer.element(1, \.items)))
-    }
-    return result
+  func search(_ queries: [[String: String]]) throws(ServiceFailure) -> [FoundItems] {
+    try call(Self.path, .service, "SearchItems", each: queries.map(Variant.dictionary))
+      .map { answer throws(ServiceFailure) in
+        try FoundItems(unlocked: answer.element(0, \.items), locked: answer.element(1, \.items))
+      }
   }
 
   /// Returns all items in all collections, as far as the service finds them.
-  func searchAll() throws(ServiceFailure) -> (unlocked: [FoundItem], locked: [FoundItem]) {
-    try search([[:]])[0]
-  }
+  func searchAll() throws(ServiceFailure) -> FoundItems { try search([[:]])[0] }
 
   /// Returns for each of `queries` the items in `collection` that have its attributes.
   func search(
     collection: String, _ queries: [[String: String]]
   ) throws(ServiceFailure) -> [[FoundItem]] {
-    var result: [[FoundItem]] = []
-    for answer in try call(collection, .collection, "SearchItems", each: queries.map(Variant.dictionary)) {
-      result.append(try answer.element(0, \.items))
-    }
-    return result
+    try call(collection, .collection, "SearchItems", each: queries.map(Variant.dictionary))
+      .map { answer throws(ServiceFailure) in try answer.element(0, \.items) }
   }
 
   /// Returns the collection with the alias or label `name`, and throws `.configuration` if there is none. If `name` is

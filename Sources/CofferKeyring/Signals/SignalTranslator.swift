@@ -15,22 +15,15 @@ struct SignalTranslator {
   /// Reads the identifiers of the existing items.
   mutating func learn() {
     do throws(ServiceFailure) {
-      guard try hasUnlockedCollection() else { return }
+      // If no collection is unlocked, a search finds nothing, and KeePassXC shows its prompt.
+      guard try service.hasUnlocked(service.collections()) else { return }
       let items = try service.searchAll().unlocked.prefix(Self.maximumLearned)
       for item in try service.read(["Attributes"], of: Array(items)) {
-        known[item.path] = ItemAttributes.identifier(item.attributes)
+        known[item.path] = item.identifier
       }
     } catch {
       // The service is not running, or stopped. The deletion of an unknown item is a change of everything.
     }
-  }
-
-  /// Whether a collection is unlocked. If none is, a search finds nothing, and KeePassXC shows its prompt.
-  private func hasUnlockedCollection() throws(ServiceFailure) -> Bool {
-    for collection in try service.collections() where try !service.isLocked(collection: collection) {
-      return true
-    }
-    return false
   }
 
   /// Returns the changes that `events` stand for, each once.
@@ -43,7 +36,8 @@ struct SignalTranslator {
       case .present(let path):
         do throws(ServiceFailure) {
           // Another program's item without an identifier cannot be looked up here.
-          guard let identifier = try identifier(path) else { continue }
+          let attributes = try service.property("Attributes", of: path, .item).dictionary
+          guard let identifier = attributes.flatMap(ItemAttributes.identifier) else { continue }
           if let old = known.updateValue(identifier, forKey: path), old != identifier {
             result.append(SecretChange(old))
           }
@@ -55,10 +49,6 @@ struct SignalTranslator {
     }
     var returned: Set<SecretChange> = []
     return result.filter { returned.insert($0).inserted }
-  }
-
-  private func identifier(_ path: String) throws(ServiceFailure) -> SecretIdentifier? {
-    try service.property("Attributes", of: path, .item).dictionary.flatMap(ItemAttributes.identifier)
   }
 }
 #endif
