@@ -67,7 +67,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     let options = options ?? KeyringOptions(environment: environment)
     self.options = options
     connection = SecretServiceConnection(environment: environment, options: options)
-    prompter = Prompter(options, mayPrompt: options.mayPrompt)
+    prompter = Prompter(mayPrompt: options.mayPrompt, timeout: options.promptTimeout)
     storing = DeadlineLock()
     watcher = KeyringWatcher(environment: environment, options: options)
   }
@@ -87,7 +87,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private init(withoutPromptsOf backend: KeyringBackend) {
     options = backend.options
     connection = backend.connection
-    prompter = Prompter(backend.options, mayPrompt: false)
+    prompter = Prompter(mayPrompt: false, timeout: options.promptTimeout)
     watcher = backend.watcher
     storing = backend.storing
   }

@@ -65,12 +65,12 @@ struct ItemRemover {
   private func copy(_ item: FoundItem, to new: SecretIdentifier) throws(ServiceFailure) -> String {
     let value = try search.secret(of: item.path)
     let metadata = item.metadata(of: identifier)
-    let answer = try service.createItem(
+    let path = try service.createItem(
       in: String(item.collection), label: ItemAttributes.label(new, metadata),
       attributes: ItemAttributes.attributes(item.attributes, renamedTo: new, created: item.created),
-      value, search.contentType(of: item.path), replacing: false, in: search.session())
-    let result = try search.prompter.confirm(answer.prompt, of: service)
-    guard let path = answer.item ?? result?.path, path != item.path else { throw .malformed }
+      value, search.contentType(of: item.path), replacing: false, in: search.session(),
+      confirmedBy: search.prompter)
+    guard let path, path != item.path else { throw .malformed }
     guard try search.secret(of: path).isEqual(to: value) else {
       try delete(path)
       throw .error(
@@ -100,7 +100,7 @@ struct ItemRemover {
 
   private func delete(_ item: String) throws(ServiceFailure) {
     do throws(ServiceFailure) {
-      try search.prompter.confirm(service.delete(item), of: service)
+      try service.delete(item, confirmedBy: search.prompter)
     } catch  where error.isNoSuchObject {}  // another program has removed it
   }
 }

@@ -18,9 +18,10 @@ struct ItemWriter {
     if try matches().isEmpty { collection = try search.collectionForStoring() }
     // Otherwise two stores may create an item each, or one may create the item whose attributes the other changes.
     try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
-      let lock = StoreLock(service)
-      defer { lock.release() }
-      lock.acquire(within: search.options.callTimeout)
+      let isHeld = acquireLock()
+      defer {
+        if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) }
+      }
       let items = try matches()
       let found = try service.read(
         items.count > 1 ? FoundItem.properties : ["Attributes", "Label"], of: items)
@@ -28,6 +29,21 @@ struct ItemWriter {
       if collection == nil { collection = try search.collectionForStoring() }
       guard let collection else { throw .malformed }
       try create(value, in: collection, beside: found)
+    }
+  }
+
+  /// A lock between the processes on one bus: the ownership of this name. The bus releases it when a process ends.
+  private static let lockName = "coffer.KeyringStore"
+
+  /// Waits for the lock for at most a call's timeout, and returns whether it is held. A failure is ignored: without the lock,
+  /// two processes that store a new secret at the same time may create an item each.
+  private func acquireLock() -> Bool {
+    let deadline = Deadline(after: search.options.callTimeout)
+    do throws(ServiceFailure) {
+      while try service.bus.requestName(Self.lockName, by: deadline) == .anotherConnection { usleep(2000) }
+      return true
+    } catch {
+      return false  // the deadline has passed, or a sandbox refuses the name
     }
   }
 
@@ -43,7 +59,10 @@ struct ItemWriter {
     guard let item = candidates.max() else { return false }
     let shadowed = try shadowed(by: item, among: found)
     try update(item, to: value, beside: found.filter { $0.path != item.path })
-    for other in shadowed { remove(other) }
+    for other in shadowed {
+      // A failure is ignored: the store has succeeded by then.
+      do throws(ServiceFailure) { try service.delete(other.path, confirmedBy: search.prompter) } catch {}
+    }
     return true
   }
 
@@ -76,22 +95,17 @@ struct ItemWriter {
     {
       // No other item has these attributes. Some services write a value to the disk only when an item is created. Two do
       // not need that: KeePassXC asks before it replaces an item, and KWallet forgets when the item was created.
-      let answer = try service.createItem(
+      try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, value, contentType,
-        replacing: true, in: search.session())
-      try search.prompter.confirm(answer.prompt, of: service)
+        replacing: true, in: search.session(), confirmedBy: search.prompter)
     } else {
       try service.setSecret(of: item.path, to: value, contentType, in: search.session())
-      announceChange(of: item.path, label)
+      // Sets the label to itself. gnome-keyring sends no signal for `SetSecret`, but sends one for a label. A failure is
+      // ignored: the store has succeeded by then.
+      do throws(ServiceFailure) {
+        try service.setProperty("Label", of: item.path, to: .string(label))
+      } catch {}
     }
-  }
-
-  /// Sets the label of `item` to itself. gnome-keyring sends no signal for `SetSecret`, but sends one for a label. A
-  /// failure is ignored: the store has succeeded by then.
-  private func announceChange(of item: String, _ label: String) {
-    do throws(ServiceFailure) {
-      try service.setProperty("Label", of: item, to: .string(label))
-    } catch {}
   }
 
   private func create(
@@ -99,12 +113,10 @@ struct ItemWriter {
   ) throws(ServiceFailure) {
     let value = encoded(value, in: collection) ?? value.copy()
     let metadata = metadata(of: nil, beside: others)
-    let answer = try service.createItem(
+    try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
       attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value,
-      replacing: others.isEmpty,
-      in: search.session())
-    try search.prompter.confirm(answer.prompt, of: service)
+      replacing: others.isEmpty, in: search.session(), confirmedBy: search.prompter)
   }
 
   /// Returns the metadata for `item`, or for a new item.
@@ -149,41 +161,6 @@ struct ItemWriter {
       } catch  where error.isNoSuchObject {}
     }
     return result
-  }
-
-  /// A failure is ignored: the store has succeeded by then.
-  private func remove(_ item: FoundItem) {
-    do throws(ServiceFailure) {
-      try search.prompter.confirm(service.delete(item.path), of: service)
-    } catch {}
-  }
-}
-
-/// A lock between the processes on one bus, which the bus releases when a process ends: the ownership of a name.
-private final class StoreLock {
-  private static let name = "coffer.KeyringStore"
-  private let service: SecretServiceProxy
-  private var isHeld = false
-
-  init(_ service: SecretServiceProxy) { self.service = service }
-
-  /// Waits for the lock for at most `timeout`. A failure is ignored: without the lock, two processes that store a new
-  /// secret at the same time may create an item each.
-  func acquire(within timeout: Duration) {
-    let deadline = Deadline(after: timeout)
-    do throws(ServiceFailure) {
-      while true {
-        isHeld = try service.bus.requestName(Self.name, by: deadline) != .anotherConnection
-        if isHeld { return }
-        usleep(2000)
-      }
-    } catch {
-      // The deadline has passed, or a sandbox refuses the name.
-    }
-  }
-
-  func release() {
-    if isHeld { service.bus.releaseName(Self.name, by: Deadline(after: service.timeout)) }
   }
 }
 #endif

@@ -15,10 +15,8 @@ final class Prompter: Sendable {
   private let cancellations = Atomic(0)
   private let observer = Mutex<PromptObserver?>(nil)
 
-  init(_ options: KeyringOptions, mayPrompt: Bool) {
-    self.mayPrompt = mayPrompt
-    timeout = options.promptTimeout
-  }
+  /// `timeout` is the time in which a person must answer a prompt. `nil`: any.
+  init(mayPrompt: Bool, timeout: Duration?) { (self.mayPrompt, self.timeout) = (mayPrompt, timeout) }
 
   /// Sets the function to call before each wait.
   func observe(_ observer: @escaping PromptObserver) { self.observer.withLock { $0 = observer } }
@@ -44,7 +42,7 @@ final class Prompter: Sendable {
     let context = EventContext()
     return try context.asCurrent { () throws(ServiceFailure) in
       defer { service.bus.deliverLast(on: context) }
-      return try result(of: prompt, of: service, on: context, cancellation)
+      return try result(of: prompt, of: service, on: context, since: cancellation)
     }
   }
 
@@ -57,7 +55,7 @@ final class Prompter: Sendable {
   func confirm(_ prompt: String?, of service: SecretServiceProxy) throws(ServiceFailure) -> Variant? {
     guard let prompt else { return nil }
     if mayPrompt { return try complete(prompt, of: service) }
-    let prompter = Prompter(timeout: Self.unattendedTimeout)
+    let prompter = Prompter(mayPrompt: true, timeout: Self.unattendedTimeout)
     do throws(ServiceFailure) {
       return try prompter.complete(prompt, of: service)
     } catch .error(let error) where error.code == .timedOut || error.code == .promptDismissed {
@@ -68,18 +66,14 @@ final class Prompter: Sendable {
   /// The time in which a prompt that needs nobody completes itself.
   private static let unattendedTimeout = Duration.seconds(3)
 
-  private init(timeout: Duration) {
-    mayPrompt = true
-    self.timeout = timeout
-  }
-
   private final class Outcome {
     var completed: (isDismissed: Bool, result: Variant)?
     var isServiceGone = false
   }
 
+  /// `cancellation` is the number of cancellations before the observer was called.
   private func result(
-    of prompt: String, of service: SecretServiceProxy, on context: EventContext, _ cancellation: Int
+    of prompt: String, of service: SecretServiceProxy, on context: EventContext, since cancellation: Int
   ) throws(ServiceFailure) -> Variant {
     let outcome = Outcome()
     let completion = SignalSubscription(
@@ -94,35 +88,27 @@ final class Prompter: Sendable {
     let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _ in
       outcome.isServiceGone = true
     }
-    return try withExtendedLifetime((completion, owner)) { () throws(ServiceFailure) in
-      _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
-      return try service.pausingDeadline { () throws(ServiceFailure) in
-        try wait(for: outcome, prompt, service, context, cancellation)
+    defer { withExtendedLifetime((completion, owner)) {} }
+    _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
+    return try service.pausingDeadline { () throws(ServiceFailure) -> Variant in
+      let deadline = timeout.map { Deadline(after: $0) }
+      while true {
+        if let (isDismissed, result) = outcome.completed {
+          if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
+          return result
+        }
+        if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
+        if cancellations.load(ordering: .relaxed) != cancellation {
+          service.dismiss(prompt)
+          throw Self.dismissed
+        }
+        if let timeout, let deadline, deadline.hasPassed {
+          service.dismiss(prompt)
+          throw Self.unanswered(timeout)
+        }
+        // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
+        context.iterate(timeout: .milliseconds(100))
       }
-    }
-  }
-
-  private func wait(
-    for outcome: Outcome, _ prompt: String, _ service: SecretServiceProxy, _ context: EventContext,
-    _ cancellation: Int
-  ) throws(ServiceFailure) -> Variant {
-    let deadline = timeout.map { Deadline(after: $0) }
-    while true {
-      if let (isDismissed, result) = outcome.completed {
-        if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
-        return result
-      }
-      if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
-      if cancellations.load(ordering: .relaxed) != cancellation {
-        service.dismiss(prompt)
-        throw Self.dismissed
-      }
-      if let timeout, let deadline, deadline.hasPassed {
-        service.dismiss(prompt)
-        throw Self.unanswered(timeout)
-      }
-      // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
-      context.iterate(timeout: .milliseconds(100))
     }
   }
 

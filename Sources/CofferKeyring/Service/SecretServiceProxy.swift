@@ -231,9 +231,9 @@ struct SecretServiceProxy: Sendable {
     return (try answer.objectPath(0), try answer.objectPath(1))
   }
 
-  /// Deletes `item`. Returns the prompt that must be completed first, or `nil`.
-  func delete(_ item: String) throws(ServiceFailure) -> String? {
-    try call(item, .item, "Delete").objectPath(0)
+  /// Deletes `item`, with `prompter` for the prompt if there is one.
+  func delete(_ item: String, confirmedBy prompter: Prompter) throws(ServiceFailure) {
+    try prompter.confirm(call(item, .item, "Delete").objectPath(0), of: self)
   }
 
   /// Removes a prompt from the screen. A failure is ignored: the prompt or the service is then gone. Some services
@@ -286,19 +286,22 @@ struct SecretServiceProxy: Sendable {
     _ = try transfer(item, .item, "SetSecret", [session.seal(secret, contentType)])
   }
 
-  /// Creates an item. If `replacing`, overwrites an item that has all of `attributes` instead, if there is one.
-  /// Returns the item or the prompt that must be completed first.
+  /// Creates an item, with `prompter` for the prompt if there is one. If `replacing`, overwrites an item that has all of
+  /// `attributes` instead, if there is one. Returns the item, or `nil` if the service does not tell it.
+  @discardableResult
   func createItem(
     in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes,
-    _ contentType: String? = nil, replacing: Bool, in session: SecretSession
-  ) throws(ServiceFailure) -> (item: String?, prompt: String?) {
+    _ contentType: String? = nil, replacing: Bool, in session: SecretSession, confirmedBy prompter: Prompter
+  ) throws(ServiceFailure) -> String? {
     let item = Interface.item.rawValue
     let properties = Variant.properties([
       ("\(item).Label", .string(label)), ("\(item).Attributes", .dictionary(attributes)),
     ])
     let arguments = [properties, session.seal(secret, contentType), .boolean(replacing)]
     let answer = try transfer(collection, .collection, "CreateItem", arguments)
-    return (try answer.objectPath(0), try answer.objectPath(1))
+    let path = try answer.objectPath(0)
+    let result = try prompter.confirm(answer.objectPath(1), of: self)
+    return path ?? result?.path
   }
 }
 #endif
