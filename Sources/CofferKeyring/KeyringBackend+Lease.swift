@@ -11,15 +11,11 @@ extension KeyringBackend: LeasingSecretBackend {
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let name = "coffer.lease.h" + identifier.hashText
     let timeout = options.callTimeout
-    do throws(SecretError) {
-      return try connection.withService { process, deadline throws(ServiceFailure) -> SecretLease? in
-        let bus = process.bus
-        // If an earlier request made this connection the owner, another thread of this process has the lease.
-        guard try bus.requestName(name, by: deadline.limited(to: timeout)) == .thisRequest else { return nil }
-        return SecretLease { bus.releaseName(name, by: Deadline(after: timeout)) }
-      }
-    } catch {
-      throw error.about(identifier)
+    return try search(for: identifier) { search throws(ServiceFailure) -> SecretLease? in
+      let bus = search.process.bus
+      // If an earlier request made this connection the owner, another thread of this process has the lease.
+      guard try bus.requestName(name, by: search.service.next()) == .thisRequest else { return nil }
+      return SecretLease { bus.releaseName(name, by: Deadline(after: timeout)) }
     }
   }
 }

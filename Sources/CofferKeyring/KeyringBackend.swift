@@ -51,7 +51,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   public static let maximumSecretSize = 1_048_576
 
-  let connection: SecretServiceConnection
+  private let connection: SecretServiceConnection
   let options: KeyringOptions
   private let prompter: Prompter
   private let watcher: KeyringWatcher
@@ -244,8 +244,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
 
   // MARK: Searches
 
-  private func search<R: ~Copyable>(
-    for identifier: SecretIdentifier, beginningSession: Bool = false,
+  func search<R: ~Copyable>(
+    for identifier: SecretIdentifier?, beginningSession: Bool = false,
     _ body: (ItemSearch) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
@@ -254,7 +254,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
         try body(ItemSearch(process, deadline, options, prompter, unreadable.withLock { $0 }))
       }
     } catch {
-      throw error.about(identifier)
+      throw identifier.map(error.about) ?? error
     }
   }
 
@@ -263,10 +263,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     _ service: String?, _ body: (ItemSearch, [String: String]) throws(ServiceFailure) -> [Element]
   ) throws(SecretError) -> [Element] {
     if let service, service.isEmpty || service.utf8.contains(0) { return [] }
-    return try connection.withService { process, deadline throws(ServiceFailure) in
-      try body(
-        ItemSearch(process, deadline, options, prompter, unreadable.withLock { $0 }),
-        service.map { [ItemAttributes.service: $0] } ?? [:])
+    return try search(for: nil) { search throws(ServiceFailure) in
+      try body(search, service.map { [ItemAttributes.service: $0] } ?? [:])
     }
   }
 

@@ -31,7 +31,7 @@ struct SecretServiceProxy: Sendable {
   var deadline: Deadline?
 
   /// The deadline of the next call.
-  private func next() -> Deadline { deadline?.limited(to: timeout) ?? Deadline(after: timeout) }
+  func next() -> Deadline { deadline?.limited(to: timeout) ?? Deadline(after: timeout) }
 
   func call(
     _ path: String, _ interface: Interface, _ method: String, _ arguments: [Variant] = []
