@@ -3,13 +3,10 @@ internal import Dispatch
 internal import Synchronization
 
 extension ConformanceCheck {
-  private static let isObservable: @Sendable (any SecretBackend) -> Bool = {
-    $0 is any ObservableSecretBackend
-  }
-
   static let changeChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "changes-are-reported", omittedBy: .changes, applies: isObservable) { context in
-      let subscribers = try ["the first subscriber", "the second subscriber"].map(context.subscribe)
+    ConformanceCheck(name: "changes-are-reported", omittedBy: .changes) {
+      (context, backend: any ObservableSecretBackend) in
+      let subscribers = context.twoSubscribers(backend)
       // Waits after each change, because a backend may coalesce changes that follow each other.
       for (identifier, change) in try context.fourChanges() {
         let counts = subscribers.map(\.count)
@@ -20,17 +17,17 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "each-change-once", omittedBy: [.changes, .exactChanges], applies: isObservable) {
-      context in
-      let subscribers = try ["the first subscriber", "the second subscriber"].map(context.subscribe)
+    ConformanceCheck(name: "each-change-once", omittedBy: [.changes, .exactChanges]) {
+      (context, backend: any ObservableSecretBackend) in
+      let subscribers = context.twoSubscribers(backend)
       let changes = try context.fourChanges()
       for (_, change) in changes { try change() }
       for subscriber in subscribers { try subscriber.expectExactly(changes.map(\.identifier)) }
     },
 
-    ConformanceCheck(name: "removing-nothing-is-no-change", omittedBy: .changes, applies: isObservable) {
-      context in
-      let subscriber = try context.subscribe("a subscriber")
+    ConformanceCheck(name: "removing-nothing-is-no-change", omittedBy: .changes) {
+      (context, backend: any ObservableSecretBackend) in
+      let subscriber = Subscriber("a subscriber", backend, context)
       let (absent, last) = try context.identifiers("absent", "last")
       let count = subscriber.count
       try context.backend.remove(absent)
@@ -39,32 +36,25 @@ extension ConformanceCheck {
       try subscriber.expectNone(of: absent, "the removal of an absent secret")
     },
 
-    ConformanceCheck(name: "late-subscribers-get-later-changes", omittedBy: .changes, applies: isObservable) {
-      context in
-      let early = try context.subscribe("the first subscriber")
+    ConformanceCheck(name: "late-subscribers-get-later-changes", omittedBy: .changes) {
+      (context, backend: any ObservableSecretBackend) in
+      let early = Subscriber("the first subscriber", backend, context)
       let (a, b) = try context.identifiers("a", "b")
       try context.store("1", a)
       try early.expect(a, after: 0)
-      let late = try context.subscribe("a subscriber, after another one has stopped")
+      let late = Subscriber("a subscriber, after another one has stopped", backend, context)
       early.stop()
       try context.store("2", b)
       try late.expect(b, after: 0)
     },
 
-    ConformanceCheck(
-      name: "changes-of-a-transaction",
-      omittedBy: [.changes, .transactions],
-      applies: { $0 is any ObservableSecretBackend & TransactionalSecretBackend }
-    ) { context in
-      guard let backend = context.backend as? any TransactionalSecretBackend else { return }
-      let subscriber = try context.subscribe("a subscriber")
+    ConformanceCheck(name: "changes-of-a-transaction", omittedBy: [.changes, .transactions]) {
+      (context, backend: any ObservableSecretBackend & TransactionalSecretBackend) in
+      let subscriber = Subscriber("a subscriber", backend, context)
       let (a, b) = try context.identifiers("a", "b")
       let never = try context.identifier("never")
-      try context.expectError([.conflict], "a transaction whose closure throws") { () throws(SecretError) in
-        try backend.transaction { transaction throws(SecretError) in
-          try transaction.store("0", never)
-          throw SecretError(.conflict, "The check cancelled its transaction.")
-        }
+      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+        try transaction.store("0", never)
       }
       let count = subscriber.count
       try backend.transaction { transaction throws(SecretError) in
@@ -76,13 +66,9 @@ extension ConformanceCheck {
       try subscriber.expectNone(of: never, "a cancelled transaction")
     },
 
-    ConformanceCheck(
-      name: "changes-of-versions",
-      omittedBy: [.changes, .versions],
-      applies: { $0 is any ObservableSecretBackend & VersionedSecretBackend }
-    ) { context in
-      guard let backend = context.backend as? any VersionedSecretBackend else { return }
-      let subscriber = try context.subscribe("a subscriber")
+    ConformanceCheck(name: "changes-of-versions", omittedBy: [.changes, .versions]) {
+      (context, backend: any ObservableSecretBackend & VersionedSecretBackend) in
+      let subscriber = Subscriber("a subscriber", backend, context)
       let (a, b) = try context.identifiers("a", "b")
       for text in ["1", "2"] { try context.store(text, a) }
       try backend.remove(a)
@@ -111,11 +97,8 @@ extension ConformanceContext {
     ]
   }
 
-  fileprivate func subscribe(_ name: String) throws -> Subscriber {
-    guard let backend = backend as? any ObservableSecretBackend else {
-      throw Expectation(name, expected: "an ObservableSecretBackend", found: "another backend")
-    }
-    return Subscriber(name, backend.changes(), self)
+  fileprivate func twoSubscribers(_ backend: any ObservableSecretBackend) -> [Subscriber] {
+    ["the first subscriber", "the second subscriber"].map { Subscriber($0, backend, self) }
   }
 }
 
@@ -125,17 +108,14 @@ private final class Subscriber: Sendable {
 
   private let name: String
   private let options: SecretBackendConformance.Options
-  private let log: Log
+  private let log = Log()
   private let task: Task<Void, Never>
 
-  init(_ name: String, _ stream: AsyncStream<SecretChange>, _ context: ConformanceContext) {
-    let log = Log()
-    self.name = name
-    self.log = log
-    options = context.options
-    task = Task(executorPreference: ConformanceExecutor.shared) { [service = context.service] in
-      for await change in stream
-      where change.identifier.map({ $0.service.utf8.starts(with: service.utf8) }) ?? true {
+  init(_ name: String, _ backend: any ObservableSecretBackend, _ context: ConformanceContext) {
+    (self.name, options) = (name, context.options)
+    let stream = backend.changes()
+    task = Task(executorPreference: ConformanceExecutor.shared) { [log] in
+      for await change in stream where change.identifier.map(context.isOwn) ?? true {
         log.changes.withLock { $0.append(change) }
       }
     }

@@ -27,6 +27,19 @@ struct ConformanceCheck: Sendable {
   }
 }
 
+extension ConformanceCheck {
+  /// A check of the backends that conform to the protocols of `Backend`.
+  init<Backend>(
+    name: String, omittedBy omissions: SecretBackendConformance.Omissions,
+    body: @escaping @Sendable (ConformanceContext, Backend) throws -> Void
+  ) {
+    self.init(name: name, omittedBy: omissions, applies: { $0 is Backend }) { context in
+      guard let backend = context.backend as? Backend else { return }
+      try body(context, backend)
+    }
+  }
+}
+
 /// The failure of a check: the situation, what the protocol requires in it, and what happened. Values of
 /// secrets are described by their size.
 struct Expectation: Error {
@@ -66,11 +79,11 @@ struct ConformanceContext: Sendable {
     try backend.lookUp(identifier).array()
   }
 
+  /// Whether the secret belongs to this check.
+  func isOwn(_ identifier: SecretIdentifier) -> Bool { identifier.service.utf8.starts(with: service.utf8) }
+
   /// Removes every secret that the check stored, with its earlier versions.
   func removeEverything() throws {
-    func isOwn(_ identifier: SecretIdentifier) -> Bool {
-      identifier.service.utf8.starts(with: service.utf8)
-    }
     let stored = try backend.items(inService: nil).map(\.identifier).filter(isOwn)
     guard !options.omissions.contains(.versions), let backend = backend as? any VersionedSecretBackend else {
       for identifier in stored { try backend.remove(identifier) }
@@ -138,13 +151,13 @@ struct ConformanceContext: Sendable {
     _ codes: Set<SecretError.Code>?,
     _ situation: String,
     canary: String? = nil,
-    _ body: () throws(SecretError) -> Void
+    _ body: () throws -> Void
   ) throws -> SecretError {
     let expected =
       codes.map { "the error " + $0.map(\.description).sorted().joined(separator: " or ") } ?? "an error"
-    do throws(SecretError) {
+    do {
       try body()
-    } catch {
+    } catch let error as SecretError {
       try expect(
         codes?.contains(error.code) ?? true, situation, expected: expected, found: "the error \(error.code)")
       if let canary { try expectNoSecret(canary, in: error, situation) }

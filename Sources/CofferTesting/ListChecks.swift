@@ -19,8 +19,9 @@ extension ConformanceCheck {
       ]
       for identifier in stored { try context.store("x", identifier) }
       let listed = try context.backend.items(inService: nil).map(\.identifier)
-      let own = listed.filter { $0.service.utf8.starts(with: context.service.utf8) }
-      try context.expect(own, toBe: stored, "the secrets of three services in the list of all secrets")
+      try context.expect(
+        listed.filter(context.isOwn), toBe: stored, "the secrets of three services in the list of all secrets"
+      )
       try context.expect(
         listed == listed.sorted(), "the list of all secrets", expected: "a sorted list",
         found: "another order")
@@ -58,29 +59,25 @@ extension ConformanceCheck {
       let canary = "canary-5up3r-s3cr3t-8d1f"
       let identifier = try context.identifier("canary")
       try context.store(canary, identifier)
-      let store = { (secret: borrowing SecretBytes, metadata: SecretMetadata?) throws(SecretError) in
-        try context.backend.store(secret, for: identifier, metadata: metadata)
-      }
       let long = String(repeating: "x", count: 1025)
       for metadata in [SecretMetadata(label: long), SecretMetadata(attributes: ["x": long])] {
         try context.expectError(nil, "a store with invalid metadata", canary: canary) {
-          () throws(SecretError) in try store(SecretBytes(copying: canary), metadata)
+          try context.store(canary, identifier, metadata)
         }
       }
       if let cap = context.options.maximumSecretSize {
         let large = Array(canary.utf8) + [UInt8](repeating: 120, count: cap)
         try context.expectError(nil, "a store of too many bytes", canary: canary) {
-          () throws(SecretError) in try store(SecretBytes(copying: large), nil)
+          try context.store(large, identifier)
         }
       }
       if !context.options.omissions.contains(.transactions),
         let backend = context.backend as? any TransactionalSecretBackend
       {
         try context.expectError(nil, "a store inside the backend's own transaction", canary: canary) {
-          () throws(SecretError) in
           try backend.transaction { transaction throws(SecretError) in
             try transaction.store(canary, identifier)
-            try store(SecretBytes(copying: canary), nil)
+            try context.backend.store(SecretBytes(copying: canary), for: identifier)
           }
         }
       }

@@ -119,8 +119,7 @@ extension ConformanceCheck {
       ] {
         for identifier in [new, existing] {
           try context.expectError([.invalidMetadata], "a store with invalid metadata") {
-            () throws(SecretError) in
-            try context.backend.store(SecretBytes(copying: "after"), for: identifier, metadata: metadata)
+            try context.store("after", identifier, metadata)
           }
         }
         try context.expectValue("before", existing, "after an overwrite with invalid metadata")

@@ -7,17 +7,8 @@ extension ConformanceCheck {
     alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
     _ body: @escaping @Sendable (ConformanceContext, any TransactionalSecretBackend) throws -> Void
   ) -> ConformanceCheck {
-    ConformanceCheck(
-      name: name,
-      omittedBy: omissions.union(.transactions),
-      applies: { $0 is any TransactionalSecretBackend }
-    ) { context in
-      guard let backend = context.backend as? any TransactionalSecretBackend else { return }
-      try body(context, backend)
-    }
+    ConformanceCheck(name: name, omittedBy: omissions.union(.transactions), body: body)
   }
-
-  private static let cancellation = SecretError(.encodingFailed, "The check cancelled its transaction.")
 
   static let transactionChecks: [ConformanceCheck] = [
     transactional("transaction-commits-all") { context, backend in
@@ -90,18 +81,11 @@ extension ConformanceCheck {
       try context.store("a", a, context.sample)
       try context.store("b", b)
       let situation = "after a transaction whose closure threw"
-      let thrown = try context.expectError([cancellation.code], "a transaction whose closure throws") {
-        () throws(SecretError) in
-        try backend.transaction { transaction throws(SecretError) in
-          try transaction.store(SecretBytes(copying: "x"), for: a, metadata: SecretMetadata())
-          try transaction.remove(b)
-          try transaction.store("x", c)
-          throw cancellation
-        }
+      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+        try transaction.store(SecretBytes(copying: "x"), for: a, metadata: SecretMetadata())
+        try transaction.remove(b)
+        try transaction.store("x", c)
       }
-      try context.expect(
-        thrown == cancellation, "a transaction whose closure throws", expected: "the closure's error",
-        found: "another error with the same code")
       try context.expectValue("a", a, situation)
       try context.expectMetadata(context.sample, a, situation)
       try context.expectValue("b", b, situation)
@@ -116,25 +100,22 @@ extension ConformanceCheck {
       try context.store("before", identifier)
       for throwing in [false, true] {
         var finished: (any SecretTransaction)?
-        do throws(SecretError) {
-          try backend.transaction { transaction throws(SecretError) in
-            finished = transaction
-            if throwing { throw cancellation }
-          }
-        } catch {
-          if !throwing { throw error }
+        let keep = { (transaction: any SecretTransaction) throws(SecretError) in finished = transaction }
+        if throwing {
+          try context.cancelTransaction(of: backend, after: keep)
+        } else {
+          try backend.transaction(keep)
         }
         guard let finished else {
           throw Expectation("a transaction", expected: "a call of its closure", found: "none")
         }
-        let calls: [(String, () throws(SecretError) -> Void)] = [
-          ("lookUp", { () throws(SecretError) in _ = try finished.lookUp(identifier) }),
-          ("item", { () throws(SecretError) in _ = try finished.item(identifier) }),
-          ("items", { () throws(SecretError) in _ = try finished.items(inService: nil) }),
-          ("store", { () throws(SecretError) in try finished.store("late", identifier) }),
-          ("remove", { () throws(SecretError) in try finished.remove(identifier) }),
-        ]
-        for (name, call) in calls {
+        for (name, call) in [
+          ("lookUp", { _ = try finished.lookUp(identifier) }),
+          ("item", { _ = try finished.item(identifier) }),
+          ("items", { _ = try finished.items(inService: nil) }),
+          ("store", { try finished.store("late", identifier) }),
+          ("remove", { try finished.remove(identifier) }),
+        ] as [(String, () throws -> Void)] {
           try context.expectError([.conflict], "\(name), on a transaction that has ended", call)
         }
       }
@@ -142,29 +123,16 @@ extension ConformanceCheck {
     },
 
     transactional("backend-inside-its-own-transaction-is-a-conflict") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
-      try context.store("before", a)
-      let service = context.service
-      let calls: [(String, () throws(SecretError) -> Void)] = [
-        ("lookUp", { () throws(SecretError) in _ = try backend.lookUp(a) }),
-        ("store", { () throws(SecretError) in try backend.store(SecretBytes(copying: "x"), for: a) }),
-        ("remove", { () throws(SecretError) in try backend.remove(a) }),
-        ("items(inService:)", { () throws(SecretError) in _ = try backend.items(inService: service) }),
-        ("transaction", { () throws(SecretError) in try backend.transaction { _ throws(SecretError) in } }),
-      ]
-      var outcomes: [Result<Void, SecretError>] = []
-      try backend.transaction { transaction throws(SecretError) in
-        try transaction.store("1", b)
-        for (_, call) in calls { outcomes.append(Result { () throws(SecretError) in try call() }) }
-        try transaction.store("2", b)
-      }
-      for ((name, _), outcome) in zip(calls, outcomes) {
-        try context.expectError([.conflict], "\(name), inside the backend's own transaction") {
-          () throws(SecretError) in try outcome.get()
-        }
-      }
-      try context.expectValue("before", a, "after calls inside the backend's own transaction")
-      try context.expectValue("2", b, "after a transaction that continued after such calls")
+      let identifier = try context.identifier("a")
+      try context.store("before", identifier)
+      try context.expectConflicts([
+        ("lookUp", { _ = try backend.lookUp(identifier) }),
+        ("store", { try context.store("x", identifier) }),
+        ("remove", { try backend.remove(identifier) }),
+        ("items(inService:)", { _ = try backend.items(inService: context.service) }),
+        ("transaction", { try backend.transaction { _ throws(SecretError) in } }),
+      ])
+      try context.expectValue("before", identifier, "after calls inside the backend's own transaction")
     },
 
     transactional("transaction-of-many") { context, backend in
@@ -222,4 +190,41 @@ extension ConformanceCheck {
         String(threads * rounds), counter, "after \(threads) threads counted to \(rounds) in transactions")
     },
   ]
+}
+
+extension ConformanceContext {
+  private static let cancellation = SecretError(.encodingFailed, "The check cancelled its transaction.")
+
+  /// Runs `body` in a transaction whose closure then throws, and expects its error.
+  func cancelTransaction(
+    of backend: any TransactionalSecretBackend,
+    after body: (any SecretTransaction) throws(SecretError) -> Void
+  ) throws {
+    let situation = "a transaction whose closure throws"
+    let thrown = try expectError([Self.cancellation.code], situation) {
+      try backend.transaction { transaction throws(SecretError) in
+        try body(transaction)
+        throw Self.cancellation
+      }
+    }
+    try expect(
+      thrown == Self.cancellation, situation, expected: "the closure's error",
+      found: "another error with the same code")
+  }
+
+  /// Expects each of `calls` to be a conflict inside a transaction of the backend, which can continue afterwards.
+  func expectConflicts(_ calls: [(name: String, call: () throws -> Void)]) throws {
+    guard let backend = backend as? any TransactionalSecretBackend else { return }
+    let other = try identifier("stored around the calls")
+    var outcomes: [Result<Void, any Error>] = []
+    try backend.transaction { transaction throws(SecretError) in
+      try transaction.store("1", other)
+      outcomes = calls.map { Result(catching: $0.call) }
+      try transaction.store("2", other)
+    }
+    for ((name, _), outcome) in zip(calls, outcomes) {
+      try expectError([.conflict], "\(name), inside the backend's own transaction") { try outcome.get() }
+    }
+    try expectValue("2", other, "after a transaction that continued after such calls")
+  }
 }

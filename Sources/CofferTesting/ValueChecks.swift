@@ -69,8 +69,7 @@ extension ConformanceCheck {
       try context.store("before", existing)
       for identifier in [new, existing] {
         try context.expectError([.tooLarge], "a store of one byte more than the maximum") {
-          () throws(SecretError) in
-          try context.backend.store(SecretBytes(copying: tooLarge), for: identifier, metadata: nil)
+          try context.store(tooLarge, identifier)
         }
       }
       try context.expectValue("before", existing, "after an overwrite with too many bytes")

@@ -10,12 +10,8 @@ extension ConformanceCheck {
     alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
     _ body: @escaping @Sendable (ConformanceContext, any VersionedSecretBackend) throws -> Void
   ) -> ConformanceCheck {
-    ConformanceCheck(
-      name: name,
-      omittedBy: omissions.union(.versions),
-      applies: { $0 is any VersionedSecretBackend }
-    ) { context in
-      guard let backend = context.backend as? any VersionedSecretBackend else { return }
+    ConformanceCheck(name: name, omittedBy: omissions.union(.versions)) {
+      (context, backend: any VersionedSecretBackend) in
       let limit = try backend.historyLimit().versions
       try context.expect(
         limit >= neededVersions, "the history limit, before the check",
@@ -129,21 +125,14 @@ extension ConformanceCheck {
       let numbers = versions.map(\.number)
       let others = try backend.versions(of: b).map(\.number).filter { !numbers.contains($0) }
       let largest = numbers.max() ?? 0
-      for number in others + [largest + 1000, .max, 0, -1, .min] where !numbers.contains(number) {
-        try context.expect(
-          try backend.lookUp(a, version: number).array(), toBe: nil, "lookUp of a version that there is not")
-      }
-      let never = try context.identifier("never")
-      for number in numbers {
-        try context.expect(
-          try backend.lookUp(never, version: number).array(), toBe: nil,
-          "lookUp of another secret's version, for a name that was never stored")
-      }
+      let absent = (others + [largest + 1000, .max, 0, -1, .min]).filter { !numbers.contains($0) }
+      try context.expectNoVersions(absent, of: a, "that there is not")
+      try context.expectNoVersions(
+        numbers, of: context.identifier("never"), "of another secret, for a name that was never stored")
       try backend.remove(a)
       let removal = try backend.versions(of: a).first
       try context.expect(removal?.kind, toBe: .removal, "the newest version, after a removal")
-      try context.expect(
-        try backend.lookUp(a, version: removal?.number ?? 0).array(), toBe: nil, "lookUp of a removal")
+      try context.expectNoVersions([removal?.number ?? 0], of: a, "that is a removal")
       try context.expect(
         try backend.lookUp(a, version: numbers[0]).array(), toBe: values[2],
         "lookUp of the version that was current before a removal")
@@ -156,9 +145,7 @@ extension ConformanceCheck {
       }
       try backend.remove(removed)
       try context.expectListed(["kept"], "with earlier versions and a removed secret")
-      let own = try backend.items(inService: nil).map(\.identifier).filter {
-        $0.service.utf8.elementsEqual(context.service.utf8)
-      }
+      let own = try backend.items(inService: nil).map(\.identifier).filter(context.isOwn)
       try context.expect(own, toBe: [kept], "the list of all secrets, with a removed secret")
       try context.expectValue("3", kept, "with earlier versions")
       try context.expectValue(nil, removed, "after the removal of a secret with earlier versions")
@@ -172,12 +159,9 @@ extension ConformanceCheck {
       let (a, b) = try context.identifiers("a", "b")
       try context.store("0", a)
       try context.store("0", b)
-      try context.expectError([.conflict], "a transaction whose closure throws") { () throws(SecretError) in
-        try backend.transaction { transaction throws(SecretError) in
-          try transaction.store("never", a)
-          try transaction.remove(b)
-          throw SecretError(.conflict, "The check cancelled its transaction.")
-        }
+      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+        try transaction.store("never", a)
+        try transaction.remove(b)
       }
       try context.expectHistory(["0"], a, "after a transaction whose closure threw")
       try context.expectHistory(["0"], b, "after a transaction whose closure threw")
@@ -200,12 +184,8 @@ extension ConformanceCheck {
       let removed = try context.identifier("removed")
       for identifier in [a, b, removed] { for text in ["1", "2"] { try context.store(text, identifier) } }
       try backend.remove(removed)
-      try context.expectError([.conflict], "a transaction whose closure throws after a purge") {
-        () throws(SecretError) in
-        try backend.transaction { transaction throws(SecretError) in
-          for identifier in [a, b, removed] { try transaction.purge(identifier) }
-          throw SecretError(.conflict, "The check cancelled its transaction.")
-        }
+      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+        for identifier in [a, b, removed] { try transaction.purge(identifier) }
       }
       try context.expectHistory(["2", "1"], a, "after a purge in a transaction whose closure threw")
       try context.expectHistory(
@@ -228,7 +208,6 @@ extension ConformanceCheck {
       try context.expectMetadata(sample, b, "after a transaction that stored the secret and then purged it")
       try context.expectHistory([], removed, "after the purge of a removed secret")
       try context.expectError([.conflict], "purge, on a transaction that has ended") {
-        () throws(SecretError) in
         try finished?.purge(a)
       }
     },
@@ -237,35 +216,21 @@ extension ConformanceCheck {
       context, backend in
       let identifier = try context.identifier("a")
       for text in ["1", "2"] { try context.store(text, identifier) }
-      let (number, service) = (try backend.versions(of: identifier).last?.number ?? 0, context.service)
+      let number = try backend.versions(of: identifier).last?.number ?? 0
       let limit = try backend.historyLimit()
-      let calls: [(String, () throws(SecretError) -> Void)] = [
-        ("versions", { () throws(SecretError) in _ = try backend.versions(of: identifier) }),
-        (
-          "lookUp(_:version:)",
-          { () throws(SecretError) in _ = try backend.lookUp(identifier, version: number) }
-        ),
-        ("removedItems", { () throws(SecretError) in _ = try backend.removedItems(inService: service) }),
+      try context.expectConflicts([
+        ("versions", { _ = try backend.versions(of: identifier) }),
+        ("lookUp(_:version:)", { _ = try backend.lookUp(identifier, version: number) }),
+        ("removedItems", { _ = try backend.removedItems(inService: context.service) }),
         (
           "storeWithoutHistory",
-          { () throws(SecretError) in
-            try backend.storeWithoutHistory(SecretBytes(copying: "x"), for: identifier, metadata: nil)
-          }
+          { try backend.storeWithoutHistory(SecretBytes(copying: "x"), for: identifier, metadata: nil) }
         ),
-        ("removeWithHistory", { () throws(SecretError) in try backend.removeWithHistory(identifier) }),
-        ("restore", { () throws(SecretError) in try backend.restore(identifier) }),
-        ("historyLimit", { () throws(SecretError) in _ = try backend.historyLimit() }),
-        ("setHistoryLimit", { () throws(SecretError) in try backend.setHistoryLimit(limit) }),
-      ]
-      var outcomes: [Result<Void, SecretError>] = []
-      try backend.transaction { _ throws(SecretError) in
-        for (_, call) in calls { outcomes.append(Result { () throws(SecretError) in try call() }) }
-      }
-      for ((name, _), outcome) in zip(calls, outcomes) {
-        try context.expectError([.conflict], "\(name), inside the backend's own transaction") {
-          () throws(SecretError) in try outcome.get()
-        }
-      }
+        ("removeWithHistory", { try backend.removeWithHistory(identifier) }),
+        ("restore", { try backend.restore(identifier) }),
+        ("historyLimit", { _ = try backend.historyLimit() }),
+        ("setHistoryLimit", { try backend.setHistoryLimit(limit) }),
+      ])
       try context.expectHistory(["2", "1"], identifier, "after calls inside the backend's own transaction")
     },
   ]
@@ -292,6 +257,16 @@ extension ConformanceContext {
       try expect(
         try backend.lookUp(identifier, version: version.number).array(), toBe: value.map { Array($0.utf8) },
         "lookUp of one of \(situation)")
+    }
+  }
+
+  /// Expects the backend to have no value for these numbers. `description` follows “lookUp of a version” in a failure.
+  func expectNoVersions(_ numbers: [Int], of identifier: SecretIdentifier, _ description: String) throws {
+    guard let backend = backend as? any VersionedSecretBackend else { return }
+    for number in numbers {
+      try expect(
+        try backend.lookUp(identifier, version: number).array(), toBe: nil,
+        "lookUp of a version \(description)")
     }
   }
 }
