@@ -122,13 +122,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try read { vault throws(SecretError) in
-      var items: [SecretItem] = []
-      for item in try vault.allItems() where item.record.isInService(service) {
-        items.append(try item.record.item())
-      }
-      return items.sorted { $0.identifier < $1.identifier }
-    }
+    try read { vault throws(SecretError) in try vault.allItems().items(inService: service) }
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {

@@ -242,3 +242,13 @@ package final class VaultSnapshot: Sendable {
     try keys.openValue(sealedValue(of: item), vault: file.header.vaultID, record: item.record)
   }
 }
+
+extension [BlockEntry] {
+  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`.
+  /// Throws `.tampered`.
+  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    var items: [SecretItem] = []
+    for entry in self where entry.record.isInService(service) { items.append(try entry.record.item()) }
+    return items.sorted { $0.identifier < $1.identifier }
+  }
+}

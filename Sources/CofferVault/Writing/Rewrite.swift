@@ -11,16 +11,10 @@ struct Replacement {
 }
 
 extension VaultSnapshot {
-  /// An item of the new file. Its sealed value is in the old file, or in memory if it is of a transaction.
+  /// An item of the old file or of the transaction, and its position in the new file.
   private struct Source {
     let position: VersionPosition
-    let record: Record
-    let value: Value
-
-    enum Value {
-      case stored(BlockEntry)
-      case pending([UInt8])
-    }
+    let entry: BlockEntry
   }
 
   /// What a rewrite changes in addition to the transaction.
@@ -75,12 +69,14 @@ extension VaultSnapshot {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       for source in sources {
+        let entry = source.entry
         let sealed =
-          switch source.value {
-          case .pending(let bytes): bytes
-          case .stored(let item) where item.valueOffset < state.baseEnd:
-            try reader.array(at: item.valueOffset, count: item.valueLength)
-          case .stored(let item): try sealedValue(of: item)
+          if let change = transaction?.change(of: entry.record) {
+            change.sealedValue
+          } else if entry.valueOffset < state.baseEnd {
+            try reader.array(at: entry.valueOffset, count: entry.valueLength)
+          } else {
+            try sealedValue(of: entry)
           }
         try copy(source, sealed, under: newKeys, to: &writer)
       }
@@ -98,32 +94,25 @@ extension VaultSnapshot {
     _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rules: [HistoryRule]
   ) throws(SecretError) -> [Source] {
     var sources: [Source] = []
-    func add(_ records: [BlockEntry], _ pending: [PendingChange]) throws(SecretError) {
-      let all = records + pending.map(\.entry)
-      guard let newest = all.last?.record else { return }
+    func add(_ records: [BlockEntry]) throws(SecretError) {
+      guard let newest = records.last?.record else { return }
       let isPurged = transaction?.purged.contains(newest.id) ?? false
-      let kept = (isPurged ? [HistoryRule(.none, now: .distantPast)] : rules).reduce(all) { $1.kept($0) }
+      let kept = (isPurged ? [HistoryRule(.none, now: .distantPast)] : rules).reduce(records) { $1.kept($0) }
       let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
       for entry in kept {
-        let index = pending.partitioningIndex { $0.record.sequence >= entry.record.sequence }
-        let value: Source.Value =
-          index < pending.count && pending[index].record.sequence == entry.record.sequence
-          ? .pending(pending[index].sealedValue) : .stored(entry)
         sources.append(
-          Source(
-            position: VersionPosition(id: id, sequence: entry.record.sequence), record: entry.record,
-            value: value))
+          Source(position: VersionPosition(id: id, sequence: entry.record.sequence), entry: entry))
       }
     }
-    var changed = Set<Bytes16>(transaction?.changedIDs.map { $0 } ?? [])
+    var changed = transaction?.records ?? [:]
     var secrets = 0
     try forEachSecret { records throws(SecretError) in
       guard let newest = records.last?.record else { return }
       if newest.kind == .put { secrets += 1 }
-      try add(records, changed.remove(newest.id) == nil ? [] : transaction?.pending(newest.id) ?? [])
+      try add(changed.removeValue(forKey: newest.id) ?? records)
     }
     guard secrets == state.secretCount else { throw .wrongSecretCount }
-    for id in changed { try add([], transaction?.pending(id) ?? []) }
+    for records in changed.values { try add(records) }
     return sources.sorted { $0.position < $1.position }
   }
 
@@ -134,7 +123,7 @@ extension VaultSnapshot {
   private func copy(
     _ source: Source, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
   ) throws(SecretError) {
-    let (record, vault, id) = (source.record, file.header.vaultID, source.position.id)
+    let (record, vault, id) = (source.entry.record, file.header.vaultID, source.position.id)
     _ = try record.item()
     guard record.kind == .put else {
       return try writer.append(record.with(id: id, valueTag: .zero), sealedValue: [])

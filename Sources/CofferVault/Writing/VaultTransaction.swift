@@ -33,11 +33,9 @@ struct PendingChange {
 final class VaultTransaction: SecretTransaction {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
-  /// The indices in ``changes`` of the changes of each secret.
-  private var indices: [Bytes16: [Int]] = [:]
   private(set) var changes: [PendingChange] = []
-  /// The records of each changed secret in ascending order: those of the vault, and those of the changes.
-  private var records: [Bytes16: [BlockEntry]] = [:]
+  /// The records of each changed or purged secret in ascending order: those of the vault, and those of the changes.
+  private(set) var records: [Bytes16: [BlockEntry]] = [:]
   /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
   private(set) var purged: Set<Bytes16> = []
   private(set) var addedSecrets = 0
@@ -53,18 +51,18 @@ final class VaultTransaction: SecretTransaction {
 
   var isEmpty: Bool { changes.isEmpty && purged.isEmpty }
 
-  /// The lookup ids of the changed secrets, and their changes in order.
-  func pending(_ id: Bytes16) -> [PendingChange] { (indices[id] ?? []).map { changes[$0] } }
-  var changedIDs: Dictionary<Bytes16, [Int]>.Keys { indices.keys }
-
   private var nextSequence: Int { vault.state.sequence + changes.count + 1 }
 
-  /// Returns the current record of a secret, or `nil` if there is none.
-  private func current(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> Record? {
-    if let index = indices[id]?.last {
-      return changes[index].record.kind == .put ? changes[index].record : nil
-    }
-    return try vault.find(identifier)?.record
+  /// Returns the change that made `record`, or `nil` for a record of the vault.
+  func change(of record: Record) -> PendingChange? {
+    let index = record.sequence - vault.state.sequence - 1
+    return index < 0 ? nil : changes[index]
+  }
+
+  /// Returns the current version of a secret, or `nil` if there is none.
+  private func current(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> BlockEntry? {
+    guard let records = records[id] else { return try vault.find(identifier) }
+    return records.last?.record.kind == .put ? records.last : nil
   }
 
   /// Returns every record of a secret in ascending order, with the transaction's own.
@@ -84,7 +82,6 @@ final class VaultTransaction: SecretTransaction {
     records[id, default: []].append(change.entry)
     addedDeadBytes -= keptBytes()
     addedReplayLength += change.replayLength
-    indices[id, default: []].append(changes.count)
     changes.append(change)
   }
 
@@ -92,32 +89,22 @@ final class VaultTransaction: SecretTransaction {
 
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try requireOpen(isOpen)
-    let id = vault.keys.lookupID(identifier)
-    guard let index = indices[id]?.last else { return try vault.find(identifier).map(vault.value) }
-    guard changes[index].record.kind == .put else { return nil }
+    guard let entry = try current(identifier, vault.keys.lookupID(identifier)) else { return nil }
+    guard let change = change(of: entry.record) else { return try vault.value(of: entry) }
     return try vault.keys.openValue(
-      changes[index].sealedValue, vault: vault.file.header.vaultID, record: changes[index].record)
+      change.sealedValue, vault: vault.file.header.vaultID, record: change.record)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
-    return try current(identifier, vault.keys.lookupID(identifier))?.item()
+    return try current(identifier, vault.keys.lookupID(identifier))?.record.item()
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try requireOpen(isOpen)
-    var items: [SecretItem] = []
-    for entry in try vault.allItems()
-    where indices[entry.record.id] == nil && entry.record.isInService(service) {
-      items.append(try entry.record.item())
-    }
-    for changed in indices.values {
-      guard let record = changed.last.map({ changes[$0].record }), record.kind == .put,
-        record.isInService(service)
-      else { continue }
-      items.append(try record.item())
-    }
-    return items.sorted { $0.identifier < $1.identifier }
+    var entries = try vault.allItems().filter { records[$0.record.id] == nil }
+    entries += records.values.compactMap(\.last).filter { $0.record.kind == .put }
+    return try entries.items(inService: service)
   }
 
   func store(
