@@ -135,7 +135,6 @@ final class VaultSession {
     }
     shared.close()
     keys = nil
-    shared.forgetKeys()
   }
 
   /// Accepts the vault as it is now, whatever was accepted before. Returns its checkpoint.
@@ -230,7 +229,7 @@ final class VaultSession {
     } else {
       try vault.file.synchronizeName()
       shared.advance(from: vault, to: try vault.append(transaction), changes)
-      if let accepted = shared.accepted { knownVaults.recordCommit(accepted, from: vault, vault.keys) }
+      if let record = shared.accepted?.record { knownVaults.recordCommit(record, from: vault, vault.keys) }
     }
   }
 
@@ -271,9 +270,8 @@ final class VaultSession {
     guard var record = shared.accepted?.record else { return }
     record.checkpoint = replacement.state.checkpoint
     record.masterCommitment = newKeys.masterCommitment(record.vault)
-    let accepted = AcceptedState(record, newKeys)
-    shared.close(accepting: accepted)
-    knownVaults.recordCommit(accepted, from: vault, newKeys)
+    shared.close(accepting: SeenState(record, newKeys))
+    knownVaults.recordCommit(record, from: vault, newKeys)
   }
 
   /// Writes the vault to a new file with the changes that `change` makes.

@@ -11,7 +11,7 @@ final class SharedSnapshot: Sendable {
     /// The newest state of the open file. `nil`: the session must open the file.
     var snapshot: VaultSnapshot?
     /// The newest state that was accepted. It stays when the file is closed, so that an older one is refused.
-    var accepted: AcceptedState?
+    var accepted: SeenState?
     /// The changes that observers were not told of yet.
     var changes: [SecretChange] = []
     /// Whether another program's change was accepted that may not be in the records of known vaults.
@@ -23,34 +23,25 @@ final class SharedSnapshot: Sendable {
   /// The newest state of the open file, or `nil` if no file is open.
   var current: VaultSnapshot? { state.withLock { $0.snapshot } }
   /// The newest state that was accepted.
-  var accepted: AcceptedState? { state.withLock { $0.accepted } }
+  var accepted: SeenState? { state.withLock { $0.accepted } }
   /// Whether the session should tell observers or record what was read.
   var hasNews: Bool { state.withLock { $0.mayBeUnrecorded || !$0.changes.isEmpty } }
 
   // MARK: For the session
 
   /// Publishes the first snapshot of a file, which the session has admitted or which a person trusts.
-  func publish(_ snapshot: VaultSnapshot, _ accepted: AcceptedState) {
+  func publish(_ snapshot: VaultSnapshot, _ accepted: SeenState) {
     state.withLock { state in
       (state.snapshot, state.accepted, state.mayBeUnrecorded) = (snapshot, accepted, false)
     }
   }
 
   /// Closes the file. `accepted` is a state of another file that is in its place now.
-  func close(accepting accepted: AcceptedState? = nil) {
+  func close(accepting accepted: SeenState? = nil) {
     let former = state.withLock { state in
       defer { state.snapshot = nil }
       if let accepted { state.accepted = accepted }
       return state.snapshot
-    }
-    withExtendedLifetime(former) {}
-  }
-
-  /// Releases the keys of the accepted state.
-  func forgetKeys() {
-    let former = state.withLock { state in
-      defer { state.accepted = state.accepted?.withoutKeys() }
-      return state.accepted
     }
     withExtendedLifetime(former) {}
   }
@@ -102,7 +93,10 @@ final class SharedSnapshot: Sendable {
     state.withLock { state in
       guard state.snapshot === former else { return false }
       state.snapshot = snapshot
-      state.accepted?.advance(to: snapshot)
+      if var record = state.accepted?.record {
+        record.checkpoint = snapshot.state.checkpoint
+        state.accepted = SeenState(record, snapshot.keys)
+      }
       state.changes += changes
       if mayBeUnrecorded { state.mayBeUnrecorded = true }
       return true

@@ -12,13 +12,6 @@ struct KnownVaultFile {
   private let location: StorageLocation
   private let environment: VaultEnvironment
 
-  /// A record with the bytes that its MAC is of.
-  struct Content: Equatable {
-    let record: KnownVaultRecord
-    let mac: [UInt8]
-    let message: [UInt8]
-  }
-
   /// How often a process tries to lock a record that another one may be changing, and the pause in between.
   private static let lockAttempts = 20
   private static let lockPause = Duration.milliseconds(5)
@@ -93,12 +86,12 @@ struct KnownVaultFile {
   struct Slots {
     /// The index of the valid slot with the higher sequence.
     let newestIndex: Int
-    let newest: Content
+    let newest: SeenState
     /// The other slot; `nil` if it is not valid.
-    let other: Content?
+    let other: SeenState?
 
     /// `nil` if neither slot is valid.
-    init?(_ first: Content?, _ second: Content?) {
+    init?(_ first: SeenState?, _ second: SeenState?) {
       switch (first, second) {
       case (let first?, let second?):
         let isFirst = first.record.checkpoint.sequence >= second.record.checkpoint.sequence
@@ -122,32 +115,25 @@ struct KnownVaultFile {
     do throws(SecretError) { bytes = status.size == size ? try file.read(size, at: 0) : [] } catch {
       throw .unverifiable(path: path, "its record cannot be read")
     }
-    guard bytes.count == size, bytes[(2 * length)...].elementsEqual(trailer) else {
-      throw .unverifiable(path: path, "its record is damaged")
-    }
-    guard
+    guard bytes.count == size, bytes[(2 * length)...].elementsEqual(trailer),
       let slots = Slots(content(Array(bytes[..<length])), content(Array(bytes[length..<2 * length])))
     else { throw .unverifiable(path: path, "its record is damaged") }
     return slots
   }
 
-  private func content(_ slot: [UInt8]) -> Content? {
+  private func content(_ slot: [UInt8]) -> SeenState? {
     let hashed = Array(slot[..<KnownVaultRecord.hashedLength])
     guard Self.withHash(hashed) == slot else { return nil }
     do throws(SecretError) {
       let (record, mac) = try KnownVaultRecord.parse(hashed)
-      return Content(record: record, mac: mac, message: message(record))
+      return SeenState(record, path: path, mac: mac)
     } catch {
       return nil
     }
   }
 
-  private func message(_ record: KnownVaultRecord) -> [UInt8] {
-    HashedMessage.knownVault(path: path, fields: record.fields)
-  }
-
   private func slot(_ record: KnownVaultRecord, _ keys: DerivedKeys) -> [UInt8] {
-    Self.withHash(record.hashedBytes(mac: keys.knownVaultMAC(of: message(record))))
+    Self.withHash(record.hashedBytes(mac: SeenState(record, path: path, keys).mac))
   }
 
   private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + Sodium.hash(bytes.span, count: 16) }
@@ -176,7 +162,7 @@ struct KnownVaultFile {
   /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if the record stays
   /// as it is because another process keeps it locked or replaces it.
   func raise(
-    to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (Content) throws(SecretError) -> Void
+    to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (SeenState) throws(SecretError) -> Void
   ) throws(SecretError) -> Bool {
     guard let (file, opened) = try open(), try lock(file, exclusive: true) else { return false }
     let status = try location.status()

@@ -59,7 +59,7 @@ struct KnownVaults {
   /// recorded a later state.
   mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
     let accepted = shared.accepted
-    if let accepted { try Self.check(opened, against: accepted.content, path: opened.file.path) }
+    if let accepted { try Self.check(opened, against: accepted, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
     for place in places {
       let found = try place.load()
@@ -69,7 +69,7 @@ struct KnownVaults {
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
-    shared.publish(opened, AcceptedState(record, opened.keys))
+    shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
     if accepted == nil { isFirstUse = !places.isEmpty && known.allSatisfy { $0 == nil } }
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
@@ -79,7 +79,7 @@ struct KnownVaults {
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
   private static func check(
-    _ opened: VaultSnapshot, against known: KnownVaultFile.Content, path: String
+    _ opened: VaultSnapshot, against known: SeenState, path: String
   ) throws(SecretError) {
     let (header, record) = (opened.file.header, known.record)
     guard record.vault == header.vaultID else { throw .unexpectedVault(path: path) }
@@ -107,10 +107,10 @@ struct KnownVaults {
 
   /// Records a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
   /// before, and decides whether a record that another process has changed may be raised.
-  mutating func recordCommit(_ accepted: AcceptedState, from vault: VaultSnapshot, _ keys: DerivedKeys) {
+  mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
-    for place in places { isRecorded = raise(place, to: accepted.record, keys, vault) && isRecorded }
-    recorded = (isRecorded ? accepted.record.checkpoint : nil, environment.uptime())
+    for place in places { isRecorded = raise(place, to: record, keys, vault) && isRecorded }
+    recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
 
   /// Records the state of `opened`, unless it is recorded. If nothing is urgent, this happens at most once in
@@ -149,7 +149,7 @@ struct KnownVaults {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
       }
     }
-    shared.publish(opened, AcceptedState(record, opened.keys))
+    shared.publish(opened, SeenState(record, opened.keys))
     recorded = (record.checkpoint, environment.uptime())
     (isRecordDamaged, isUnrecorded) = (false, false)
   }

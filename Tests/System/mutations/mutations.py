@@ -69,7 +69,7 @@ DURABILITY = [
       before("replacement.writer.finishReplace",
              "if var record = shared.accepted?.record { record.checkpoint = replacement.state.checkpoint\n"
              "record.masterCommitment = newKeys.masterCommitment(record.vault)\n"
-             "knownVaults.recordCommit(AcceptedState(record, newKeys), from: vault, newKeys) }"),
+             "knownVaults.recordCommit(record, from: vault, newKeys) }"),
       CRASHES, "a vault that only lost power is reported as rolled back"),
     M("state remembered before it is on the disk", "KnownVaults.remember", omit("opened.file.synchronize"),
       CRASHES + "|" + TRUST, "a power loss makes an honest vault look rolled back"),
