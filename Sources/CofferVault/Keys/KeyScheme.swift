@@ -16,21 +16,15 @@ extension KeyParameters: KeySlotScheme {
   static var kind: VaultCredential.Kind { .key }
   var cost: VaultKeySlot.Cost? { nil }
 
-  static func newSlot(
-    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
-    environment: VaultEnvironment
-  ) throws(SecretError) -> NewSlot? {
-    guard credential.kind == .key else { return nil }
-    try VaultKey.requireBytes(credential.secret)
-    return NewSlot(
-      parameters: KeyParameters(salt: environment.randomness.array(16)),
-      key: SlotKey(credential.secret.copy()))
+  static func new(
+    for credential: borrowing VaultCredential, options: VaultOptions, _ randomness: any Randomness
+  ) throws(SecretError) -> KeyParameters {
+    KeyParameters(salt: randomness.array(16))
   }
 
   func key(
     for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey? {
-    guard credential.kind == .key else { return nil }
+  ) throws(SecretError) -> SlotKey {
     try VaultKey.requireBytes(credential.secret)
     return SlotKey(credential.secret.copy())
   }

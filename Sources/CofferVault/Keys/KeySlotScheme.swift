@@ -13,27 +13,19 @@ protocol KeySlotScheme: KeySlotParameters {
   /// The cost of ``key(for:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? { get }
 
-  /// Returns what a new slot for `credential` needs, or `nil` if no slot of this kind fits the credential.
-  /// Throws `.invalidKey` if the credential is malformed, and `.tooLarge` if the slot and `others` would cost more
-  /// than the limits of `options`.
-  static func newSlot(
-    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
-    environment: VaultEnvironment
-  ) throws(SecretError) -> NewSlot?
+  /// Returns the parameters of a new slot for `credential`, which is of this kind. Throws `.invalidKey` if it is malformed,
+  /// and `.configuration` if `options` set a cost below the minimum.
+  static func new(
+    for credential: borrowing VaultCredential, options: VaultOptions, _ randomness: any Randomness
+  ) throws(SecretError) -> Self
 
-  /// Returns the slot's key as `credential` gives it, or `nil` if the credential does not fit this kind. The
-  /// key is the right one only if it unwraps the slot.
+  /// Returns the slot's key as `credential`, which is of this kind, gives it. The key is the right one only if it unwraps
+  /// the slot. Throws `.invalidKey` if the credential is malformed.
   ///
   /// The caller has taken the cost out of a ``DerivationBudget``.
   func key(
     for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey?
-}
-
-/// The parameters of a new slot, and the key that wraps in it.
-struct NewSlot: ~Copyable {
-  let parameters: any KeySlotParameters
-  let key: SlotKey
+  ) throws(SecretError) -> SlotKey
 }
 
 extension KeySlot {
@@ -54,18 +46,17 @@ extension KeySlot {
         "A key slot's label is longer than \(Layout.maximumSlotLabelLength) bytes or contains a NUL.",
         advice: "Shorten it.")
     }
-    for kind in kinds {
-      guard let scheme = kind as? any KeySlotScheme.Type,
-        let slot = try scheme.newSlot(
-          for: credential, beside: others, options: options, environment: environment)
-      else { continue }
-      let header = KeySlot.header(
-        id: environment.randomness.bytes16(), parameters: slot.parameters,
-        created: Timestamp.milliseconds(environment.now()), label: label)
-      return try slot.key.wrap(
-        keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
+    let schemes = kinds.compactMap { $0 as? any KeySlotScheme.Type }
+    guard let scheme = schemes.first(where: { $0.kind == credential.kind }) else {
+      throw SecretError(
+        .invalidKey, "No kind of key slot fits a \(credential.kind).", advice: "Use a key or a passphrase.")
     }
-    throw SecretError(
-      .invalidKey, "No kind of key slot fits a \(credential.kind).", advice: "Use a key or a passphrase.")
+    let parameters = try scheme.new(for: credential, options: options, environment.randomness)
+    if let cost = parameters.cost { try DerivationBudget.requireRoom(for: cost, beside: others, options) }
+    let key = try parameters.key(for: credential, environment: environment)
+    let header = KeySlot.header(
+      id: environment.randomness.bytes16(), parameters: parameters,
+      created: Timestamp.milliseconds(environment.now()), label: label)
+    return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
   }
 }

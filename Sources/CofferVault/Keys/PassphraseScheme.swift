@@ -23,11 +23,9 @@ extension PassphraseParameters: KeySlotScheme {
   /// The least memory that Argon2id accepts, in bytes.
   private static let minimumMemory = 8192
 
-  static func newSlot(
-    for credential: borrowing VaultCredential, beside others: [KeySlot], options: VaultOptions,
-    environment: VaultEnvironment
-  ) throws(SecretError) -> NewSlot? {
-    guard credential.kind == .passphrase else { return nil }
+  static func new(
+    for credential: borrowing VaultCredential, options: VaultOptions, _ randomness: any Randomness
+  ) throws(SecretError) -> PassphraseParameters {
     guard (1...maximumLength).contains(credential.secret.count) else {
       throw SecretError(
         .invalidKey, "The passphrase is \(credential.secret.count) bytes long.",
@@ -38,31 +36,19 @@ extension PassphraseParameters: KeySlotScheme {
         .configuration, "The cost for new passphrases is below the minimum of Argon2id.",
         advice: "Use 1 or more passes, and \(minimumMemory) or more bytes of memory.")
     }
-    let parameters = PassphraseParameters(
+    return PassphraseParameters(
       passes: UInt32(clamping: options.passphrasePasses),
-      memory: UInt32(clamping: options.passphraseMemory / 1024), salt: environment.randomness.array(16))
-    if let cost = parameters.cost {
-      try DerivationBudget.requireRoom(for: cost, beside: others, options)
-    }
-    let key = try parameters.stretch(credential.secret, environment)
-    return NewSlot(parameters: parameters, key: key)
-  }
-
-  func key(
-    for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey? {
-    guard credential.kind == .passphrase else { return nil }
-    return try stretch(credential.secret, environment)
+      memory: UInt32(clamping: options.passphraseMemory / 1024), salt: randomness.array(16))
   }
 
   /// Throws `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
-  private func stretch(
-    _ passphrase: borrowing SecretBytes, _ environment: VaultEnvironment
+  func key(
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey {
     let bytes = Int(memory) * 1024
     let left = environment.memoryLeft()
     guard bytes <= left ?? .max,
-      let secret = Sodium.stretch(passphrase, salt: salt, passes: Int(passes), memory: bytes)
+      let secret = Sodium.stretch(credential.secret, salt: salt, passes: Int(passes), memory: bytes)
     else {
       let available = left.map { ", and \($0 >> 20) MiB are left" } ?? ""
       throw SecretError(
