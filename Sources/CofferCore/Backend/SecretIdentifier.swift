@@ -21,24 +21,15 @@ public struct SecretIdentifier: Sendable {
   }
 
   private static func validate(_ text: String, named part: String) throws(SecretError) {
+    func refuse(_ predicate: String, advice: String) throws(SecretError) -> Never {
+      throw SecretError(.invalidIdentifier, "The \(part) \(predicate).", advice: advice)
+    }
     let length = text.utf8.count
-    if length == 0 {
-      throw SecretError(
-        .invalidIdentifier,
-        "The \(part) is empty.",
-        advice: "Give it at least one character."
-      )
-    }
+    if length == 0 { try refuse("is empty", advice: "Give it at least one character.") }
     if length > maximumLength {
-      throw SecretError(
-        .invalidIdentifier,
-        "The \(part) is \(length) bytes long.",
-        advice: "Use at most \(maximumLength) bytes."
-      )
+      try refuse("is \(length) bytes long", advice: "Use at most \(maximumLength) bytes.")
     }
-    if text.utf8.contains(0) {
-      throw SecretError(.invalidIdentifier, "The \(part) contains a NUL.", advice: "Remove it.")
-    }
+    if text.utf8.contains(0) { try refuse("contains a NUL", advice: "Remove it.") }
   }
 }
 

@@ -41,35 +41,28 @@ public struct SecretMetadata: Hashable, Sendable {
 
   /// Throws `.invalidMetadata` if a bound is exceeded. Every backend calls it before it stores a secret.
   public func validate() throws(SecretError) {
-    if let label, label.utf8.count > Self.maximumLabelLength || label.utf8.contains(0) {
-      throw SecretError(
-        .invalidMetadata,
-        "The label is longer than \(Self.maximumLabelLength) bytes or contains a NUL.",
-        advice: "Shorten it."
-      )
+    func require(_ condition: Bool, else reason: String, advice: String) throws(SecretError) {
+      if !condition { throw SecretError(.invalidMetadata, reason, advice: advice) }
     }
-    if attributes.count > Self.maximumAttributeCount {
-      throw SecretError(
-        .invalidMetadata,
-        "There are \(attributes.count) attributes.",
-        advice: "Use at most \(Self.maximumAttributeCount)."
-      )
+    func isText(_ text: String, atMost limit: Int) -> Bool {
+      text.utf8.count <= limit && !text.utf8.contains(0)
     }
+    try require(
+      isText(label ?? "", atMost: Self.maximumLabelLength),
+      else: "The label is longer than \(Self.maximumLabelLength) bytes or contains a NUL.",
+      advice: "Shorten it.")
+    try require(
+      attributes.count <= Self.maximumAttributeCount, else: "There are \(attributes.count) attributes.",
+      advice: "Use at most \(Self.maximumAttributeCount).")
     for (name, value) in attributes {
-      if name.isEmpty || name.utf8.count > Self.maximumAttributeNameLength || name.utf8.contains(0) {
-        throw SecretError(
-          .invalidMetadata,
-          "An attribute's name is empty, too long, or contains a NUL.",
-          advice: "Use 1 to \(Self.maximumAttributeNameLength) bytes."
-        )
-      }
-      if value.utf8.count > Self.maximumAttributeValueLength || value.utf8.contains(0) {
-        throw SecretError(
-          .invalidMetadata,
-          "The value of the attribute \(name) is too long or contains a NUL.",
-          advice: "Use at most \(Self.maximumAttributeValueLength) bytes."
-        )
-      }
+      try require(
+        !name.isEmpty && isText(name, atMost: Self.maximumAttributeNameLength),
+        else: "An attribute's name is empty, too long, or contains a NUL.",
+        advice: "Use 1 to \(Self.maximumAttributeNameLength) bytes.")
+      try require(
+        isText(value, atMost: Self.maximumAttributeValueLength),
+        else: "The value of the attribute \(name) is too long or contains a NUL.",
+        advice: "Use at most \(Self.maximumAttributeValueLength) bytes.")
     }
   }
 
