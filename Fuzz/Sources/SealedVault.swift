@@ -85,7 +85,7 @@ struct SealedVault {
     }
     Self.keys.authorize(&header)
     let start = header.bytes
-    let headerHash = Sodium.hash(start.span, count: 32)
+    let headerHash = BLAKE2b.hash(start.span, count: 32)
 
     var base = Base(start: start.count + 2 * Layout.pageSize)
     for (part, body) in parts { base.add(part, body) }

@@ -66,6 +66,20 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     return try body(Span(_unsafeBytes: bytes))
   }
 
+  /// The bytes of both, one after the other.
+  package init(joining first: Span<UInt8>, _ second: Span<UInt8>) {
+    self.init(count: first.count + second.count) { both in
+      first.withUnsafeBytes { both.copyMemory(from: $0) }
+      let rest = UnsafeMutableRawBufferPointer(rebasing: both[first.count...])
+      second.withUnsafeBytes { rest.copyMemory(from: $0) }
+    }
+  }
+
+  /// The first `length` bytes, in guarded memory of their own.
+  package borrowing func prefix(_ length: Int) -> SecretBytes {
+    withBytes { SecretBytes(copying: $0.extracting(first: length)) }
+  }
+
   /// Returns a copy in guarded memory.
   public borrowing func copy() -> SecretBytes {
     withBytes { SecretBytes(copying: $0) }

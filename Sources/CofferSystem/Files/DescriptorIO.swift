@@ -104,10 +104,3 @@ package func wait(
     if let deadline, .now >= deadline { return false }
   }
 }
-
-extension SecretBytes {
-  /// The first `length` bytes, in guarded memory of their own.
-  package borrowing func prefix(_ length: Int) -> SecretBytes {
-    withBytes { SecretBytes(copying: $0.extracting(first: length)) }
-  }
-}

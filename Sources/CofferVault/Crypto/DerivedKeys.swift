@@ -30,11 +30,11 @@ package final class DerivedKeys: Sendable {
 
   /// Returns what ties a header to this master key.
   func masterCommitment(_ vault: Bytes16) -> [UInt8] {
-    Sodium.keyedHash(HashedMessage.masterCommitment(vault: vault), key: master, count: 32)
+    BLAKE2b.hash(HashedMessage.masterCommitment(vault: vault).span, key: master, count: 32)
   }
 
   private func mac(of header: Header) -> [UInt8] {
-    Sodium.keyedHash(header.authenticatedBytes, key: key(.headerMAC).bytes, count: 32)
+    BLAKE2b.hash(header.authenticatedBytes.span, key: key(.headerMAC).bytes, count: 32)
   }
 
   /// Whether the header was made for this master key. The rest of the header is not authenticated.
@@ -57,14 +57,14 @@ package final class DerivedKeys: Sendable {
 
   /// Returns the id that stands for a secret's name in the file.
   package func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
-    Sodium.keyedHash(HashedMessage.lookupID(identifier), key: key(.lookupIDs).bytes, count: 16)
+    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: key(.lookupIDs).bytes, count: 16)
       .withUnsafeBytes { Bytes16($0) }
   }
 
   /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a
   /// program that has no key could find every frame, and so the number of changes and the size of each value.
   package func frameMask(nonce: [UInt8]) -> UInt32 {
-    Sodium.keyedHash(nonce, key: key(.frameMask).bytes, count: 16)
+    BLAKE2b.hash(nonce.span, key: key(.frameMask).bytes, count: 16)
       .withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
   }
 
@@ -72,7 +72,7 @@ package final class DerivedKeys: Sendable {
 
   /// Returns the MAC of a known-vault record. `message` is ``HashedMessage/knownVault(path:fields:)``.
   package func knownVaultMAC(of message: [UInt8]) -> [UInt8] {
-    Sodium.keyedHash(message, key: key(.knownVaults).bytes, count: 32)
+    BLAKE2b.hash(message.span, key: key(.knownVaults).bytes, count: 32)
   }
 
   /// Whether `mac` is the MAC of `message` under one of the former master keys in a sealed lineage. Throws
@@ -84,7 +84,7 @@ package final class DerivedKeys: Sendable {
     var isFound = false
     for start in stride(from: 0, to: keys.count, by: 32) {
       let key = keys.withBytes { SecretBytes(copying: $0.extracting(start..<start + 32)) }
-      if Sodium.isEqual(Sodium.keyedHash(message, key: key, count: 32), mac) { isFound = true }
+      if Sodium.isEqual(BLAKE2b.hash(message.span, key: key, count: 32), mac) { isFound = true }
     }
     return isFound
   }
@@ -98,12 +98,8 @@ package final class DerivedKeys: Sendable {
     if let earlier {
       let others = try former.openLineage(earlier, vault: vault)
       let count = min(others.count, (Layout.maximumLineage - 1) * 32)
-      keys = SecretBytes(count: 32 + count) { both in
-        keys.withUnsafeBytes { both.copyMemory(from: $0) }
-        others.withUnsafeBytes {
-          UnsafeMutableRawBufferPointer(rebasing: both[32...])
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count]))
-        }
+      keys = keys.withBytes { first in
+        others.withBytes { SecretBytes(joining: first, $0.extracting(first: count)) }
       }
     }
     return keys.withBytes { seal($0, .lineage(vault: vault)) }
@@ -187,6 +183,6 @@ package final class DerivedKeys: Sendable {
     guard isAuthentic, let count = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
       count <= Layout.maximumValueLength
     else { throw .tampered("\(context.part) is not authentic") }
-    return padded.withBytes { SecretBytes(copying: $0.extracting(first: count)) }
+    return padded.prefix(count)
   }
 }

@@ -1,4 +1,4 @@
-internal import CSodium
+internal import CofferCore
 package import CofferVaultFormat
 
 /// The source of nonces, keys, salts and ids.
@@ -9,10 +9,7 @@ package protocol Randomness: Sendable {
 /// The system's random number generator, through libsodium. Thread-safe.
 package struct SystemRandomness: Randomness {
   package init() {}
-  package func fill(_ bytes: UnsafeMutableRawBufferPointer) {
-    Sodium.prepare()
-    randombytes_buf(bytes.start, bytes.count)
-  }
+  package func fill(_ bytes: UnsafeMutableRawBufferPointer) { SecureRandom.fill(bytes) }
 }
 
 extension Randomness {

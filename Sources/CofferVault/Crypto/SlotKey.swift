@@ -15,8 +15,8 @@ package struct SlotKey: Sendable {
 
   private func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
     let both = SecretBytes(count: 64) {
-      Sodium.keyedHash(
-        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader), key: secret.bytes, into: $0)
+      BLAKE2b.hash(
+        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret.bytes, into: $0)
     }
     return both.withBytes { both in
       Derived(

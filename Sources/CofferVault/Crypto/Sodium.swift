@@ -2,17 +2,11 @@ internal import CSodium
 package import CofferVaultFormat
 package import CofferCore
 
-/// libsodium's functions with Swift types. No other file of this module derives, seals, opens or hashes.
+/// libsodium's functions with Swift types. No other file of this module derives, seals or opens. ``BLAKE2b`` hashes.
 /// Each function that works on a secret ends with ``Residue/clear()``. Thread-safe.
+///
+/// The guarded memory of the keys has initialised libsodium before any of these functions is called.
 package enum Sodium {
-  private static let isReady: Bool = {
-    guard sodium_init() >= 0 else { fatalError("libsodium could not be initialised: no randomness?") }
-    return true
-  }()
-
-  /// Initialises libsodium once. Every function below that a program can reach first calls it.
-  static func prepare() { _ = isReady }
-
   // MARK: XChaCha20-Poly1305-IETF
 
   /// Seals `plaintext` with a fresh nonce. Returns nonce, ciphertext and tag.
@@ -20,7 +14,6 @@ package enum Sodium {
     _ plaintext: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes,
     randomness: any Randomness
   ) -> [UInt8] {
-    prepare()
     defer { Residue.clear() }
     let count = plaintext.count + Layout.sealOverhead
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -73,36 +66,6 @@ package enum Sodium {
     return isAuthentic ? plaintext : nil
   }
 
-  // MARK: BLAKE2b
-
-  /// Returns the BLAKE2b hash of `message` with `count` bytes, 16…64.
-  package static func hash(_ message: Span<UInt8>, count: Int) -> [UInt8] {
-    prepare()
-    defer { Residue.clear() }
-    var output = [UInt8](repeating: 0, count: count)
-    message.withUnsafeBytes { message in
-      _ = crypto_generichash(&output, count, message.start, UInt64(message.count), nil, 0)
-    }
-    return output
-  }
-
-  /// Fills `output`, which has 16…64 bytes, with the keyed BLAKE2b hash of `message`.
-  package static func keyedHash(
-    _ message: [UInt8], key: borrowing SecretBytes, into output: UnsafeMutableRawBufferPointer
-  ) {
-    defer { Residue.clear() }
-    key.withUnsafeBytes { key in
-      _ = crypto_generichash(
-        output.start, output.count, message, UInt64(message.count), key.start, key.count)
-    }
-  }
-
-  package static func keyedHash(_ message: [UInt8], key: borrowing SecretBytes, count: Int) -> [UInt8] {
-    var output = [UInt8](repeating: 0, count: count)
-    output.withUnsafeMutableBytes { keyedHash(message, key: key, into: $0) }
-    return output
-  }
-
   /// Compares in constant time.
   package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && sodium_memcmp(left, right, left.count) == 0
@@ -110,34 +73,26 @@ package enum Sodium {
 
   // MARK: Derivation
 
-  private static let context: [CChar] = Subkey.context.utf8.map { CChar($0) }
-
   /// Derives a subkey of a 32-byte master key.
   package static func subkey(_ subkey: Subkey, of master: borrowing SecretBytes) -> SecretBytes {
-    prepare()
-    defer { Residue.clear() }
-    return SecretBytes(count: 32) { output in
-      master.withUnsafeBytes { master in
-        _ = crypto_kdf_derive_from_key(output.start, 32, subkey.rawValue, context, master.start)
-      }
-    }
+    derive(subkey.rawValue, context: Subkey.context, from: master)
   }
 
   /// Derives a 32-byte key from `secret`, random bytes of any length, with `crypto_kdf` and a `context` of 8 characters.
-  static func derivedKey(from secret: borrowing SecretBytes, context: StaticString) -> SecretBytes {
-    prepare()
-    defer { Residue.clear() }
-    let context = context.withUTF8Buffer { $0.map { CChar(bitPattern: $0) } }
-    precondition(context.count == Int(crypto_kdf_CONTEXTBYTES))
+  static func derivedKey(from secret: borrowing SecretBytes, context: String) -> SecretBytes {
     // crypto_kdf needs a key of 32 bytes.
-    let master = SecretBytes(count: 32) { output in
-      secret.withUnsafeBytes { secret in
-        _ = crypto_generichash(output.start, 32, secret.start, UInt64(secret.count), nil, 0)
-      }
-    }
+    let master = SecretBytes(count: 32) { output in secret.withBytes { BLAKE2b.hash($0, into: output) } }
+    return derive(1, context: context, from: master)
+  }
+
+  private static func derive(
+    _ number: UInt64, context: String, from master: borrowing SecretBytes
+  ) -> SecretBytes {
+    defer { Residue.clear() }
+    precondition(context.utf8.count == Int(crypto_kdf_CONTEXTBYTES))
     return SecretBytes(count: 32) { output in
       master.withUnsafeBytes { master in
-        _ = crypto_kdf_derive_from_key(output.start, 32, 1, context, master.start)
+        _ = crypto_kdf_derive_from_key(output.start, 32, number, context, master.start)
       }
     }
   }
@@ -147,14 +102,14 @@ package enum Sodium {
   package static func stretch(
     _ passphrase: borrowing SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
-    prepare()
     defer { Residue.clear() }
     var succeeded = false
     let stretched = SecretBytes(count: 32) { output in
       passphrase.withUnsafeBytes { passphrase in
         succeeded =
           crypto_pwhash(
-            output.start, 32, passphrase.characters, UInt64(passphrase.count), salt, UInt64(passes),
+            output.start, 32, UnsafeRawPointer(passphrase.start).assumingMemoryBound(to: CChar.self),
+            UInt64(passphrase.count), salt, UInt64(passes),
             memory, crypto_pwhash_ALG_ARGON2ID13) == 0
       }
     }
@@ -178,17 +133,11 @@ extension UnsafeRawBufferPointer {
     (baseAddress ?? UnsafeRawPointer(bitPattern: nowhere).unsafelyUnwrapped)
       .assumingMemoryBound(to: UInt8.self)
   }
-  var characters: UnsafePointer<CChar> {
-    UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self)
-  }
 }
 
 extension UnsafeMutableRawBufferPointer {
   var start: UnsafeMutablePointer<UInt8> {
     (baseAddress ?? UnsafeMutableRawPointer(bitPattern: nowhere).unsafelyUnwrapped)
       .assumingMemoryBound(to: UInt8.self)
-  }
-  var characters: UnsafeMutablePointer<CChar> {
-    UnsafeMutableRawPointer(start).assumingMemoryBound(to: CChar.self)
   }
 }

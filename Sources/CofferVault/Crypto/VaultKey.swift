@@ -1,4 +1,3 @@
-internal import CSodium
 public import CofferCore
 
 /// The text form of a vault's key: `coffer-key-v1:`, then base64url of the key's 32 bytes and 4 bytes of
@@ -13,11 +12,10 @@ public enum VaultKey {
   private static let prefix = Array("coffer-key-v1:".utf8)
   private static let checksumLength = 4
   private static let textLength = prefix.count + 48
-  private static let variant = sodium_base64_VARIANT_URLSAFE_NO_PADDING
 
   /// Returns a new random key.
   public static func generate() -> SecretBytes {
-    SecretBytes(count: length) { SystemRandomness().fill($0) }
+    .random(count: length)
   }
 
   /// Returns the key that the secret of a portal stands for. Always the same one for the same secret.
@@ -28,27 +26,14 @@ public enum VaultKey {
   /// Returns the text form of `key`: 62 bytes without a line feed. Throws `.invalidKey` unless `key` is 32 bytes long.
   public static func text(of key: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
     try requireBytes(key)
-    defer { Residue.clear() }
     let checksum = checksum(of: key)
-    let both = SecretBytes(count: length + checksumLength) { both in
-      key.withUnsafeBytes { both.copyMemory(from: $0) }
-      UnsafeMutableRawBufferPointer(rebasing: both[length...]).copyBytes(from: checksum)
-    }
-    // sodium_bin2base64 writes a NUL after the text.
-    let terminated = SecretBytes(count: textLength + 1) { text in
-      text.copyBytes(from: prefix)
-      let body = UnsafeMutableRawBufferPointer(rebasing: text[prefix.count...])
-      both.withUnsafeBytes {
-        _ = sodium_bin2base64(body.characters, body.count, $0.start, $0.count, variant)
-      }
-    }
-    return terminated.withBytes { SecretBytes(copying: $0.extracting(first: textLength)) }
+    let both = key.withBytes { SecretBytes(joining: $0, checksum.span) }
+    return both.base64(isURLSafe: true).withBytes { SecretBytes(joining: prefix.span, $0) }
   }
 
   /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any
   /// other text.
   public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
-    defer { Residue.clear() }
     let count = text.withBytes { text in
       text.count > 0 && text[text.count - 1] == 0x0A ? text.count - 1 : text.count
     }
@@ -62,21 +47,16 @@ public enum VaultKey {
         .invalidKey, "The key is \(count) characters long instead of \(textLength).",
         advice: "Part of it is missing, or something follows it; copy it again.")
     }
-    let both = SecretBytes(count: length + checksumLength) { both in
-      text.withUnsafeBytes {
-        _ = sodium_base642bin(
-          both.start, both.count, $0.characters + prefix.count, count - prefix.count, nil, nil, nil, variant)
-      }
+    let both = text.withBytes {
+      SecretBytes.decodingBase64($0.extracting(prefix.count..<count), isURLSafe: true)
     }
-    let key = both.withBytes { SecretBytes(copying: $0.extracting(first: length)) }
-    // The key's own text has the right checksum. It is compared as a whole, because libsodium 1.0.18 decodes
-    // more than one spelling.
-    let given = text.withBytes { SecretBytes(copying: $0.extracting(first: count)) }
-    guard try given.isEqual(to: Self.text(of: key)) else {
-      throw SecretError(
-        .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
+    if let both {
+      let key = both.prefix(length)
+      let given = both.withBytes { $0.extracting(last: checksumLength).withUnsafeBytes { Array($0) } }
+      if Sodium.isEqual(given, checksum(of: key)) { return key }
     }
-    return key
+    throw SecretError(
+      .invalidKey, "The key is mistyped: its checksum does not match.", advice: "Copy it again.")
   }
 
   /// Throws `.invalidKey` unless `key` is the bytes of a key.
@@ -94,12 +74,7 @@ public enum VaultKey {
 
   private static func checksum(of key: borrowing SecretBytes) -> [UInt8] {
     // The message is in guarded memory, so that no array with the key has to be wiped.
-    let message = SecretBytes(count: prefix.count + length) { message in
-      message.copyBytes(from: prefix)
-      key.withUnsafeBytes {
-        UnsafeMutableRawBufferPointer(rebasing: message[prefix.count...]).copyMemory(from: $0)
-      }
-    }
-    return message.withBytes { Array(Sodium.hash($0, count: 32).prefix(checksumLength)) }
+    let message = key.withBytes { SecretBytes(joining: prefix.span, $0) }
+    return message.withBytes { Array(BLAKE2b.hash($0, count: 32).prefix(checksumLength)) }
   }
 }

@@ -42,7 +42,7 @@ package struct VaultFile: Sendable {
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
     let bytes = headerLength == start.count ? start : try storage.read(headerLength, at: 0)
     header = try Header(parsing: bytes)
-    headerHash = Sodium.hash(bytes.span, count: 32)
+    headerHash = BLAKE2b.hash(bytes.span, count: 32)
   }
 
   package init(path: String, environment: VaultEnvironment) throws(SecretError) {

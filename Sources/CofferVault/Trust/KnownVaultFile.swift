@@ -23,7 +23,7 @@ struct KnownVaultFile {
   ) throws(SecretError) {
     self.path = path
     self.environment = environment
-    let name = Sodium.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
+    let name = BLAKE2b.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
     guard let location = try directory.location(of: name, about: path) else { return nil }
     self.location = location
   }
@@ -136,7 +136,7 @@ struct KnownVaultFile {
     Self.withHash(record.hashedBytes(mac: SeenState(record, path: path, keys).mac))
   }
 
-  private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + Sodium.hash(bytes.span, count: 16) }
+  private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + BLAKE2b.hash(bytes.span, count: 16) }
 
   // MARK: Writing
 

@@ -125,7 +125,7 @@ struct VaultFileWriter {
         parsing: indexBytes, start: headerLength + 2 * Layout.pageSize, rootOffset: rootOffset)
       _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
     }
-    let headerHash = Sodium.hash(start.span, count: 32)
+    let headerHash = BLAKE2b.hash(start.span, count: 32)
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerHash: headerHash)) }
     try file.write(start, at: 0)
     try location.put(newFile, replacing: existing)

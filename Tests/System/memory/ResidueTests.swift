@@ -44,11 +44,11 @@ import Testing
       return [key, SharedSecret(opened)]
     },
     Function("hash") {
-      _ = value.bytes.withBytes { Sodium.hash($0, count: 32) }
+      _ = value.bytes.withBytes { BLAKE2b.hash($0, count: 32) }
       return [value]
     },
     Function("keyedHash") {
-      let hash = SecretBytes(count: 64) { Sodium.keyedHash([1], key: key.bytes, into: $0) }
+      let hash = SecretBytes(count: 64) { BLAKE2b.hash(([1] as [UInt8]).span, key: key.bytes, into: $0) }
       return [key, SharedSecret(hash)]
     },
     Function("subkey") { [key, SharedSecret(Sodium.subkey(.knownVaults, of: key.bytes))] },

@@ -100,7 +100,7 @@ struct ForgedVault: Sendable {
     state.end = baseStart + body.count
     for change in tail { try appendFrame(change, to: &body, &state) }
     self.state(&state)
-    let hash = Sodium.hash(start.span, count: 32)
+    let hash = BLAKE2b.hash(start.span, count: 32)
     let commitSlots = (0...1).flatMap { keys.seal(state.bytes, .commitSlot($0, headerHash: hash)) }
     return start + commitSlots + body
   }

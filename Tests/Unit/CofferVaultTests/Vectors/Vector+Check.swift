@@ -126,7 +126,7 @@ extension Vector {
       guard value == (try Hex.bytes(expected)) else { throw Mismatch(description: "the value of \(account)") }
     } else {
       guard let value, value.count == length,
-        Sodium.hash(value.span, count: 32) == (try Hex.bytes(hash ?? ""))
+        BLAKE2b.hash(value.span, count: 32) == (try Hex.bytes(hash ?? ""))
       else { throw Mismatch(description: "the large value of \(account)") }
     }
   }
