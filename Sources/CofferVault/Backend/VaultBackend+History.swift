@@ -16,7 +16,7 @@ extension VaultBackend: VersionedSecretBackend {
       let records = try vault.history(of: identifier, now: environment.now())
       guard let entry = records.first(where: { $0.record.sequence == version && $0.record.kind == .put })
       else { return nil }
-      do throws(SecretError) { return try vault.value(of: entry) } catch { throw error.about(identifier) }
+      return try vault.value(of: entry, for: identifier)
     }
   }
 
@@ -46,10 +46,7 @@ extension VaultBackend: VersionedSecretBackend {
         return try SecretVersion.restore(identifiers, choosing: choose) { identifier throws(SecretError) in
           try vault.history(of: identifier, now: environment.now())
         } store: { identifier, entry throws(SecretError) in
-          let value: SecretBytes
-          do throws(SecretError) { value = try vault.value(of: entry) } catch {
-            throw error.about(identifier)
-          }
+          let value = try vault.value(of: entry, for: identifier)
           try transaction.store(value, for: identifier, metadata: entry.metadata())
         }
       }

@@ -7,11 +7,7 @@ extension VaultBackend: SnapshotSecretBackend {
       var secrets: [SecretIdentifier: SharedSecret] = [:]
       for item in try vault.allItems() where item.record.isInService(service) {
         let identifier = try item.record.item().identifier
-        do throws(SecretError) {
-          secrets[identifier] = SharedSecret(try vault.value(of: item))
-        } catch {
-          throw error.about(identifier)
-        }
+        secrets[identifier] = SharedSecret(try vault.value(of: item, for: identifier))
       }
       return secrets
     }

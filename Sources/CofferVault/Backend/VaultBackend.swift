@@ -107,7 +107,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try read { vault throws(SecretError) in
       guard let item = try vault.find(identifier) else { return nil }
-      do throws(SecretError) { return try vault.value(of: item) } catch { throw error.about(identifier) }
+      return try vault.value(of: item, for: identifier)
     }
   }
 

@@ -46,8 +46,7 @@ public struct VaultReport: Hashable, Sendable {
 
     func check(_ entry: BlockEntry) throws(SecretError) {
       let identifier = try entry.record.item().identifier
-      guard entry.record.kind == .put else { return }
-      do throws(SecretError) { _ = try open.value(of: entry) } catch { throw error.about(identifier) }
+      if entry.record.kind == .put { _ = try open.value(of: entry, for: identifier) }
     }
     if let lineage = open.base.settings.lineage {
       try keys.authenticate(lineage: lineage, vault: file.header.vaultID)

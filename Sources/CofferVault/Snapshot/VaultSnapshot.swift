@@ -237,9 +237,13 @@ package final class VaultSnapshot: Sendable {
     try file.storage.read(item.valueLength, at: item.valueOffset)
   }
 
-  /// Returns the value of an item of this vault.
-  package func value(of item: BlockEntry) throws(SecretError) -> SecretBytes {
-    try keys.openValue(sealedValue(of: item), vault: file.header.vaultID, record: item.record)
+  /// Returns the value of an item of this vault. An error is about `identifier`.
+  package func value(
+    of item: BlockEntry, for identifier: SecretIdentifier
+  ) throws(SecretError) -> SecretBytes {
+    do throws(SecretError) {
+      return try keys.openValue(sealedValue(of: item), vault: file.header.vaultID, record: item.record)
+    } catch { throw error.about(identifier) }
   }
 }
 

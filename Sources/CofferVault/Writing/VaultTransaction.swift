@@ -90,9 +90,9 @@ final class VaultTransaction: SecretTransaction {
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try requireOpen(isOpen)
     guard let entry = try current(identifier, vault.keys.lookupID(identifier)) else { return nil }
-    guard let change = change(of: entry.record) else { return try vault.value(of: entry) }
-    return try vault.keys.openValue(
-      change.sealedValue, vault: vault.file.header.vaultID, record: change.record)
+    let change = change(of: entry.record)
+    let sealed = if let change { change.sealedValue } else { try vault.sealedValue(of: entry) }
+    return try vault.keys.openValue(sealed, vault: vault.file.header.vaultID, record: entry.record)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
