@@ -50,7 +50,8 @@ extension VaultBackend {
       throw error
     }
     do throws(SecretError) { try writer.finishReplace() } catch {
-      writer.withdraw()
+      // No caller knows of the new vault yet.
+      location.remove()
       throw error
     }
     guard options.knownVaultsDirectory != nil else { return false }

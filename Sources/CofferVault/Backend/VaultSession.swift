@@ -176,8 +176,8 @@ final class VaultSession {
       file = try self.file()
       try knownVaults.identify(file)
     }
-    if opened == nil { try chain.open(&found, of: file, unlocking, scope) }
-    try chain.with(credentials).open(&found, of: file, unlocking, .slots)
+    if opened == nil { try chain.open(&found, of: file, with: chain.sources, unlocking, scope) }
+    try chain.open(&found, of: file, with: credentials, unlocking, .slots)
     keys = (file.header.vaultID, try chain.requireKeys(found, of: file))
     try read(unlocking) { _ in }
     return found

@@ -13,7 +13,7 @@ package enum Unlocking: Sendable {
 
 /// The credential sources of a vault in their order, with the limits that apply to them.
 package struct CredentialChain: Sendable {
-  private let sources: [any VaultCredentialSource]
+  let sources: [any VaultCredentialSource]
   let options: VaultOptions
   let environment: VaultEnvironment
 
@@ -23,11 +23,6 @@ package struct CredentialChain: Sendable {
     self.sources = sources
     self.options = options
     self.environment = environment
-  }
-
-  /// Other sources with the same limits.
-  func with(_ others: [any VaultCredentialSource]) -> CredentialChain {
-    CredentialChain(others, options: options, environment: environment)
   }
 
   /// What a search opens.
@@ -51,12 +46,13 @@ package struct CredentialChain: Sendable {
     return try scheme.key(for: credential, environment: environment)
   }
 
-  /// Asks each source in order and tries its credential on each slot of `file` that is not open yet, and adds what it
-  /// opens to `opened`.
+  /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what
+  /// it opens to `opened`.
   ///
   /// A slot whose cost exceeds the credential's budget is passed over. Any other error ends the search.
   func open(
-    _ opened: inout OpenedKeySlots, of file: VaultFile, _ unlocking: Unlocking, _ scope: Scope
+    _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [any VaultCredentialSource],
+    _ unlocking: Unlocking, _ scope: Scope
   ) throws(SecretError) {
     let description = file.description
     for source in sources {
@@ -129,7 +125,7 @@ package struct CredentialChain: Sendable {
   {
     if unlocking == .never { throw SecretError(.locked, "The vault at \(file.path) is not open.") }
     var opened = OpenedKeySlots()
-    try open(&opened, of: file, unlocking, .vault)
+    try open(&opened, of: file, with: sources, unlocking, .vault)
     return try requireKeys(opened, of: file)
   }
 

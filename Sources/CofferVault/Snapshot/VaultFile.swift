@@ -27,7 +27,9 @@ package struct VaultFile: Sendable {
   /// Opens the file at `path`. `known` is the condition of the file that was open before; it is kept if the
   /// file is the same. Throws `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`
   /// or `.io`.
-  init(path: String, environment: VaultEnvironment, known: FileCondition?) throws(SecretError) {
+  package init(
+    path: String, environment: VaultEnvironment, known: FileCondition? = nil
+  ) throws(SecretError) {
     location = try StorageLocation(path, in: environment.fileSystem)
     let (storage, isOpenForWriting) = try location.open()
     self.storage = storage
@@ -43,10 +45,6 @@ package struct VaultFile: Sendable {
     let bytes = headerLength == start.count ? start : try storage.read(headerLength, at: 0)
     header = try Header(parsing: bytes)
     headerHash = BLAKE2b.hash(bytes.span, count: 32)
-  }
-
-  package init(path: String, environment: VaultEnvironment) throws(SecretError) {
-    try self.init(path: path, environment: environment, known: nil)
   }
 
   package var description: VaultDescription {
@@ -117,7 +115,7 @@ package struct VaultFile: Sendable {
 }
 
 /// What this process knows of one file apart from its bytes. It outlives the descriptors of the file. Thread-safe.
-final class FileCondition: Sendable {
+package final class FileCondition: Sendable {
   struct Values {
     /// The newest status, which identifies the file.
     var status: FileStatus

@@ -57,9 +57,6 @@ struct VaultFileWriter {
   /// Removes the temporary file after a failure.
   func abandon() { newFile.abandon() }
 
-  /// Removes a new vault that is in its place already, but that no caller knows of yet.
-  func withdraw() { location.remove() }
-
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
     if !block.isEmpty, block.count + record.bytes.count + BlockEntry.overhead > Layout.blockTarget {
