@@ -69,24 +69,20 @@ public struct SecretBackendConformance: Sendable {
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     let context = ConformanceContext(
       backend: backend, options: options, service: "conformance.\(check.name).\(random)")
-    let outcome = Outcome()
+    // The first of two possible ends of the check counts.
+    let isOver = Atomic(false)
+    let isFirst = { @Sendable in !isOver.exchange(true, ordering: .acquiringAndReleasing) }
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue(label: check.name).async {
         let result = Result { try check.body(context) }
-        if outcome.isFirst() { continuation.resume(with: result) }
+        if isFirst() { continuation.resume(with: result) }
       }
       DispatchQueue.global().asyncAfter(deadline: .now() + options.checkTimeout / .seconds(1)) {
         let late = Expectation("the check", expected: "an end within \(options.checkTimeout)", found: "none")
-        if outcome.isFirst() { continuation.resume(throwing: late) }
+        if isFirst() { continuation.resume(throwing: late) }
       }
     }
     try context.removeEverything()
-  }
-
-  /// Selects the first of two possible ends of a check.
-  private final class Outcome: Sendable {
-    private let isOver = Atomic(false)
-    func isFirst() -> Bool { !isOver.exchange(true, ordering: .acquiringAndReleasing) }
   }
 }
 

@@ -38,20 +38,16 @@ package enum EndOfProcess {
   private static func finish() {
     // In a copy of the process by fork there is nothing to do: the original process does the work.
     guard coffer_is_original_process() != 0, let body = work.withLock({ $0 }) else { return }
-    let isDone = Flag()
+    let isDone = Atomic(false)
     let failure = startThread {
       body()
-      isDone.set()
+      isDone.store(true, ordering: .releasing)
     }
     // The system has no thread to give.
     if failure != 0 { return body() }
     let deadline = ContinuousClock.now + limit
-    while !isDone.isSet && ContinuousClock.now < deadline { threadSleep(.milliseconds(1)) }
-  }
-
-  private final class Flag: Sendable {
-    private let value = Atomic(false)
-    func set() { value.store(true, ordering: .releasing) }
-    var isSet: Bool { value.load(ordering: .acquiring) }
+    while !isDone.load(ordering: .acquiring) && ContinuousClock.now < deadline {
+      threadSleep(.milliseconds(1))
+    }
   }
 }

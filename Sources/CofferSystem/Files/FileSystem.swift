@@ -117,6 +117,7 @@ package struct FileStatus: Hashable, Sendable {
   package var inode: UInt64
   package var size: Int
   package var isRegular: Bool
+  package var isLink = false
   /// Permission bits.
   package var mode: UInt32
   package var owner: UInt32

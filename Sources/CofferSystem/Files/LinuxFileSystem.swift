@@ -203,5 +203,6 @@ extension FileStatus {
       device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int(status.st_size),
       isRegular: status.st_mode & S_IFMT == S_IFREG, mode: status.st_mode & 0o7777, owner: status.st_uid,
       links: Int(status.st_nlink))
+    isLink = status.st_mode & S_IFMT == S_IFLNK
   }
 }

@@ -125,7 +125,7 @@ struct PathWalk {
   private mutating func enter(_ name: String) throws(FileSystemError) {
     do throws(FileSystemError) {
       directory = try Descriptor(opened: coffer_openat(directory.number, name, Self.directoryFlags, 0))
-      owners.insert(try Self.status(of: directory).st_uid)
+      owners.insert(try directory.status().owner)
     } catch {
       guard error.number == ENOTDIR || error.number == ELOOP, let link = try link(name) else { throw error }
       return try follow(link)
@@ -145,11 +145,11 @@ struct PathWalk {
     // Another file may have taken the name since.
     let file = try Descriptor(
       opened: coffer_openat(directory.number, name, coffer_O_PATH | O_NOFOLLOW | O_CLOEXEC, 0))
-    let status = try Self.status(of: file)
-    guard status.st_mode & S_IFMT == S_IFLNK else { return nil }
-    let parent = try Self.status(of: directory)
-    let isShared = parent.st_mode & (S_ISVTX | S_IWOTH) == S_ISVTX | S_IWOTH
-    if isShared, status.st_uid != user, status.st_uid != parent.st_uid {
+    let status = try file.status()
+    guard status.isLink else { return nil }
+    let parent = try directory.status()
+    let isShared = parent.mode & (S_ISVTX | S_IWOTH) == S_ISVTX | S_IWOTH
+    if isShared, status.owner != user, status.owner != parent.owner {
       throw FileSystemError(EACCES, refusedLink: Self.path(parents, name))
     }
     return file
@@ -158,7 +158,7 @@ struct PathWalk {
   private mutating func follow(_ link: Descriptor) throws(FileSystemError) {
     linkCount += 1
     if linkCount > Self.maximumLinks { throw FileSystemError(ELOOP) }
-    owners.insert(try Self.status(of: link).st_uid)
+    owners.insert(try link.status().owner)
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = target.withUnsafeMutableBytes { bytes in
       bytes.withMemoryRebound(to: CChar.self) { room in
@@ -172,11 +172,5 @@ struct PathWalk {
     }
     if target[0] == UInt8(ascii: "/") { (directory, parents) = (try Self.root(), []) }
     rest += Self.names(in: path)
-  }
-
-  private static func status(of file: Descriptor) throws(FileSystemError) -> stat {
-    var status = stat()
-    if fstat(file.number, &status) != 0 { throw FileSystemError(errno) }
-    return status
   }
 }

@@ -129,28 +129,20 @@ package final class WatchThread: Sendable {
   private func start(
     _ add: (inout State, Descriptors) throws(FileSystemError) -> Int
   ) throws(FileSystemError) -> Int {
-    let result: Result<Int, FileSystemError> = state.withLock { state in
-      do throws(FileSystemError) {
-        if let descriptors = state.descriptors { return .success(try add(&state, descriptors)) }
-        let descriptors = Descriptors(
-          events: try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))),
-          wake: try Descriptor(opened: coffer_eventfd()))
-        let key = try add(&state, descriptors)
-        do throws(FileSystemError) {
-          let failure = startThread { self.run(descriptors) }
-          if failure != 0 { throw FileSystemError(failure) }
-        } catch {
-          state.directories = [:]
-          state.periods = [:]
-          throw error
-        }
-        state.descriptors = descriptors
-        return .success(key)
-      } catch {
-        return .failure(error)
+    try state.withLock { state throws(FileSystemError) in
+      if let descriptors = state.descriptors { return try add(&state, descriptors) }
+      let descriptors = Descriptors(
+        events: try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))),
+        wake: try Descriptor(opened: coffer_eventfd()))
+      let key = try add(&state, descriptors)
+      let failure = startThread { self.run(descriptors) }
+      if failure != 0 {
+        (state.directories, state.periods) = ([:], [:])
+        throw FileSystemError(failure)
       }
+      state.descriptors = descriptors
+      return key
     }
-    return try result.get()
   }
 
   private func run(_ descriptors: Descriptors) {
