@@ -70,7 +70,7 @@ extension ConformanceCheck {
       (context, backend: any ObservableSecretBackend & VersionedSecretBackend) in
       let subscriber = Subscriber("a subscriber", backend, context)
       let (a, b) = try context.identifiers("a", "b")
-      for text in ["1", "2"] { try context.store(text, a) }
+      try context.store(["1", "2"], in: a)
       try backend.remove(a)
       try context.store("3", b)
       try subscriber.expect(b, after: 0)

@@ -75,6 +75,13 @@ struct ConformanceContext: Sendable {
     try store(Array(text.utf8), identifier, metadata)
   }
 
+  /// Stores the texts one after the other, so that each secret has them as versions.
+  func store(
+    _ texts: [String], in identifiers: SecretIdentifier..., metadata: SecretMetadata? = nil
+  ) throws {
+    for identifier in identifiers { for text in texts { try store(text, identifier, metadata) } }
+  }
+
   func value(_ identifier: SecretIdentifier) throws -> [UInt8]? {
     try backend.lookUp(identifier).array()
   }

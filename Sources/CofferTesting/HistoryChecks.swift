@@ -22,7 +22,7 @@ extension ConformanceCheck {
 
     versioned("restore-a-removed-secret") { context, backend in
       let identifier = try context.identifier("restored")
-      for text in ["1", "2"] { try context.store(text, identifier, context.sample) }
+      try context.store(["1", "2"], in: identifier, metadata: context.sample)
       let first = try backend.versions(of: identifier).last?.number
       for (number, value, history) in [
         (nil, "2", ["2", nil, "2", "1"]), (first, "1", ["1", nil, "2", nil, "2", "1"]),
@@ -39,7 +39,7 @@ extension ConformanceCheck {
 
     versioned("restore-of-nothing-changes-nothing") { context, backend in
       let (a, b) = try context.identifiers("a", "b")
-      for text in ["1", "2"] { try context.store(text, a) }
+      try context.store(["1", "2"], in: a)
       try context.store("1", b)
       let current = try backend.versions(of: a).first?.number ?? 0
       let never = try context.identifier("never")
@@ -94,9 +94,7 @@ extension ConformanceCheck {
 
     versioned("store-without-history") { context, backend in
       let (a, b) = try context.identifiers("a", "b")
-      for identifier in [a, b] {
-        for text in ["1", "2"] { try context.store(text, identifier, context.sample) }
-      }
+      try context.store(["1", "2"], in: a, b, metadata: context.sample)
       func replace(_ text: String, _ identifier: SecretIdentifier, _ metadata: SecretMetadata?) throws {
         try backend.storeWithoutHistory(SecretBytes(copying: text), for: identifier, metadata: metadata)
         let situation = "after storeWithoutHistory"
@@ -120,7 +118,7 @@ extension ConformanceCheck {
 
     versioned("refused-store-without-history-drops-nothing") { context, backend in
       let identifier = try context.identifier("kept")
-      for text in ["1", "2"] { try context.store(text, identifier) }
+      try context.store(["1", "2"], in: identifier)
       try context.expectError([.invalidMetadata], "storeWithoutHistory with invalid metadata") {
         try backend.storeWithoutHistory(
           SecretBytes(copying: "x"), for: identifier, metadata: SecretMetadata(label: "a\0b"))
@@ -137,9 +135,7 @@ extension ConformanceCheck {
     versioned("remove-with-history") { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
       let other = try context.identifier("other")
-      for identifier in [stored, removed, other] {
-        for text in ["1", "2"] { try context.store(text, identifier) }
-      }
+      try context.store(["1", "2"], in: stored, removed, other)
       try backend.remove(removed)
       for identifier in [stored, removed] {
         let numbers = try backend.versions(of: identifier).map(\.number)
@@ -182,9 +178,7 @@ extension ConformanceCheck {
 
     versioned("lower-history-limit-drops-versions", alsoOmittedBy: .historyLimit) { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
-      for identifier in [stored, removed] {
-        for text in ["1", "2", "3", "4"] { try context.store(text, identifier) }
-      }
+      try context.store(["1", "2", "3", "4"], in: stored, removed)
       try backend.remove(removed)
       let dropped = try backend.versions(of: stored).last?.number ?? 0
       try context.withHistoryLimit(of: backend) { setLimit in
@@ -200,9 +194,7 @@ extension ConformanceCheck {
 
     versioned("history-limit-of-none", alsoOmittedBy: .historyLimit) { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
-      for identifier in [stored, removed] {
-        for text in ["1", "2"] { try context.store(text, identifier) }
-      }
+      try context.store(["1", "2"], in: stored, removed)
       try backend.remove(removed)
       try context.withHistoryLimit(of: backend) { setLimit in
         try setLimit(0)

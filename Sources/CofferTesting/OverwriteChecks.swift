@@ -12,7 +12,7 @@ extension ConformanceCheck {
 
     ConformanceCheck(name: "overwrite-leaves-one") { context in
       let identifier = try context.identifier("overwritten")
-      for text in ["first", "second", "third"] { try context.store(text, identifier) }
+      try context.store(["first", "second", "third"], in: identifier)
       try context.expectListed(["overwritten"], "after two overwrites")
       try context.expectRemoval(of: identifier, toReturn: true, "after two overwrites")
       try context.expectValue(nil, identifier, "after the removal of an overwritten secret")

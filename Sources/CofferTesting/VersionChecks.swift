@@ -26,7 +26,7 @@ extension ConformanceCheck {
       try context.expectHistory([], a, "before any store")
       try context.store("1", a)
       try context.expectHistory(["1"], a, "after one store")
-      for text in ["2", "2", "3"] { try context.store(text, a) }
+      try context.store(["2", "2", "3"], in: a)
       try context.store("other", b)
       try context.expectHistory(["3", "2", "2", "1"], a, "after four stores, two of them of one value")
       try context.expectHistory(["other"], b, "a secret beside one with four versions")
@@ -115,7 +115,7 @@ extension ConformanceCheck {
       // Sizes, so that a value cannot be mistaken for another.
       let values = [pattern(5000), [], pattern(1)]
       for value in values { try context.store(value, a) }
-      for text in ["1", "2", "3", "4", "5"] { try context.store(text, b) }
+      try context.store(["1", "2", "3", "4", "5"], in: b)
       let versions = try backend.versions(of: a)
       try context.expect(versions.count, toBe: 3, "the number of versions, after three stores")
       for (version, value) in zip(versions, values.reversed()) {
@@ -140,9 +140,7 @@ extension ConformanceCheck {
 
     versioned("history-is-not-among-the-secrets") { context, backend in
       let (kept, removed) = try context.identifiers("kept", "removed")
-      for identifier in [kept, removed] {
-        for text in ["1", "2", "3"] { try context.store(text, identifier) }
-      }
+      try context.store(["1", "2", "3"], in: kept, removed)
       try backend.remove(removed)
       try context.expectListed(["kept"], "with earlier versions and a removed secret")
       let own = try backend.items(inService: nil).map(\.identifier).filter(context.isOwn)
@@ -182,7 +180,7 @@ extension ConformanceCheck {
     versioned("purge-in-a-transaction", alsoOmittedBy: .transactions) { context, backend in
       let (a, b) = try context.identifiers("a", "b")
       let removed = try context.identifier("removed")
-      for identifier in [a, b, removed] { for text in ["1", "2"] { try context.store(text, identifier) } }
+      try context.store(["1", "2"], in: a, b, removed)
       try backend.remove(removed)
       try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
         for identifier in [a, b, removed] { try transaction.purge(identifier) }
@@ -215,7 +213,7 @@ extension ConformanceCheck {
     versioned("versions-inside-a-transaction-are-a-conflict", alsoOmittedBy: .transactions) {
       context, backend in
       let identifier = try context.identifier("a")
-      for text in ["1", "2"] { try context.store(text, identifier) }
+      try context.store(["1", "2"], in: identifier)
       let number = try backend.versions(of: identifier).last?.number ?? 0
       let limit = try backend.historyLimit()
       try context.expectConflicts([
