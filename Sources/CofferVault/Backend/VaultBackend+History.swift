@@ -67,8 +67,7 @@ extension VaultBackend: VersionedSecretBackend {
         var versions = try vault.history(of: old, now: environment.now())
         if try !vault.records(new).isEmpty { versions.removeFirst(versions.count - 1) }
         for entry in versions where entry.record.kind == .put {
-          let value: SecretBytes
-          do throws(SecretError) { value = try vault.value(of: entry) } catch { throw error.about(old) }
+          let value = try vault.value(of: entry, for: old)
           try transaction.append(value, SecretItem(identifier: new, metadata: entry.metadata()))
         }
         _ = try transaction.remove(old)
