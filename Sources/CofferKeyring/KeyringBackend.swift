@@ -90,6 +90,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     prompter = Prompter(mayPrompt: false, timeout: options.promptTimeout)
     watcher = backend.watcher
     storing = backend.storing
+    let observer = backend.unreadable.withLock { $0 }
+    unreadable.withLock { $0 = observer }
   }
 
   /// This keyring without prompts. A read that would need a prompt throws `.locked`.

@@ -21,7 +21,8 @@ struct WatchCommand: ParsableCommand {
 
   func run() throws {
     let only = try name.map { name throws(SecretError) in try global.identifier(name) }
-    guard let backend = try global.backend.open() as? any ObservableSecretBackend else {
+    let opened = try UnreadableItems.leaveOut(of: global.backend.open())
+    guard let backend = opened as? any ObservableSecretBackend else {
       throw SecretError(.unsupported, "The selected backend does not report changes.")
     }
     let report = ChangeReport(

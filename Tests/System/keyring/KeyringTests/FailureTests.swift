@@ -112,6 +112,7 @@ import Testing
       for service in ["svc", nil] {
         #expect(try await backend.items(inService: service).count == listed)
         #expect(try backend.identifiers(inService: service).count == listed)
+        #expect(try await backend.withoutPrompts.items(inService: service).count == listed)
       }
       #expect(Set(try backend.lookUp(names + [identifier]).keys) == Set(names))
       #expect(leftOut.withLock { $0.contains { $0.contains(deviation == "hides-alice" ? "alice" : "/") } })
