@@ -27,11 +27,7 @@ struct SecretReference {
   private static func encoded(_ text: String) -> String {
     var result = ""
     for byte in text.utf8 {
-      if byte.isASCIILetterOrDigit || "-._~".utf8.contains(byte) {
-        result.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        result += (byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)
-      }
+      result += byte.isUnreservedInURI ? String(Unicode.Scalar(byte)) : "%" + byte.hexadecimal
     }
     return result
   }

@@ -2,13 +2,52 @@ internal import Coffer
 
 /// A text in which each reference stands for a secret's value.
 ///
-/// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces. A bare `secret://…` ends before
+/// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces, or before the first ` | ` with the names of
+/// filters. A bare `secret://…` ends before
 /// the first byte other than letters, digits, `-._~%` and one slash: the bytes that a URI does not escape.
 /// All other bytes are kept unchanged.
 struct Template: ~Copyable {
   private enum Part {
     case text(Range<Int>)
-    case value(SecretIdentifier)
+    case value(Insertion)
+  }
+  /// A value as the template writes it.
+  private struct Insertion: Hashable {
+    let identifier: SecretIdentifier
+    /// In the order in which they are applied.
+    let filters: [TemplateFilter]
+
+    /// Parses a reference, and after it the names of filters, each after a vertical bar between blanks. `nil` if `text` is
+    /// no reference.
+    init?(_ text: String) throws {
+      let parts = text.split(separator: " | ", omittingEmptySubsequences: false).map { part in
+        let part = part.drop { $0 == " " || $0 == "\t" }
+        return part.lastIndex { $0 != " " && $0 != "\t" }.map { String(part[...$0]) } ?? ""
+      }
+      guard let reference = try SecretReference(parts[0]) else { return nil }
+      identifier = reference.identifier
+      filters = try parts.dropFirst().map { name in
+        if let filter = TemplateFilter(rawValue: name) { return filter }
+        let all = TemplateFilter.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Failure.usage(
+          "“\(name)” is not a filter. Use one of \(all); in a name, write a vertical bar as %7C.")
+      }
+    }
+
+    /// The value as the filters write it.
+    func text(of value: SharedSecret) throws(Failure) -> SharedSecret {
+      var text = value
+      for filter in filters {
+        guard let filtered = filter.applied(to: text.bytes) else {
+          throw Failure(
+            .damaged,
+            "The secret “\(identifier.account)” cannot be written with the filter \(filter): \(filter.obstacle). Nothing was written."
+          )
+        }
+        text = SharedSecret(filtered)
+      }
+      return text
+    }
   }
 
   private let source: SecretBytes
@@ -20,54 +59,56 @@ struct Template: ~Copyable {
     self.source = source
   }
 
-  /// The secrets that the template refers to, in order and without duplicates.
-  var identifiers: [SecretIdentifier] {
-    var seen: Set<SecretIdentifier> = []
-    return parts.compactMap { part in
-      if case .value(let identifier) = part, seen.insert(identifier).inserted { identifier } else { nil }
-    }
+  /// The secrets that the template refers to.
+  var identifiers: Set<SecretIdentifier> {
+    Set(parts.compactMap { if case .value(let insertion) = $0 { insertion.identifier } else { nil } })
   }
 
   /// The largest size in bytes of a filled template (64 MiB). A template repeats a value as often as it wants,
   /// so without a limit a small file could use all memory.
   static let maximumSize = 64 << 20
 
-  /// Returns the text with each reference replaced by its value, verbatim. Reads each secret once. Throws if a
-  /// secret does not exist, and, before building the text, if it would be larger than ``maximumSize``.
+  /// Returns the text with each reference replaced by its value, as its filters write it. Reads each secret once. Throws
+  /// if a secret does not exist or cannot be written so, and, before building the text, if it would be larger than
+  /// ``maximumSize``.
   borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
     var count = 0
-    var occurrences: [SecretIdentifier: Int] = [:]
+    var values: [SecretIdentifier: SharedSecret] = [:]
+    var texts: [Insertion: SharedSecret] = [:]
     for part in parts {
       switch part {
       case .text(let range): count += range.count
-      case .value(let identifier): occurrences[identifier, default: 0] += 1
+      case .value(let insertion):
+        let value = try values[insertion.identifier] ?? Self.value(insertion.identifier, in: backend)
+        values[insertion.identifier] = value
+        let text = try texts[insertion] ?? insertion.text(of: value)
+        texts[insertion] = text
+        count += text.bytes.count
       }
-    }
-    var values: [SecretIdentifier: SharedSecret] = [:]
-    for identifier in identifiers {
-      guard let value = try backend.lookUp(identifier) else {
-        let failure = MissingSecret.failure(identifier, in: backend)
-        throw Failure(failure.status, failure.message + " Nothing was written.")
-      }
-      let (added, overflows) = value.count.multipliedReportingOverflow(by: occurrences[identifier] ?? 0)
-      guard !overflows, count <= Self.maximumSize, added <= Self.maximumSize - count else {
+      if count > Self.maximumSize {
         throw Failure.usage(
           """
           The result would be larger than \(Self.maximumSize) bytes, and nothing was written. Use a template with fewer \
           references to large secrets.
           """)
       }
-      count += added
-      values[identifier] = SharedSecret(value)
     }
     return SecretWriter.bytes(capacity: count) { writer in
       for part in parts {
         switch part {
         case .text(let range): source.withBytes { writer.append($0.extracting(range)) }
-        case .value(let identifier): values[identifier]?.bytes.withBytes { writer.append($0) }
+        case .value(let insertion): texts[insertion]?.bytes.withBytes { writer.append($0) }
         }
       }
     }
+  }
+
+  private static func value(_ identifier: SecretIdentifier, in backend: any SecretBackend) throws
+    -> SharedSecret
+  {
+    if let value = try backend.lookUp(identifier) { return SharedSecret(value) }
+    let failure = MissingSecret.failure(identifier, in: backend)
+    throw Failure(failure.status, failure.message + " Nothing was written.")
   }
 
   private static func parse(_ bytes: Span<UInt8>) throws -> [Part] {
@@ -80,9 +121,9 @@ struct Template: ~Copyable {
     var index = 0
     func add(_ reference: Range<Int>, whole: Range<Int>) throws {
       let text = String(decoding: reference.map { bytes[$0] }, as: UTF8.self)
-      guard let found = try SecretReference(text) else { return }
+      guard let found = try Insertion(text) else { return }
       if textStart < whole.lowerBound { parts.append(.text(textStart..<whole.lowerBound)) }
-      parts.append(.value(found.identifier))
+      parts.append(.value(found))
       textStart = whole.upperBound
     }
     while index < bytes.count {
@@ -111,7 +152,7 @@ struct Template: ~Copyable {
           if bytes[end] == UInt8(ascii: "/") {
             slashes += 1
             if slashes > 1 { break }
-          } else if !isUnreserved(bytes[end]) {
+          } else if !bytes[end].isUnreservedInURI && bytes[end] != UInt8(ascii: "%") {
             break
           }
           end += 1
@@ -128,9 +169,5 @@ struct Template: ~Copyable {
 
   private static func isBlank(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
-  }
-
-  private static func isUnreserved(_ byte: UInt8) -> Bool {
-    byte.isASCIILetterOrDigit || "-._~%".utf8.contains(byte)
   }
 }

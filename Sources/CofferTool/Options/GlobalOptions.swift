@@ -25,6 +25,11 @@ struct GlobalOptions: ParsableArguments {
     try SecretIdentifier(service: serviceName, account: name)
   }
 
+  /// The identifier that a reference names, or that of the secret called `name`.
+  func identifier(orReference name: String) throws -> SecretIdentifier {
+    try SecretReference(name)?.identifier ?? identifier(name)
+  }
+
   /// The identifiers of the secrets called `names`, each once.
   func identifiers(_ names: [String]) throws(SecretError) -> [SecretIdentifier] {
     var identifiers: [SecretIdentifier] = []

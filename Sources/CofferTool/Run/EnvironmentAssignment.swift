@@ -23,7 +23,7 @@ struct EnvironmentAssignment {
         "“\(variable)” is not a valid variable name. Use letters, digits and underscores, and no digit first."
       )
     }
-    identifier = try SecretReference(name)?.identifier ?? options.identifier(name)
+    identifier = try options.identifier(orReference: name)
   }
 
   /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an

@@ -7,8 +7,10 @@ struct InjectCommand: ParsableCommand {
     "inject", abstract: "Replace the secret:// references in a template by their values.",
     discussion: """
       A reference is secret://SERVICE/ACCOUNT, percent-encoded, by itself or as {{ secret://SERVICE/ACCOUNT }}. By itself, it \
-      ends before the first character other than letters, digits and -._~%; in braces it may contain any character. \
-      Values are inserted verbatim, without quoting. If a secret does not exist, nothing is written. The output file \
+      ends before the first character other than letters, digits and -._~%; in braces it may contain any character but a \
+      vertical bar between blanks. Values are inserted verbatim, unless a filter follows in braces: \
+      {{ secret://SERVICE/ACCOUNT | json }} inserts a JSON string with its quotation marks, base64 one line, url the \
+      percent-encoded value, and shell a word in single quotes. If a secret does not exist, nothing is written. The output file \
       has mode 0600 and replaces an existing file in one step. The result has at most \(Template.maximumSize >> 20) MiB.
       """
   )

@@ -1,0 +1,51 @@
+internal import Coffer
+
+/// How a template writes a value, by the name after a vertical bar.
+enum TemplateFilter: String, CaseIterable {
+  /// A JSON string with its quotation marks.
+  case json
+  /// Base64 on one line.
+  case base64
+  /// Percent-encoded: every byte but letters, digits and `-._~` (RFC 3986, section 2.3).
+  case url
+  /// One word of a POSIX shell, in single quotes.
+  case shell
+
+  /// Why a value may not be written so: the end of a sentence.
+  var obstacle: String { self == .json ? "it is not UTF-8" : "it contains a NUL" }
+
+  /// The value as the filter writes it, or `nil` because of the ``obstacle``.
+  func applied(to value: borrowing SecretBytes) -> SecretBytes? {
+    value.withBytes { bytes in
+      switch self {
+      case .base64: return value.base64()
+      case .url: return Self.escaped(bytes, most: 3) { $0.isUnreservedInURI ? nil : "%" + $0.hexadecimal }
+      case .json:
+        do { _ = try UTF8Span(validating: bytes) } catch { return nil }
+        return Self.escaped(bytes, most: 6, in: "\"") { byte in
+          switch byte {
+          case UInt8(ascii: "\""), UInt8(ascii: "\\"): "\\" + String(Unicode.Scalar(byte))
+          case ..<0x20, 0x7F: "\\u00" + byte.hexadecimal
+          default: nil
+          }
+        }
+      case .shell:
+        if bytes.indices.contains(where: { bytes[$0] == 0 }) { return nil }
+        return Self.escaped(bytes, most: 4, in: "'") { $0 == UInt8(ascii: "'") ? "'\\''" : nil }
+      }
+    }
+  }
+
+  /// The bytes between two `quotes`, each as `escape` writes it in at most `most` bytes, or as it is.
+  private static func escaped(
+    _ bytes: Span<UInt8>, most: Int, in quotes: String = "", _ escape: (UInt8) -> String?
+  ) -> SecretBytes {
+    SecretWriter.bytes(capacity: bytes.count * most + 2 * quotes.utf8.count) { writer in
+      writer.append(quotes)
+      for index in bytes.indices {
+        if let text = escape(bytes[index]) { writer.append(text) } else { writer.append(bytes[index]) }
+      }
+      writer.append(quotes)
+    }
+  }
+}
