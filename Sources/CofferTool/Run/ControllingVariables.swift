@@ -4,8 +4,8 @@ internal import Coffer
 /// where it connects to.
 ///
 /// `run --all` and `export` derive variables from the names of secrets. Whoever can name a secret could run code
-/// through one of these, so they are left out there, and must be named with `--set`. The list cannot be complete,
-/// because any program can read a variable of its own.
+/// through one of these, so they are refused or left out there, and must be named with `--set`. The list cannot be
+/// complete, because any program can read a variable of its own.
 enum ControllingVariables {
   struct Group {
     /// What the variables control, for Documentation/Reference.md.
@@ -19,88 +19,93 @@ enum ControllingVariables {
     }
   }
 
-  /// Words separated by spaces. Sources: ld.so(8), secure-execution mode, and glibc's sysdeps/generic/unsecvars.h;
-  /// the variables that sudo(8) removes; the manuals of the programs.
+  /// Words separated by spaces: names, and prefixes and suffixes of names that programs make up. Each is exact, so that the
+  /// name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
+  /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups = [
     Group(
       "the loader and the C library",
       names: """
-        GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LIBPATH LOCALDOMAIN LOCPATH NIS_PATH NLSPATH PATH_LOCALE \
-        RESOLV_HOST_CONF RES_OPTIONS SHLIB_PATH TZ TZDIR
-        """, prefixes: "DYLD_ LD_ LDR_ MALLOC_ _RLD"),
+        GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH \
+        RESOLV_HOST_CONF RES_OPTIONS TZDIR
+        """,
+      prefixes: "LD_"),
     Group(
       "the user, directories, the terminal and the session",
       names: """
-        CREDENTIALS_DIRECTORY DISPLAY GNUPGHOME GPG_TTY HOME LANG LANGUAGE LOGNAME MAIL MAILPATH NOTIFY_SOCKET OLDPWD \
-        PATH PWD SHELL SSH_AUTH_SOCK SUDO_COMMAND SUDO_GID SUDO_PS1 SUDO_UID SUDO_USER TEMP TEMPDIR TERM TERMCAP TERMPATH \
-        TMP TMPDIR USER USERNAME WAYLAND_DISPLAY XAUTHORITY
-        """, prefixes: "COFFER_ DBUS_ LC_ LISTEN_ TERMINFO XDG_"),
+        CREDENTIALS_DIRECTORY DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS DISPLAY GNUPGHOME GPG_TTY HOME \
+        LOGNAME NOTIFY_SOCKET OLDPWD PATH PWD SHELL SSH_AUTH_SOCK TEMP TERM TERMCAP TERMINFO TERMINFO_DIRS TMP \
+        TMPDIR USER WAYLAND_DISPLAY XAUTHORITY XDG_CACHE_HOME XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_DATA_DIRS \
+        XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME
+        """,
+      prefixes: "COFFER_"),
     Group(
       "shells",
       names: """
-        BASHOPTS CDPATH ENV EXECIGNORE FIGNORE FPATH GLOBIGNORE HISTFILE IFS INPUTRC MODULE_PATH NULLCMD PROMPT \
-        PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 READNULLCMD RPROMPT SHELLOPTS TMPPREFIX ZDOTDIR
-        """, prefixes: "BASH_"),
+        BASHOPTS BASH_ENV CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS INPUTRC NULLCMD PROMPT_COMMAND PS0 PS1 PS4 \
+        READNULLCMD SHELLOPTS TMPPREFIX ZDOTDIR
+        """,
+      prefixes: "BASH_FUNC_"),
     Group(
       "programs that others start, and their options",
       names: """
-        BROWSER CURL_HOME CVS_RSH EDITOR EXINIT FCEDIT GREP_OPTIONS HG HGEDITOR HGRCPATH LYNX_CFG MAILCAPS MANOPT \
-        MANPATH MYVIMRC NETRC PARALLEL PSQLRC RIPGREP_CONFIG_PATH RSYNC_RSH SCREENRC SSH_ASKPASS \
-        SSH_ASKPASS_REQUIRE SVN_SSH TAR_OPTIONS TERMINAL VIM VIMINIT VIMRUNTIME VISUAL WGETRC
-        """, prefixes: "EMACS FZF_DEFAULT_ GVIM LESS NVIM", suffixes: "PAGER _ASKPASS _BROWSER _EDITOR"),
+        BROWSER CURL_HOME CVS_RSH EDITOR EXINIT FZF_DEFAULT_COMMAND FZF_DEFAULT_OPTS HGEDITOR HGRCPATH LESS \
+        LESSCLOSE LESSOPEN MANOPT MANPATH MYVIMRC NETRC PARALLEL PSQLRC RIPGREP_CONFIG_PATH RSYNC_RSH SCREENRC \
+        SSH_ASKPASS SSH_ASKPASS_REQUIRE SVN_SSH TAR_OPTIONS VIM VIMINIT VIMRUNTIME VISUAL WGETRC
+        """,
+      suffixes: "PAGER _ASKPASS _EDITOR"),
     Group(
       "git",
       names: """
-        GIT_ALLOW_PROTOCOL GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_ATTR_SOURCE GIT_CEILING_DIRECTORIES GIT_COMMON_DIR \
-        GIT_DIFF_OPTS GIT_DIR GIT_DISCOVERY_ACROSS_FILESYSTEM GIT_EXEC_PATH GIT_EXTERNAL_DIFF GIT_INDEX_FILE \
-        GIT_NAMESPACE GIT_OBJECT_DIRECTORY GIT_PROTOCOL_FROM_USER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND \
-        GIT_SSH_VARIANT GIT_TEMPLATE_DIR GIT_TEXTDOMAINDIR GIT_WORK_TREE
-        """, prefixes: "GIT_CONFIG GIT_CURL_ GIT_REDIRECT_ GIT_SSL_ GIT_TRACE"),
+        GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_EXEC_PATH GIT_EXTERNAL_DIFF GIT_INDEX_FILE \
+        GIT_OBJECT_DIRECTORY GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND GIT_SSL_CAINFO GIT_SSL_NO_VERIFY \
+        GIT_TEMPLATE_DIR GIT_WORK_TREE
+        """,
+      prefixes: "GIT_CONFIG GIT_TRACE"),
     Group(
       "interpreters and virtual machines",
       names: """
-        ANT_ARGS ANT_HOME ANT_OPTS AWKLIBPATH AWKPATH BUNDLE_APP_CONFIG BUNDLE_BIN_PATH BUNDLE_GEMFILE BUNDLE_PATH \
-        BUN_INSTALL BUN_OPTIONS CAML_LD_LIBRARY_PATH CATALINA_OPTS CLASSPATH COMPOSER COMPOSER_HOME DENO_DIR \
-        ELECTRON_RUN_AS_NODE ELIXIR_ERL_OPTIONS GEM_HOME GEM_PATH GHCRTS GHC_PACKAGE_PATH GRADLE_OPTS \
-        GRADLE_USER_HOME IBM_JAVA_OPTIONS JDK_JAVA_OPTIONS JRE_HOME MAVEN_ARGS MAVEN_OPTS NODE_COMPILE_CACHE \
-        NODE_ICU_DATA NODE_OPTIONS NODE_PATH NODE_REDIRECT_WARNINGS NODE_REPL_EXTERNAL_MODULE \
-        NODE_REPL_HISTORY NODE_V8_COVERAGE OCAMLPATH OCAMLRUNPARAM OPENJ9_JAVA_OPTIONS RUBYGEMS_GEMDEPS RUBYLIB \
-        RUBYLIB_PREFIX RUBYOPT RUBYPATH RUBYSHELL SBT_OPTS SWIFT_BACKTRACE \
-        SWIFT_EXEC TCLLIBPATH TCL_LIBRARY TK_LIBRARY VIRTUAL_ENV
+        AWKLIBPATH AWKPATH BUNDLE_GEMFILE BUNDLE_PATH BUN_OPTIONS CAML_LD_LIBRARY_PATH CLASSPATH COMPOSER \
+        COMPOSER_HOME CORECLR_ENABLE_PROFILING CORECLR_PROFILER CORECLR_PROFILER_PATH DENO_DIR DOTNET_ROOT \
+        DOTNET_STARTUP_HOOKS ELECTRON_RUN_AS_NODE ELIXIR_ERL_OPTIONS ERL_AFLAGS ERL_FLAGS ERL_LIBS ERL_ZFLAGS \
+        GEM_HOME GEM_PATH GHCRTS GRADLE_OPTS GRADLE_USER_HOME GUILE_LOAD_COMPILED_PATH GUILE_LOAD_PATH JAVA_HOME \
+        JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS JULIA_DEPOT_PATH JULIA_LOAD_PATH MAVEN_OPTS NODE_OPTIONS \
+        NODE_PATH OCAMLRUNPARAM PERL5DB PERL5LIB PERL5OPT PERLLIB PHPRC PHP_INI_SCAN_DIR PYTHONBREAKPOINT \
+        PYTHONEXECUTABLE PYTHONHOME PYTHONINSPECT PYTHONPATH PYTHONPYCACHEPREFIX PYTHONSTARTUP PYTHONUSERBASE \
+        PYTHONWARNINGS RUBYLIB RUBYOPT R_ENVIRON R_ENVIRON_USER R_HOME R_LIBS R_LIBS_SITE R_LIBS_USER R_PROFILE \
+        R_PROFILE_USER SBT_OPTS SWIFT_BACKTRACE TCLLIBPATH VIRTUAL_ENV _JAVA_OPTIONS
         """,
-      prefixes: """
-        BUNDLER_ BUNDLE_USER_ COMPLUS_ CONDA_ CORECLR_ COR_ DOTNET_ ERL_ GUILE_ JAVA_ JULIA_ LUA_ MONO_ PERL PHPRC \
-        PHP_ PYTHON RUBY_ R_ _JAVA_
-        """),
+      prefixes: "LUA_CPATH LUA_INIT LUA_PATH"),
     Group(
       "compilers, build tools and package managers",
       names: """
-        AR AS CARGO CARGO_ENCODED_RUSTFLAGS CARGO_HOME CC CFLAGS COMPILER_PATH CONFIG_SHELL CONFIG_SITE CPATH CPP \
-        CPPFLAGS CXX CXXFLAGS C_INCLUDE_PATH CPLUS_INCLUDE_PATH GCC_EXEC_PREFIX GNUMAKEFLAGS GOAUTH GOBIN GOCACHE \
-        GOENV GOFLAGS GOINSECURE GONOSUMDB GOPATH GOPROXY GOROOT GOSUMDB GOTOOLCHAIN GOTOOLDIR GOWORK LD LDFLAGS \
-        LIBRARY_PATH M4 M4PATH MAKE MAKEFILES MAKEFLAGS MFLAGS RUSTC RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER RUSTDOC \
-        RUSTDOCFLAGS RUSTFLAGS RUSTFMT TF_PLUGIN_CACHE_DIR UV_CONFIG_FILE UV_DEFAULT_INDEX UV_EXTRA_INDEX_URL \
-        UV_FIND_LINKS UV_INDEX UV_INDEX_URL UV_PYTHON YARN_IGNORE_PATH YARN_PLUGINS YARN_RC_FILENAME YARN_YARN_PATH
+        ANSIBLE_CONFIG ANSIBLE_LIBRARY AR AS CARGO_ENCODED_RUSTFLAGS CARGO_HOME CC CFLAGS CGO_CFLAGS CGO_LDFLAGS \
+        CMAKE_TOOLCHAIN_FILE COMPILER_PATH CONFIG_SITE CPATH CPP CXX CXXFLAGS C_INCLUDE_PATH GCC_EXEC_PREFIX \
+        GNUMAKEFLAGS GOENV GOFLAGS GONOSUMDB GOPATH GOPROXY GOROOT GOSUMDB GOTOOLCHAIN LDFLAGS LIBRARY_PATH MAKE \
+        MAKEFILES MAKEFLAGS NPM_CONFIG_GLOBALCONFIG NPM_CONFIG_PREFIX NPM_CONFIG_REGISTRY \
+        NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_USERCONFIG PIP_CONFIG_FILE PIP_EXTRA_INDEX_URL PIP_FIND_LINKS \
+        PIP_INDEX_URL PIP_TRUSTED_HOST PKG_CONFIG_PATH RUSTC RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER RUSTFLAGS \
+        RUSTUP_HOME RUSTUP_TOOLCHAIN TF_CLI_CONFIG_FILE UV_CONFIG_FILE UV_DEFAULT_INDEX UV_INDEX UV_INDEX_URL \
+        UV_PYTHON YARN_YARN_PATH
         """,
-      prefixes: """
-        ANSIBLE_ CARGO_ALIAS_ CARGO_BUILD_ CARGO_CREDENTIAL_ALIAS_ CARGO_TARGET_ CCACHE_ CGO_ CMAKE_ NPM_CONFIG_ PIP_ \
-        PKG_CONFIG RUSTUP_ TF_CLI_
-        """, suffixes: "_CREDENTIAL_PROVIDER _CREDENTIAL_PROVIDERS"),
+      prefixes: "CARGO_ALIAS_ CARGO_BUILD_ CARGO_TARGET_",
+      suffixes: "_CREDENTIAL_PROVIDER _CREDENTIAL_PROVIDERS"),
     Group(
       "modules and data of libraries",
       names: """
-        FONTCONFIG_FILE FONTCONFIG_PATH GI_TYPELIB_PATH GS_LIB GS_OPTIONS LLVM_PROFILE_FILE ODBCINI ODBCINSTINI \
-        ODBCSYSINI SASL_CONF_PATH SASL_PATH TEXINPUTS XAPPLRESDIR XENVIRONMENT XFILESEARCHPATH XLOCALEDIR
+        FONTCONFIG_FILE FONTCONFIG_PATH GIO_EXTRA_MODULES GIO_MODULE_DIR GI_TYPELIB_PATH GST_PLUGIN_PATH \
+        GTK_MODULES GTK_PATH KRB5CCNAME KRB5_CONFIG KRB5_KTNAME ODBCINI ODBCSYSINI OPENSSL_CONF OPENSSL_ENGINES \
+        OPENSSL_MODULES QT_PLUGIN_PATH SASL_PATH
         """,
-      prefixes: """
-        GDK_ GIO_ GROFF_ GSETTINGS_ GST_ GTK KRB5 LIBGL_ MAGICK_ OPENSSL_ QT_ TEXMF VALGRIND_ VK_
-        """, suffixes: "SAN_OPTIONS"),
+      suffixes: "SAN_OPTIONS"),
     Group(
       "connections, and files with credentials or trusted keys",
       names: """
         AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST KUBECONFIG \
-        NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED PGSERVICEFILE PGSYSCONFDIR SSLKEYLOGFILE
-        """, prefixes: "SSL_CERT_", suffixes: "_CA_BUNDLE _PROXY"),
+        NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED PGSERVICEFILE PGSYSCONFDIR SSLKEYLOGFILE SSL_CERT_DIR \
+        SSL_CERT_FILE
+        """,
+      suffixes: "_CA_BUNDLE _PROXY"),
   ]
 
   private static let names = Set(groups.flatMap { words($0.names) })
@@ -114,16 +119,19 @@ enum ControllingVariables {
       || suffixes.contains { variable.hasSuffix($0) }
   }
 
-  /// Returns the assignments to other variables. Prints which secrets were left out, and why.
-  static func leaveOut(_ assignments: [EnvironmentAssignment], advice: String) -> [EnvironmentAssignment] {
-    let leftOut = assignments.filter { contains($0.variable) }
-    if leftOut.isEmpty { return assignments }
+  /// Returns the assignments, or with `skips` those to other variables. Otherwise throws a failure that names the first ones;
+  /// `advice` is its end.
+  static func checked(
+    _ assignments: [EnvironmentAssignment], skips: Bool, advice: String
+  ) throws(Failure) -> [EnvironmentAssignment] {
+    let unsafe = assignments.filter { contains($0.variable) }
+    if unsafe.isEmpty { return assignments }
+    if skips { return assignments.filter { !contains($0.variable) } }
     let most = 10
-    var list = leftOut.prefix(most).map { "“\($0.identifier.account)” as \($0.variable)" }.joined(
+    var list = unsafe.prefix(most).map { "“\($0.identifier.account)” as \($0.variable)" }.joined(
       separator: ", ")
-    if leftOut.count > most { list += " and \(leftOut.count - most) more" }
-    note("secret: Left out, because such a variable can change what a program runs: \(list). \(advice)")
-    return assignments.filter { !contains($0.variable) }
+    if unsafe.count > most { list += " and \(unsafe.count - most) more" }
+    throw .usage("Such a variable can change what a program runs: \(list). \(advice)")
   }
 }
 

@@ -10,9 +10,9 @@ struct RunCommand: ParsableCommand {
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
       so that signals and the exit status are its own. The variables that open the vault are removed from its \
       environment. Without --set, --file and --env-file, every secret of the service is passed, as with --all: \
-      github-token in GITHUB_TOKEN. Variables that can change what a program runs, such as PATH or LD_PRELOAD, are left \
-      out then, because anybody who can name a secret could choose them; pass them with --set. The command is found \
-      with the PATH of secret itself.
+      github-token in GITHUB_TOKEN. A variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error \
+      then, because anybody who can name a secret could choose it; pass it with --set, or leave it out with --skip-unsafe. \
+      The command is found with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
       A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
@@ -66,6 +66,9 @@ struct RunCommand: ParsableCommand {
 
   @Option(help: ArgumentHelp("The prefix of the variables of --all.", valueName: "text"))
   var prefix = ""
+
+  @Flag(help: "Leave out the secrets whose variables can change what a program runs.")
+  var skipUnsafe = false
 
   @Flag(
     help: ArgumentHelp(
@@ -144,10 +147,13 @@ struct RunCommand: ParsableCommand {
           .noSuchSecret,
           "There are no secrets in the service “\(global.serviceName)”, and the command was not run.")
       }
-      let others = ControllingVariables.leaveOut(
-        try identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }
+      let others = try ControllingVariables.checked(
+        identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }
           .filter { !named.contains($0.variable) },
-        advice: "To pass one, use --set VAR=NAME.")
+        skips: skipUnsafe,
+        advice:
+          "The command was not run. Pass one with --set VAR=NAME, or leave all of them out with --skip-unsafe."
+      )
       try EnvironmentAssignment.checkDistinct(others)
       chosen += others
     }

@@ -20,6 +20,9 @@ struct ExportCommand: ParsableCommand {
   @Flag(help: "Export the secrets of all services.")
   var allServices = false
 
+  @Flag(help: "For dotenv, leave out the secrets whose variables can change what a program runs.")
+  var skipUnsafe = false
+
   @Option(help: "json or dotenv.")
   var format = ExchangeFormat.json
 
@@ -48,9 +51,9 @@ struct ExportCommand: ParsableCommand {
       throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
     if format == .dotenv && names.isEmpty {
-      let kept = ControllingVariables.leaveOut(
-        try items.map { try EnvironmentAssignment(for: $0.identifier) },
-        advice: "To export one, give its name.")
+      let kept = try ControllingVariables.checked(
+        items.map { try EnvironmentAssignment(for: $0.identifier) }, skips: skipUnsafe,
+        advice: "Nothing was exported. Give the names to export, or leave these out with --skip-unsafe.")
       let identifiers = Set(kept.map(\.identifier))
       items.removeAll { !identifiers.contains($0.identifier) }
     }
