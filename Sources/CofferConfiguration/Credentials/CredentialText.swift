@@ -47,7 +47,7 @@ enum CredentialText {
   /// The key in `text`, which `name` gave.
   static func key(in text: consuming SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     let text = text
-    try require(!text.isEmpty, of: name, "the vault's key")
+    try requireText(!text.isEmpty, from: name)
     do throws(SecretError) {
       return .key(try VaultKey.parse(text))
     } catch {
@@ -61,8 +61,16 @@ enum CredentialText {
   {
     let text = text
     let length = text.withBytes { $0.isEmpty || $0[$0.count - 1] != 10 ? $0.count : $0.count - 1 }
-    try require(length > 0, of: name, "the vault's passphrase")
+    try requireText(length > 0, from: name)
     return .passphrase(text.prefix(length))
+  }
+
+  private static func requireText(_ isPresent: Bool, from name: String) throws(SecretError) {
+    if !isPresent {
+      throw SecretError(
+        .configuration, "The text that \(name) gives is empty.",
+        advice: "Check the variable, the file or the command.")
+    }
   }
 
   /// A variable that is set and empty is an error: a CI system sets it so if the secret is not available.

@@ -16,6 +16,8 @@ final class InheritedDescriptor: Sendable {
     self.variable = variable
     if variable.hasSuffix("_FD") {
       number = value
+    } else if variable.hasSuffix("_FILE"), value == "/dev/stdin" {
+      number = "0"
     } else if variable.hasSuffix("_FILE"),
       let place = ["/dev/fd/", "/proc/self/fd/"].first(where: value.hasPrefix)
     {
@@ -63,6 +65,11 @@ final class InheritedDescriptor: Sendable {
         "\(variable) does not name an open descriptor.",
         advice: "Open the descriptor before the program starts, as a shell does with 3<FILE."
       )
+    }
+    if isatty(descriptor) == 1 {
+      throw SecretError(
+        .configuration, "\(variable) names a terminal, which would show what is typed.",
+        advice: "Use a pipe or a file, or unset it and enter the passphrase at the prompt of secret.")
     }
     if descriptor > STDERR_FILENO { hide() }
     defer { hide() }

@@ -135,7 +135,7 @@ struct LinuxDirectory: Directory {
 }
 
 final class LinuxFile: File {
-  fileprivate let descriptor: Descriptor
+  let descriptor: Descriptor
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
   func setMode(_ mode: mode_t) throws(FileSystemError) {

@@ -55,11 +55,20 @@ package final class PrivateTree {
 
   private func overwrite(_ name: String, _ found: FileStatus, in directory: LinuxDirectory) {
     do throws(FileSystemError) {
-      let file = try directory.open(name, writable: true)
-      guard try file.status().isSameFile(as: found) else { return }
+      guard let file = try directory.open(name, writable: true) as? LinuxFile,
+        try file.status().isSameFile(as: found)
+      else { return }
       let zeros = [UInt8](repeating: 0, count: 65_536)
-      for offset in stride(from: 0, to: found.size, by: zeros.count) {
-        try file.writeAll(zeros.span.extracting(first: min(zeros.count, found.size - offset)), at: offset)
+      // From one part with data to the next, so that the holes of a sparse file take no memory. See lseek(2).
+      let (data, hole): (Int32, Int32) = (3, 4)  // glibc declares them only for _GNU_SOURCE
+      var offset = lseek(file.descriptor.number, 0, data)
+      while offset >= 0 && offset < found.size {
+        let end = min(lseek(file.descriptor.number, offset, hole), found.size)
+        guard end > offset else { return }
+        for start in stride(from: offset, to: end, by: zeros.count) {
+          try file.writeAll(zeros.span.extracting(first: min(zeros.count, end - start)), at: start)
+        }
+        offset = lseek(file.descriptor.number, end, data)
       }
     } catch {}  // a file that cannot be opened is only removed
   }

@@ -53,22 +53,31 @@ extension VaultBackend: VersionedSecretBackend {
     }
   }
 
-  /// Gives a secret another name in one change, with its earlier versions, unless the new name has versions of its own.
-  /// Under the old name they stay as those of a removed secret.
+  /// Gives a secret another name in one change, with its earlier versions and their times, unless the new name has versions
+  /// of its own: then only the current version is stored there, as a change of now. A damaged earlier version is left out.
+  /// Under the old name all of them stay as those of a removed secret.
   package func move(
     _ old: SecretIdentifier, to new: SecretIdentifier, replacing: Bool
   ) throws(SecretError) -> SecretMoveOutcome {
     try withSession { session throws(SecretError) in
       try session.transaction(unlocking) { transaction throws(SecretError) in
-        if try transaction.item(old) == nil { return .missing }
+        guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
+          return .missing
+        }
         if old == new { return .moved }
         if try transaction.item(new) != nil, !replacing { return .taken }
         let vault = transaction.vault
-        var versions = try vault.history(of: old, now: environment.now())
-        if try !vault.records(new).isEmpty { versions.removeFirst(versions.count - 1) }
-        for entry in versions where entry.record.kind == .put {
-          let value = try vault.value(of: entry, for: old)
-          try transaction.append(value, SecretItem(identifier: new, metadata: entry.metadata()))
+        if try vault.history(of: new, now: environment.now()).isEmpty {
+          for entry in try vault.history(of: old, now: environment.now()).dropLast()
+          where entry.record.kind == .put {
+            do throws(SecretError) {
+              let earlier = SecretItem(identifier: new, metadata: try entry.metadata())
+              try transaction.append(try vault.value(of: entry, for: old), earlier)
+            } catch  where error.code == .tampered {}
+          }
+          try transaction.append(value, SecretItem(identifier: new, metadata: item.metadata))
+        } else {
+          try transaction.store(value, for: new, metadata: item.metadata)
         }
         _ = try transaction.remove(old)
         return .moved

@@ -247,6 +247,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     try withSession { session in
       var condition = session.lastCondition
       if session.foundDamagedSlot { condition?.isRecovered = true }
+      if session.isUnrecorded { condition?.isUnrecorded = true }
       return condition
     }
   }

@@ -14,5 +14,5 @@ public struct VaultCondition: Hashable, Sendable {
   /// Whether one half of a record of the vault was damaged. The vault was compared with the other half.
   public let isRecordDamaged: Bool
   /// Whether the state of the vault could not be recorded. A later run may not notice an older copy.
-  public let isUnrecorded: Bool
+  public internal(set) var isUnrecorded: Bool
 }

@@ -31,6 +31,9 @@ final class VaultSession {
       path: path, options: chain.options, environment: chain.environment, shared: shared)
   }
 
+  /// Whether the state of the vault could not be recorded.
+  var isUnrecorded: Bool { knownVaults.isUnrecorded }
+
   /// Whether the vault was opened and not closed by the program since.
   var wasOpened: Bool { keys != nil }
 

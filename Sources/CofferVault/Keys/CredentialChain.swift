@@ -49,7 +49,8 @@ package struct CredentialChain: Sendable {
   /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what
   /// it opens to `opened`.
   ///
-  /// A slot whose cost exceeds the credential's budget is passed over. Any other error ends the search.
+  /// A slot whose cost exceeds the credential's budget is passed over. Any other error ends the search, except as
+  /// ``credential(from:for:after:_:_:)`` says.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [any VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope
@@ -65,12 +66,25 @@ package struct CredentialChain: Sendable {
         }
       }
       var failures = 0
-      while let credential = try source.credential(for: description, after: failures) {
+      while let credential = try credential(from: source, for: description, after: failures, scope, &opened) {
         if failures == 0 && credential.kind != .masterKey { opened.tried.append(source.name) }
         try add(credential, &opened, of: file, scope)
         if opened.vaultKeys != nil || !opened.refusals.isEmpty { break }
         failures += 1
       }
+    }
+  }
+
+  /// Asks a source. If every slot is to be opened, the error of a source without a prompt, such as that of a lost key file,
+  /// only leaves its slots closed.
+  private func credential(
+    from source: any VaultCredentialSource, for vault: VaultDescription, after failures: Int, _ scope: Scope,
+    _ opened: inout OpenedKeySlots
+  ) throws(SecretError) -> VaultCredential? {
+    do throws(SecretError) { return try source.credential(for: vault, after: failures) } catch {
+      if scope == .vault || source.mayPrompt { throw error }
+      opened.failure = opened.failure ?? error
+      return nil
     }
   }
 
@@ -135,6 +149,7 @@ package struct CredentialChain: Sendable {
   /// `.wrongKey` if no credential opens the vault, and `.costLimitExceeded` if a slot was passed over as well.
   func requireKeys(_ opened: OpenedKeySlots, of file: VaultFile) throws(SecretError) -> DerivedKeys {
     if let keys = opened.vaultKeys { return keys }
+    if let failure = opened.failure { throw failure }
     if opened.leftOutPrompt {
       throw SecretError(
         .locked, "The vault at \(file.path) is locked, and no prompt may be shown now.",

@@ -17,6 +17,8 @@ public struct OpenedKeySlots: Sendable {
   var tried: [String] = []
   /// The errors of the slots that were passed over because of their cost, by their ids.
   var refusals: [Bytes16: SecretError] = [:]
+  /// The error of the first source that should have had a credential for a slot, and had none.
+  var failure: SecretError?
   /// Whether a source was not asked because it may show a prompt.
   var leftOutPrompt = false
 

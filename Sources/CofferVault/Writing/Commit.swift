@@ -53,10 +53,13 @@ extension VaultSnapshot {
     do throws(SecretError) {
       try storage.synchronizeData()
       try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
-      try storage.synchronizeData()
     } catch {
       file.condition.change { $0.didFailSync = true }
       throw error
+    }
+    do throws(SecretError) { try storage.synchronizeData() } catch {
+      file.condition.change { $0.didFailSync = true }
+      throw .unconfirmed(error, path: file.path)
     }
     // The changes are committed. With the second copy no damage to a single slot can lose them. It needs no
     // barrier: the first barrier of the next commit comes before any slot is written again.

@@ -90,6 +90,16 @@ import Testing
       """)
   }
 
+  /// The change is in the file then, and only its way to the disk is unknown.
+  @Test func afterTheLastBarrierAnErrorSaysThatTheChangeIsThere() throws {
+    for (barrier, isThere) in [(1, false), (2, true)] {
+      let said = try tool.fail(
+        "fdatasync:error=EIO:when=\(barrier)", "secret set b\(barrier) --from-file t", status: 74)
+      #expect(said.contains("The change is in the vault") == isThere, "\(said)")
+      try tool.perform("secret get b\(barrier) > /dev/null", status: isThere ? 0 : 1)
+    }
+  }
+
   @Test func aLockThatTheSystemRefusesIsAnError() throws {
     let said = try tool.fail("flock:error=ENOLCK", "secret set b --from-file t", status: 74)
     #expect(said.contains("No locks available"), "\(said)")

@@ -45,7 +45,10 @@ struct KeySlotEditor {
   /// Throws `.locked` if a slot has no credential, and `.wrongKey` if an entered one does not open its slot.
   func open(_ slots: [VaultKeySlot], keyFiles: [String]) throws -> OpenedKeySlots {
     let keys = try keyFiles.map { path in
-      guard let key = try KeyFile(path: path).key() else {
+      // As process substitution gives it.
+      let isDescriptor = path.hasPrefix("/dev/fd/") || path.hasPrefix("/proc/self/fd/")
+      let read = try isDescriptor ? VaultKey.parse(ValueInput.read(file: path)) : KeyFile(path: path).key()
+      guard let key = read else {
         throw Failure(.noInput, "There is no key file \(path). Check the path.")
       }
       return VaultCredentialClosure(key: key, named: path)

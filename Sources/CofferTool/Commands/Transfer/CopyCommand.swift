@@ -165,7 +165,9 @@ struct CopyCommand: ParsableCommand {
       note("secret: “\(name)” has another value in the target. Add --overwrite to replace it.")
     }
     for name in report.removed {
-      note("secret: “\(name)” was removed from the target since. Add --overwrite to bring it back.")
+      note(
+        "secret: “\(name)” was removed from the target after its last change in the source. Add --overwrite to bring it back."
+      )
     }
     var parts = ["\(dryRun ? "Would copy" : "Copied and compared"): \(report.copied.count)"]
     if !report.replaced.isEmpty { parts.append("replaced: \(report.replaced.count)") }

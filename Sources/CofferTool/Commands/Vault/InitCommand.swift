@@ -63,12 +63,16 @@ struct InitCommand: ParsableCommand {
         let id = try VaultBackend.describe(path: path).id
         return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
       }
-      let isEmpty = FileStatus(of: path)?.size == 0
+      let existing = FileStatus(of: path)
+      let isFile = existing?.isRegular == true
+      let isEmpty = isFile && existing?.size == 0
       throw SecretError(
         .alreadyExists, "The path \(path) already exists\(isEmpty ? ", and the file is empty" : "").",
         advice: isEmpty
           ? "An interrupted secret init may have left it. Remove it if you do not need it."
-          : "To use it: secret init --backend vault:\(path). Or choose another path with --vault.")
+          : isFile
+            ? "To use it: secret init --backend vault:\(path). Or choose another path with --vault."
+            : "It is not a regular file. Choose another path with --vault.")
     }
     var report = Report(backend: "vault", vault: path)
     if portal { return try createPortalVault(at: path, &report, configuration) }
