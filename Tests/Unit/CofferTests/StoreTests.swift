@@ -313,7 +313,7 @@ private actor Reader {
     } onChange: {
       seen.withLock { $0 = store.items.map(\.id) }
       let done = DispatchSemaphore(value: 0)
-      Task {
+      Task(executorPreference: QueueExecutor()) {
         await #expect(throws: Never.self) { try await store.insert(Note(id: "b")) }
         done.signal()
       }
@@ -363,5 +363,15 @@ private actor Reader {
     #expect(try accounts("names") == ["Ann"])
     let error = await #expect(throws: SecretError.self) { try await names.insert(Named(name: "")) }
     #expect(error?.code == .invalidIdentifier)
+  }
+}
+
+/// Runs a task on a queue, because the test blocks a thread of the global executor, and other tests may block the rest.
+private final class QueueExecutor: TaskExecutor {
+  private let queue = DispatchQueue(label: "tests.task")
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
