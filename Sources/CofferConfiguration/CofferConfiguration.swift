@@ -123,6 +123,9 @@ public struct CofferConfiguration: Sendable {
 
   // MARK: Paths
 
+  /// Whether the directory that a variable names is used, by the rule of `BaseDirectories`.
+  package func uses(directoryOf variable: String) -> Bool { directories.given(variable) != nil }
+
   /// The path of the vault: PATH if `COFFER_BACKEND` is `vault:PATH`, else `COFFER_VAULT`, else
   /// `$XDG_DATA_HOME/coffer/default.vault`.
   public var vaultPath: String { namedVaultPath ?? defaultVaultPath }

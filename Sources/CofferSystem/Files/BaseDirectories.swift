@@ -23,11 +23,14 @@ package struct BaseDirectories: Sendable {
   private let user: uid_t
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
   package private(set) var home: String?
+  /// What ``given(_:)`` returns for `HOME` and each kind: root examines each directory on the way to them, once.
+  private var judged: [String: String?] = [:]
 
   /// `environment` returns the value of a variable. `user` is the effective user.
   package init(user: UInt32 = geteuid(), environment: @escaping @Sendable (String) -> String?) {
     self.user = user
     self.environment = environment
+    for variable in ["HOME"] + Kind.allCases.map(\.rawValue) { judged[variable] = .some(given(variable)) }
     home = given("HOME") ?? Self.listedHome(of: user)
   }
 
@@ -35,6 +38,7 @@ package struct BaseDirectories: Sendable {
   /// variable, and that user could put links there, and could not write to what root creates. Nor does root use a home
   /// directory in which everybody can make a `.config`, such as /tmp.
   package func given(_ variable: String) -> String? {
+    if let known = judged[variable] { return known }
     guard let path = Self.absolute(environment(variable)) else { return nil }
     if user != 0 { return path }
     let isShared = variable.hasSuffix("HOME") && (FileStatus(of: path)?.mode ?? 0) & 0o002 != 0

@@ -23,8 +23,9 @@ enum Environment {
 
   /// Tells root which of `variables` are not used, by the rule of `BaseDirectories`.
   static func noteIgnored(_ variables: [String] = BaseDirectories.Kind.allCases.map(\.rawValue)) {
-    let given = BaseDirectories(environment: value).given
-    for name in variables where value(name)?.hasPrefix("/") == true && given(name) == nil {
+    let configuration = CofferConfiguration.current()
+    for name in variables
+    where value(name)?.hasPrefix("/") == true && !configuration.uses(directoryOf: name) {
       note("secret: \(name) is not used, because other users can change what is in the directory.")
     }
   }
