@@ -23,7 +23,7 @@ package struct BaseDirectories: Sendable {
   private let user: uid_t
   /// The home directory: `HOME`, or the entry of the effective user in `/etc/passwd`.
   package private(set) var home: String?
-  /// What ``given(_:)`` returns for `HOME` and each kind: root examines each directory on the way to them, once.
+  /// The results of ``given(_:)`` for `HOME` and each kind. They are kept, because root examines every directory of a path.
   private var judged: [String: String?] = [:]
 
   /// `environment` returns the value of a variable. `user` is the effective user.

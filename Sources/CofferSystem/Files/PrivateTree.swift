@@ -62,9 +62,11 @@ package final class PrivateTree {
       // From one part with data to the next, so that the holes of a sparse file take no memory. See lseek(2).
       let (data, hole): (Int32, Int32) = (3, 4)  // glibc declares them only for _GNU_SOURCE
       var offset = lseek(file.descriptor.number, 0, data)
+      // A file without data is ENXIO. After another error, the whole file is overwritten.
+      if offset < 0 && errno != ENXIO { offset = 0 }
       while offset >= 0 && offset < found.size {
-        let end = min(lseek(file.descriptor.number, offset, hole), found.size)
-        guard end > offset else { return }
+        let next = lseek(file.descriptor.number, offset, hole)
+        let end = next > offset ? min(next, found.size) : found.size
         for start in stride(from: offset, to: end, by: zeros.count) {
           try file.writeAll(zeros.span.extracting(first: min(zeros.count, end - start)), at: start)
         }

@@ -119,8 +119,8 @@ enum ControllingVariables {
       || suffixes.contains { variable.hasSuffix($0) }
   }
 
-  /// Returns the assignments, or with `skips` those to other variables. Otherwise throws a failure that names the first ones;
-  /// `advice` is its end.
+  /// Returns the assignments. With `skips`, those to such variables are left out. Otherwise throws a failure that names up to
+  /// ten of them and ends in `advice`.
   static func checked(
     _ assignments: [EnvironmentAssignment], skips: Bool, advice: String
   ) throws(Failure) -> [EnvironmentAssignment] {

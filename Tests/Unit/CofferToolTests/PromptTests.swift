@@ -83,6 +83,13 @@ import Testing
     #expect(refused.seen.contains("No key opens the vault") && !refused.seen.contains("wrong"))
   }
 
+  @Test func aTerminalIsNoDescriptorForAPassphrase() throws {
+    try passphraseVault()
+    let terminal = try Pseudoterminal("COFFER_PASSPHRASE_FD=0 secret list", in: sandbox)
+    #expect(try terminal.end() == 78)
+    #expect(terminal.seen.contains("COFFER_PASSPHRASE_FD names a terminal, which would show what is typed."))
+  }
+
   @Test func aLostKeyFileIsMadeAgainWithThePassphrase() throws {
     try initialize()
     let lose = "printf phrase | secret key add --passphrase && rm ../home/config/coffer/key"

@@ -24,6 +24,8 @@ import Testing
       // glibc and a sanitizer open these by themselves.
       for line in try tool.trace(command, of: calls)
       where !line.contains("= -1") && !line.contains("/proc/self/") && !line.contains("/gconv/") {
+        // The flags are in the memory of a process that only root's strace may read.
+        if geteuid() != 0 && line.hasPrefix("openat2(AT_FDCWD, 0x") { continue }
         if line.hasPrefix("fcntl") {
           #expect(!line.contains("F_DUPFD,"), "\(command): \(line)")
         } else {

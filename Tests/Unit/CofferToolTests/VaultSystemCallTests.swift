@@ -100,6 +100,13 @@ import Testing
     }
   }
 
+  /// The writes before it are the change and the two commit slots.
+  @Test func aRecordOfTheVaultThatCannotBeWrittenIsSaid() throws {
+    let said = try tool.fail("pwrite64:error=EIO:when=4+", "secret set b --from-file t", status: 0)
+    #expect(said.contains("could not be recorded"), "\(said)")
+    try tool.perform("secret get b > /dev/null")
+  }
+
   @Test func aLockThatTheSystemRefusesIsAnError() throws {
     let said = try tool.fail("flock:error=ENOLCK", "secret set b --from-file t", status: 74)
     #expect(said.contains("No locks available"), "\(said)")

@@ -16,8 +16,8 @@ extension SecretBackend {
 
 /// The failure of a command whose secret does not exist.
 enum MissingSecret {
-  /// The failure for `identifier`. Names the other store if that has it, and otherwise a similar name if `backend` is a
-  /// vault: the vault is already open, whereas listing a keyring could cause another prompt.
+  /// The failure for `identifier`. If another store has the secret, the message names that store. Otherwise, for a vault, it
+  /// suggests a similar name: a vault is open already, but listing a keyring could cause another prompt.
   static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
     var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
     let other: BackendName = backend is VaultBackend ? .keyring : .vault
