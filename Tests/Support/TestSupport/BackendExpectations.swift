@@ -1,5 +1,4 @@
 package import CofferCore
-internal import Dispatch
 package import Testing
 
 extension SecretBackend {
@@ -33,13 +32,10 @@ package func expectEveryCall(
     ("item", { () throws(SecretError) in _ = try backend.item(identifier) }),
   ]
   // On a thread outside the pool of the tests: the calls block, and other tests must not add to the times.
-  let outcomes = await withCheckedContinuation { continuation in
-    DispatchQueue(label: "calls").async {
-      continuation.resume(
-        returning: calls.map { call in
-          let start = ContinuousClock.now
-          return (error: thrown(call.body), time: ContinuousClock.now - start)
-        })
+  let outcomes = await CallThreads.shared.run {
+    calls.map { call in
+      let start = ContinuousClock.now
+      return (error: thrown(call.body), time: ContinuousClock.now - start)
     }
   }
   for (call, outcome) in zip(calls, outcomes) {

@@ -48,8 +48,8 @@ for sanitizer in ${chosen:-address thread}; do
   export ASAN_OPTIONS="detect_leaks=0:disable_coredump=0:log_path=$reports/address"
   export TSAN_OPTIONS="disable_coredump=0:log_path=$reports/thread:suppressions=$PWD/Tests/System/sanitizers/thread_suppressions.txt"
   if [ "$sanitizer" = thread ]; then
-    clang -c -O2 -fPIC -Wall -Wextra -Werror Tests/System/sanitizers/mutex.c -o .build/thread/mutex.o
-    flags="$flags -Xlinker $PWD/.build/thread/mutex.o"
+    clang -c -O2 -fPIC -Wall -Wextra -Werror Tests/System/sanitizers/runtime.c -o .build/thread/runtime.o
+    flags="$flags -Xlinker $PWD/.build/thread/runtime.o"
   fi
   # shellcheck disable=SC2086
   swift build --build-tests --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" $flags

@@ -2,6 +2,10 @@
 // free is compiled into each program, where the sanitizer sees it. The other part is in libswiftSynchronization, which
 // is not compiled for the sanitizer. Without this file, each lock that a thread waited for looks like no lock at all.
 //
+// It also tells it what a continuation does that was resumed before its task waited for it: the task then goes on at
+// once, and the runtime tells the sanitizer only of tasks that start to run. The checked continuations resume inside the
+// library, where nothing can come between; so only the unsafe ones are seen.
+//
 // sanitize.sh links this file into the programs, where its functions come before those of the library.
 
 #define _GNU_SOURCE
@@ -36,4 +40,22 @@ SWIFT void coffer_unlock(SELF mutex) __asm__(UNLOCK);
 SWIFT void coffer_unlock(SELF mutex) {
   __tsan_release(mutex);
   ((SWIFT void (*)(SELF))original(UNLOCK))(mutex);
+}
+
+SWIFT void *swift_task_getCurrent(void);
+
+SWIFT void swift_continuation_resume(void *task);
+SWIFT void swift_continuation_resume(void *task) {
+  __tsan_release(task);
+  ((SWIFT void (*)(void *))original("swift_continuation_resume"))(task);
+}
+
+static __attribute__((swiftasynccall)) void (*wait)(void *);
+
+__attribute__((constructor)) static void findWait(void) { wait = original("swift_continuation_await"); }
+
+__attribute__((swiftasynccall)) void swift_continuation_await(void *context);
+__attribute__((swiftasynccall)) void swift_continuation_await(void *context) {
+  __tsan_acquire(swift_task_getCurrent());
+  __attribute__((musttail)) return wait(context);
 }
