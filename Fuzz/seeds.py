@@ -109,6 +109,12 @@ def written_for_programs():
         "A=1\nA=2\n", "export\tA=1", "=x\n", "A='unclosed\nB=2\n", "1A=x\n", "A=\"\\x\"\n", "A\n",
     ]:
         yield "dotenv", text.encode()
+    for text in [
+        'vault = "v"\n', "service = 's' # c\n[run]\nredact = true\n", '[variables]\nA = "a"\nB = { value = "b\\n\\u00e9" }\n',
+        '[profiles.p.variables]\nA = { secret = "a", optional = true }\n[profiles.q]\n', "[ a . b ]\r\nc={}\r\n", "[variables]\nPATH = 'x'\n",
+        'a = """x"""\n', "a = 1\n", "a = 'x'\na = 'y'\n",
+    ]:
+        yield "project-file", text.encode()
     whole = {
         "service": "s", "account": "a", "value": "v", "label": "l", "created": "2026-01-31T12:00:00Z",
         "expires": "2027-01-31T12:00:00Z", "attributes": {"url": "https://h"},

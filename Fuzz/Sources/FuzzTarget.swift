@@ -19,6 +19,7 @@ enum FuzzTarget: String, CaseIterable {
   case gitCredential = "git-credential"
   case dockerCredential = "docker-credential"
   case template
+  case projectFile = "project-file"
   case recoveryKey = "recovery-key"
   case redaction
 
@@ -50,6 +51,7 @@ enum FuzzTarget: String, CaseIterable {
     case .gitCredential: ProgramTargets.gitCredential(input)
     case .dockerCredential: ProgramTargets.dockerCredential(input)
     case .template: ProgramTargets.template(input)
+    case .projectFile: ProgramTargets.projectFile(input)
     case .recoveryKey: ProgramTargets.recoveryKey(input)
     case .redaction: ProgramTargets.redaction(input)
     }

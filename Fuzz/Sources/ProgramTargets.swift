@@ -14,7 +14,7 @@ enum ProgramTargets {
       require(!failure.message.isEmpty, "a failure has a message")
     } catch let error as SecretError {
       let refusals: [SecretError.Code] = [
-        .invalidIdentifier, .tooLarge, .decodingFailed, .invalidKey, .invalidMetadata,
+        .invalidIdentifier, .tooLarge, .decodingFailed, .invalidKey, .invalidMetadata, .configuration,
       ]
       require(refusals.contains(error.code), "an error of code \(error.code)")
     } catch is DockerCredentialCommand.Refusal {
@@ -99,6 +99,22 @@ enum ProgramTargets {
       require(
         again.secret.map { Array($0.utf8) } == login.secret.map { Array($0.utf8) },
         "the secret is the same after encoding")
+    }
+  }
+
+  static func projectFile(_ input: [UInt8]) {
+    parse {
+      let file = try ProjectFile(parsing: input, of: "file")
+      let commented = try ProjectFile(parsing: input + Array(" # x\n".utf8), of: "file")
+      require(commented.digest == file.digest, "a comment declares nothing")
+      for line in file.declarations { require(line == line.printable, "a declaration is one line") }
+      for profile in file.profiles.keys {
+        let variables = try file.variables(with: [profile])
+        require(Set(variables.map(\.name)).count == variables.count, "a variable is declared once")
+        for variable in variables {
+          require(!ControllingVariables.contains(variable.name), "a variable does not control programs")
+        }
+      }
     }
   }
 

@@ -195,7 +195,7 @@ extension CofferConfiguration {
   ///
   /// Nobody else decides that older states of the vault are accepted. So the entry `.git` itself, which may be a link,
   /// belongs to this user or to root, and it does not count in a directory to which everybody can write, such as /tmp.
-  private static func isWorkTree(_ directory: String) -> Bool {
+  package static func isWorkTree(_ directory: String) -> Bool {
     let path = "\(directory)/.git"
     guard isOwn(path, followingLink: false), isOwn(path), let around = FileStatus(of: directory),
       around.mode & 0o002 == 0

@@ -1,6 +1,7 @@
 internal import CLinux
 internal import CofferCore
 internal import CofferSystem
+internal import CofferVault
 internal import Glibc
 
 /// Which backend a program uses, and where a vault's credential comes from, by the environment and the
@@ -169,6 +170,14 @@ public struct CofferConfiguration: Sendable {
     }
     return path
   }
+
+  /// Whether the vault with that id was used at `path` on this machine. `nil` if no use of it is recorded.
+  package func isKnown(vault id: String, at path: String) -> Bool? {
+    VaultBackend.isKnown(id, at: path, in: knownVaultsDirectory())
+  }
+
+  /// The path of the directory in which `secret allow` records projects' files.
+  package var allowedProjectsDirectory: String { directories.path(.state) + "/coffer/allowed-projects" }
 
   /// Whether `path` exists and belongs to the effective user or to root.
   static func isOwn(_ path: String, followingLink: Bool = true) -> Bool {

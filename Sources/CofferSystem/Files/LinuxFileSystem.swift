@@ -180,7 +180,7 @@ extension Descriptor {
   var path: String { "/proc/self/fd/\(number)" }
 
   /// The status of the open file. Throws the `errno` of fstat(2).
-  func status() throws(FileSystemError) -> FileStatus {
+  package func status() throws(FileSystemError) -> FileStatus {
     var status = stat()
     _ = try check(fstat(number, &status))
     return FileStatus(status)

@@ -19,7 +19,9 @@ struct SecretCommand: ParsableCommand {
         MoveCommand.self, RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self,
         RestoreCommand.self, WatchCommand.self,
       ]),
-    CommandGroup(name: "Programs", subcommands: [RunCommand.self, InjectCommand.self]),
+    CommandGroup(
+      name: "Programs",
+      subcommands: [RunCommand.self, InjectCommand.self, CheckCommand.self, AllowCommand.self]),
     CommandGroup(
       name: "Transfer", subcommands: [ImportCommand.self, ExportCommand.self, CopyCommand.self]),
     CommandGroup(

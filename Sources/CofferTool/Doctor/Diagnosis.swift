@@ -7,21 +7,22 @@ internal import Glibc
 struct Diagnosis {
   let configuration: CofferConfiguration
   /// The service whose secrets are counted.
-  let service: String
+  private(set) var service = GlobalOptions.defaultService
   private(set) var findings: [Finding] = []
 
   init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
     self.configuration = configuration
-    service = options.serviceName
-    do throws(Failure) {
-      let selected = try options.backend.selected()
-      if let selection = attempt(
-        "backend", { diagnosis throws(SecretError) in try diagnosis.choose(selected) })
-      {
-        examine(selection)
-      }
+    do {
+      service = try options.serviceName
+      let selected = try options.selection()
+      let source = try options.backend.isGiven ? "an option" : Project.current()?.path ?? ""
+      examine(try choose(selected, by: source))
     } catch {
-      add(.bad, "backend", error.message, status: error.status)
+      if let error = error as? SecretError {
+        add("backend", error)
+      } else if let failure = Failure(error) {
+        add(.bad, "backend", failure.message, status: failure.status)
+      }
     }
     examineMemory()
     examineEditing()
@@ -32,12 +33,14 @@ struct Diagnosis {
     }
   }
 
-  /// The backend and the store to examine: those of an option, or those that the configuration chooses. Throws for a
+  /// The backend and the store to examine: those of an option or of the project's file, or those that the configuration chooses. Throws for a
   /// backend that the tool does not use, such as memory.
-  private mutating func choose(_ selected: BackendSelection?) throws(SecretError) -> BackendSelection {
+  private mutating func choose(
+    _ selected: BackendSelection?, by source: String
+  ) throws(SecretError) -> BackendSelection {
     if let selected {
       _ = try configuration.provider(of: selected.name)
-      add(.ok, "backend", "\(selected.name), selected by an option")
+      add(.ok, "backend", "\(selected.name), selected by \(source)")
       return selected
     }
     let choice = try configuration.choice()

@@ -31,6 +31,9 @@ extension BackendOptions {
     return options
   }
 
+  /// Whether an option decides, and no file.
+  var isGiven: Bool { backend != nil || vault != nil || collection != nil }
+
   /// The backend that the options select, or `nil` if the configuration decides.
   func selected() throws(Failure) -> BackendSelection? {
     if vault != nil && collection != nil {
@@ -86,25 +89,4 @@ extension BackendOptions {
   /// The keyrings in use, until the process ends: that closes their connections without a further call.
   private static let keyrings = Mutex<[KeyringBackend]>([])
   #endif
-
-  /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
-  func openVersioned() throws -> any VersionedSecretBackend {
-    guard let backend = try open() as? any VersionedSecretBackend else {
-      throw SecretError(
-        .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
-        advice: "To move to a vault: secret copy --from keyring --to vault")
-    }
-    return backend
-  }
-
-  /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
-  /// `requirement` is the clause for the message, such as "Only a vault can be locked".
-  func openVault(requirement: String) throws -> VaultBackend {
-    guard let vault = try open() as? VaultBackend else {
-      throw SecretError(
-        .unsupported, "\(requirement), and the selected backend is not a vault.",
-        advice: "Select a vault with --vault PATH or --backend vault.")
-    }
-    return vault
-  }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferConfiguration
 
 /// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command's
 /// name.
@@ -18,7 +19,70 @@ struct GlobalOptions: ParsableArguments {
     if service?.isEmpty == true { throw ValidationError("The service of --service is empty. Name one.") }
   }
 
-  var serviceName: String { service ?? Environment.value("COFFER_SERVICE") ?? Self.defaultService }
+  /// The project, if neither an option nor a variable selects the store.
+  private func followedProject() throws(SecretError) -> Project? {
+    let variables = ["COFFER_BACKEND", "COFFER_VAULT"]
+    if backend.isGiven || variables.contains(where: { Environment.value($0) != nil }) { return nil }
+    return try Project.current()
+  }
+
+  /// The project whose variables a command uses, or `nil` if an option selects the store or if there is no project.
+  func project() throws(SecretError) -> Project? {
+    guard !backend.isGiven, let project = try Project.current() else { return nil }
+    try project.requireAllowed(usingVault: followedProject() != nil)
+    return project
+  }
+
+  /// These options with the service of `project`, unless an option or a variable names one.
+  func following(_ project: Project?) -> GlobalOptions {
+    var options = self
+    options.service = service ?? Environment.value("COFFER_SERVICE") ?? project?.file.service
+    return options
+  }
+
+  /// The service that an option, a variable, or the project's file names, in this order.
+  var serviceName: String {
+    get throws(SecretError) {
+      if let name = service ?? Environment.value("COFFER_SERVICE") { return name }
+      guard let project = try followedProject(), let name = project.file.service else {
+        return Self.defaultService
+      }
+      try project.requireAllowed()
+      return name
+    }
+  }
+
+  /// The store that an option or the project's file selects, or `nil` if the configuration decides.
+  func selection() throws -> BackendSelection? {
+    if let selected = try backend.selected() { return selected }
+    guard let project = try followedProject(), let vault = project.vault else { return nil }
+    try project.requireAllowed()
+    return BackendSelection(.vault, at: vault)
+  }
+
+  /// Returns the backend, without opening it.
+  func open() throws -> any SecretBackend { try BackendOptions.open(selection()) }
+
+  /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
+  func openVersioned() throws -> any VersionedSecretBackend {
+    guard let backend = try open() as? any VersionedSecretBackend else {
+      throw SecretError(
+        .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
+        advice: "To move to a vault: secret copy --from keyring --to vault")
+    }
+    return backend
+  }
+
+  /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
+  /// `requirement` is the clause for the message, such as "Only a vault can be locked".
+  func openVault(requirement: String) throws -> VaultBackend {
+    guard let vault = try open() as? VaultBackend else {
+      throw SecretError(
+        .unsupported, "\(requirement), and the selected backend is not a vault.",
+        advice: "Select a vault with --vault PATH or --backend vault.")
+    }
+    return vault
+  }
 
   /// The identifier of the secret called `name` in the selected service. `name` is the account, verbatim.
   func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {

@@ -57,3 +57,27 @@ struct KnownVaultDirectory {
     }
   }
 }
+
+extension VaultBackend {
+  /// Whether the records in `directory` are about the vault with that id at `path`, or only at other paths. `nil` if there is no
+  /// record of it. A record that cannot be read does not count.
+  package static func isKnown(_ id: String, at path: String, in directory: String) -> Bool? {
+    let own = KnownVaultFile.name(for: path)
+    var names: [String] = []
+    do throws(FileSystemError) { names = try Path.names(inDirectory: directory) } catch {
+      return nil
+    }
+    var isElsewhere = false
+    for name in names.sorted(by: { $0 == own && $1 != own }) {
+      var bytes: [UInt8] = []
+      do throws(SecretError) {
+        let file = try PrivateFile.read("\(directory)/\(name)", as: "The record", limit: 65_536)
+        bytes = file?.withBytes { bytes in bytes.indices.map { bytes[$0] } } ?? []
+      } catch { continue }
+      guard KnownVaultFile.vaults(in: bytes).contains(id) else { continue }
+      if name == own { return true }
+      isElsewhere = true
+    }
+    return isElsewhere ? false : nil
+  }
+}

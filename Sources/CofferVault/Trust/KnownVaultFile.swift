@@ -23,9 +23,21 @@ struct KnownVaultFile {
   ) throws(SecretError) {
     self.path = path
     self.environment = environment
-    let name = BLAKE2b.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
-    guard let location = try directory.location(of: name, about: path) else { return nil }
+    guard let location = try directory.location(of: Self.name(for: path), about: path) else { return nil }
     self.location = location
+  }
+
+  /// The name of the file about the vault at `path`.
+  static func name(for path: String) -> String {
+    BLAKE2b.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
+  }
+
+  /// The ids of the vaults in the slots of a file that are not damaged.
+  static func vaults(in bytes: [UInt8]) -> [String] {
+    [0, KnownVaultRecord.slotLength].compactMap { start in
+      let hashed = Array(bytes.dropFirst(start).prefix(KnownVaultRecord.hashedLength))
+      do throws(SecretError) { return try KnownVaultRecord.parse(hashed).0.vault.hex } catch { return nil }
+    }
   }
 
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is

@@ -29,7 +29,7 @@ COMMANDS = [
     ("set b", "x", ()), ("get a", "", ()), ("list", "", ()), ("find a", "", ()), ("info a", "", ()), ("move a m", "", ()),
     ("remove a", "", ()), ("edit a", "", ()), ("edit --insecure-storage a", "", ()), ("generate g", "", ()),
     ("history a", "", ()), ("restore a", "", ()), ("watch a", "", (124,)), ("run --set A=a -- true", "", ()),
-    ("run --redact --set A=a -- true", "", ()), ("inject", "secret://secret/a", ()), ("import -", "N=1", ()),
+    ("run --redact --set A=a -- true", "", ()), ("allow", "", ()), ("check", "", (78,)), ("inject", "secret://secret/a", ()), ("import -", "N=1", ()),
     ("import --from pass store", "", (69, 77)), ("export --format json", "", ()), ("copy --from vault --to vault:other", "", (66,)),
     ("init --vault V", "", ()), ("init --vault W --key-file K", "", ()), ("init", "", (73,)), ("unlock", "", (69,)),
     ("lock", "", ()), ("verify", "", ()), ("trust", "", ()), ("history-limit --versions 2", "", ()), ("key list", "", ()),
@@ -123,6 +123,9 @@ def attempt(base, tool, variable, home, arguments, given, statuses):
     place = Place(base, tool, variable, home)
     before = content(place.theirs, place.victim)
     for line, text, allowed in (("init", "", ()), ("set a", "value", ()), ("set a", "value 2", ()), (arguments, given, statuses)):
+        if line in ("allow", "check"):
+            with open(f"{place.work}/.coffer.toml", "w") as file:
+                file.write('service = "secret"\n[variables]\nA = "a"\n')
         result = place.run(line, text)
         what = f"{variable}: secret {line}"
         check(f"{what} has status {result.returncode}", result.returncode in (0, *allowed), result.stderr.decode())

@@ -100,7 +100,7 @@ def passphrase_prompt(setting):
 def wrong_credentials(setting):
     """a wrong passphrase, a wrong key and a mistyped one"""
     with_passphrase(setting)
-    setting.search("get", "name0", typed=[setting.passphrase()], status=77)
+    setting.search("get", "name0", typed=[setting.passphrase() for _ in range(3)], status=77)
     other = setting.directory / "key-other"
     setting.environment["COFFER_KEY_FILE"] = str(other)
     setting.prepare("init", "--vault", str(setting.directory / "other.vault"), "--key-file", str(other))

@@ -54,6 +54,21 @@ import Testing
       !key.isEmpty && key.allSatisfy { $0.contains("O_RDONLY|O_NOCTTY|O_NONBLOCK|O_CLOEXEC") }, "\(key)")
   }
 
+  @Test(.readsNames) func theProjectsFileIsSearchedOnlyWhereItMayBe() throws {
+    try tool.perform("mkdir -p tree/.git tree/a/b plain/a && touch tree/.git/HEAD")
+    func searched(_ command: String, in directory: String = ".") throws -> [String] {
+      try tool.trace("sh -c 'cd \(directory) && exec \(command)'", of: "openat,openat2")
+        .filter { $0.contains("/.coffer.toml\"") }.map { String($0.split(separator: "\"")[1]) }
+    }
+    let work = sandbox.workingDirectory
+    #expect(try searched("secret get a", in: "plain/a") == ["\(work)/plain/a/.coffer.toml"])
+    let all = ["/a/b", "/a", ""].map { "\(work)/tree\($0)/.coffer.toml" }
+    #expect(try searched("secret get a", in: "tree/a/b").sorted() == all.sorted())
+    for command in ["secret --backend vault get a", "env COFFER_BACKEND=vault secret get a"] {
+      #expect(try searched(command, in: "tree/a/b").isEmpty, "\(command)")
+    }
+  }
+
   @Test(.readsNames) func directoriesAreCreatedInTheDirectoriesThatWereChecked() throws {
     let lines = try tool.trace("secret init --vault new/below/V --key-file other/K", of: "mkdir,mkdirat")
     #expect(lines.count >= 3, "\(lines)")

@@ -30,7 +30,7 @@ struct KeyAddCommand: ParsableCommand {
     guard [passphrase, keyFile != nil, recovery].filter({ $0 }).count == 1 else {
       throw Failure.usage("Use one of --passphrase, --key-file PATH and --recovery.")
     }
-    let editor = try KeySlotEditor(global.backend, making: keyFile)
+    let editor = try KeySlotEditor(global, making: keyFile)
     try editor.vault.unlock()
     let slot: VaultKeySlot
     if let keyFile {

@@ -19,7 +19,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
   var id: String?
 
   func run() throws {
-    let editor = try KeySlotEditor(global.backend)
+    let editor = try KeySlotEditor(global)
     let opened = try editor.vault.openKeySlots()
     let slots = editor.description.keySlots.filter { $0.kind == .passphrase }
     let slot: VaultKeySlot

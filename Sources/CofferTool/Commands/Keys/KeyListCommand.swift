@@ -25,7 +25,7 @@ struct KeyListCommand: ParsableCommand {
   }
 
   func run() throws {
-    let vault = try global.backend.openVault(requirement: "Only a vault has key slots")
+    let vault = try global.openVault(requirement: "Only a vault has key slots")
     let slots = try VaultBackend.describe(path: vault.path).keySlots
     if format.json {
       try Output.standard.json(

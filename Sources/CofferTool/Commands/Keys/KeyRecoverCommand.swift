@@ -27,7 +27,7 @@ struct KeyRecoverCommand: ParsableCommand {
     if portal && keyFile != nil {
       throw Failure.usage("--key-file and --portal exclude each other. Use one of them.")
     }
-    let path = try global.backend.openVault(requirement: "Only a vault has a recovery key").path
+    let path = try global.openVault(requirement: "Only a vault has a recovery key").path
     let configuration = CofferConfiguration.current()
     let text: SecretBytes
     if isatty(STDIN_FILENO) == 1 {

@@ -25,7 +25,7 @@ struct KeyRemoveCommand: ParsableCommand {
   var keyFile: [String] = []
 
   func run() throws {
-    let editor = try KeySlotEditor(global.backend)
+    let editor = try KeySlotEditor(global)
     let removed = try ids.map { try editor.slot($0) }
     let removedIDs = Set(removed.map(\.id))
     let remaining = editor.description.keySlots.filter { !removedIDs.contains($0.id) }

@@ -10,7 +10,7 @@ struct KeySlotEditor {
 
   /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the vault
   /// is opened by something else: the file may be lost, and is to be made again.
-  init(_ options: BackendOptions, making keyFile: String? = nil) throws {
+  init(_ options: GlobalOptions, making keyFile: String? = nil) throws {
     try self.init(options.openVault(requirement: "Only a vault has key slots"), .current())
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
       FileStatus(of: recorded) == nil,

@@ -18,7 +18,7 @@ struct RekeyCommand: ParsableCommand {
   var keyFile: [String] = []
 
   func run() throws {
-    let editor = try KeySlotEditor(global.backend)
+    let editor = try KeySlotEditor(global)
     let opened = try editor.open(editor.description.keySlots, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") { try editor.vault.rekey(opened: opened) }
     editor.forgetKeptKey()

@@ -33,7 +33,7 @@ struct InjectCommand: ParsableCommand {
 
   func run() throws {
     let template = try Template(try ValueInput.read(file: input))
-    let filled = try template.filled(from: try global.backend.open())
+    let filled = try template.filled(from: try global.open())
     if let output { return try FileOutput.write(filled, to: output, replacing: true) }
     try Output.standard.reveal(
       filled, force: force,

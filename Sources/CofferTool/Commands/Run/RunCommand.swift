@@ -9,14 +9,19 @@ struct RunCommand: ParsableCommand {
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
       so that signals and the exit status are its own. The variables that open the vault are removed from its \
-      environment. Without --set, --file and --env-file, every secret of the service is passed, as with --all: \
-      github-token in GITHUB_TOKEN. A variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error \
+      environment. In a project, the variables that its file \(ProjectFile.name) declares are passed, and with --set, --file \
+      and --env-file further ones. Elsewhere, without these three options, every secret of the service is passed, as with \
+      --all: github-token in GITHUB_TOKEN. A variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error \
       then, because anybody who can name a secret could choose it; pass it with --set, or leave it out with --skip-unsafe. \
       The command is found with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
       A VALUE that is a reference, secret://SERVICE/ACCOUNT, is replaced by the secret. Later files override earlier \
       ones, and --set overrides all files.
+
+      \(ProjectFile.name) is searched from the working directory up to the top of the git work tree. It has lines \
+      VARIABLE = "NAME" below [variables] and [profiles.PROFILE.variables], and a line vault = "PATH" or service = \
+      "SERVICE". --backend, --vault and --collection decide without it. See also secret check and secret allow.
 
       With --file, the variable holds the path of a file in memory. The command, and processes that inherit its open \
       files, can read it; it disappears when they end.
@@ -32,6 +37,7 @@ struct RunCommand: ParsableCommand {
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup var profile: ProfileOption
 
   @Option(
     name: .customLong("set"),
@@ -85,7 +91,9 @@ struct RunCommand: ParsableCommand {
     guard let program = command.first else {
       throw Failure.usage("There is no command to run. Write it after --.")
     }
-    let secrets = try environment(from: try global.backend.open())
+    let project = try global.project()
+    let declared = try profile.variables(of: project)
+    let secrets = try environment(declared, of: project, from: try global.open())
     VaultNotes.print()
     // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
     // them.
@@ -97,7 +105,7 @@ struct RunCommand: ParsableCommand {
     }
     CofferConfiguration.current().hideDescriptors()
     let environment = secrets.environment(isPristine: pristine)
-    guard redact else {
+    guard redact || project?.file.redacts == true else {
       ProcessHardening.applied.lift()
       let failure = environment.withVector { file.execute(arguments, environment: $0) }
       throw ForegroundChild.notStarted(program, failure)
@@ -113,11 +121,14 @@ struct RunCommand: ParsableCommand {
   }
 
   /// Reads the values for the command's environment. Throws if a secret does not exist.
-  private func environment(from backend: any SecretBackend) throws -> SecretEnvironment {
-    var chosen = try assignments.map { try EnvironmentAssignment($0, global) }
-    let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", global) }
+  private func environment(
+    _ declared: [ProjectFile.Variable], of project: Project?, from backend: any SecretBackend
+  ) throws -> SecretEnvironment {
+    let options = global.following(project)
+    var chosen = try assignments.map { try EnvironmentAssignment($0, options) }
+    let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", options) }
     try EnvironmentAssignment.checkDistinct(chosen + inFiles)
-    // Variables set by option override those of files, and those override the variables of --all.
+    // Variables set by option override those of files, those override the project's, and those the variables of --all.
     var named = Set((chosen + inFiles).map(\.variable))
     var environment = SecretEnvironment()
 
@@ -140,12 +151,27 @@ struct RunCommand: ParsableCommand {
       }
     }
 
-    if all || (assignments.isEmpty && files.isEmpty && envFile.isEmpty) {
-      let identifiers = try backend.identifiers(inService: global.serviceName)
+    var optional: Set<String> = []
+    for variable in declared where named.insert(variable.name).inserted {
+      switch variable.source {
+      case .plain(let text): environment.addPlain(text, as: variable.name)
+      case .secret(let name, let isOptional):
+        if isOptional { optional.insert(variable.name) }
+        let identifier = try options.identifier(orReference: name)
+        chosen.append(EnvironmentAssignment(variable: variable.name, identifier: identifier))
+      }
+    }
+
+    if let project, named.isEmpty, envFile.isEmpty, !all {
+      throw Failure.usage(
+        "\(project.path) declares no variables. Declare some below [variables], or use --set or --all.")
+    }
+    if all || (project == nil && assignments.isEmpty && files.isEmpty && envFile.isEmpty) {
+      let service = try options.serviceName
+      let identifiers = try backend.identifiers(inService: service)
       if identifiers.isEmpty {
         throw Failure(
-          .noSuchSecret,
-          "There are no secrets in the service “\(global.serviceName)”, and the command was not run.")
+          .noSuchSecret, "There are no secrets in the service “\(service)”, and the command was not run.")
       }
       let others = try ControllingVariables.checked(
         identifiers.map { try EnvironmentAssignment(for: $0, prefix: prefix) }
@@ -158,6 +184,8 @@ struct RunCommand: ParsableCommand {
       chosen += others
     }
 
+    // A vault in a repository chooses variables only for who has its key, even if none of them is a secret.
+    if project != nil, chosen.isEmpty, inFiles.isEmpty { try (backend as? VaultBackend)?.unlock() }
     let values = try backend.lookUp((chosen + inFiles).map(\.identifier))
     func value(of assignment: EnvironmentAssignment) throws(Failure) -> SharedSecret {
       guard let value = values[assignment.identifier] else {
@@ -165,7 +193,10 @@ struct RunCommand: ParsableCommand {
       }
       return value
     }
-    for assignment in chosen { try environment.add(try value(of: assignment).bytes, as: assignment) }
+    for assignment in chosen {
+      if values[assignment.identifier] == nil, optional.contains(assignment.variable) { continue }
+      try environment.add(try value(of: assignment).bytes, as: assignment)
+    }
     for assignment in inFiles { try environment.addFile(try value(of: assignment).bytes, as: assignment) }
     return environment
   }

@@ -28,7 +28,7 @@ struct EditCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.backend.open()
+    let backend = try global.open()
     let isNew = try backend.item(identifier) == nil
     if isNew {
       note("\(MissingSecret.failure(identifier, in: backend).message) The edited text will create it.")

@@ -18,7 +18,7 @@ struct FindCommand: ParsableCommand {
 
   func run() throws {
     let wanted = pattern.lowercased()
-    let backend = try UnreadableItems.leaveOut(of: global.backend.open())
+    let backend = try UnreadableItems.leaveOut(of: global.open())
     let found = try backend.items(inService: global.service).filter { item in
       let metadata = item.metadata
       let texts = [item.identifier.service, item.identifier.account, metadata.label ?? ""]

@@ -60,7 +60,7 @@ struct GenerateCommand: ParsableCommand {
     let (value, bits) = try generated()
     let identifier = try global.identifier(name)
 
-    let isTaken = try global.backend.open().withTransaction { transaction throws(SecretError) in
+    let isTaken = try global.open().withTransaction { transaction throws(SecretError) in
       if try transaction.item(identifier) != nil, !force { return true }
       try transaction.store(value.bytes, for: identifier, metadata: nil)
       return false

@@ -36,7 +36,7 @@ struct GetCommand: ParsableCommand {
     let identifier = try global.identifier(orReference: name)
     let value =
       try version.map { try earlierValue(of: identifier, version: $0) }
-      ?? global.backend.open().existingValue(identifier)
+      ?? global.open().existingValue(identifier)
     let output = Output.standard
     try output.reveal(
       value, force: force,
@@ -55,7 +55,7 @@ struct GetCommand: ParsableCommand {
   }
 
   private func earlierValue(of identifier: SecretIdentifier, version: Int) throws -> SecretBytes {
-    let backend = try global.backend.openVersioned()
+    let backend = try global.openVersioned()
     guard let value = try backend.lookUp(identifier, version: version) else {
       throw MissingSecret.failure(identifier, version: version)
     }

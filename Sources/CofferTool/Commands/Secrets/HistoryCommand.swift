@@ -38,7 +38,7 @@ struct HistoryCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let backend = try global.backend.openVersioned()
+    let backend = try global.openVersioned()
     let versions = try backend.versions(of: identifier)
     if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
     if format.json { return try Output.standard.json(versions.map(Line.init)) }

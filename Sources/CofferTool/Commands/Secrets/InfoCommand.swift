@@ -14,7 +14,7 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let item = try global.backend.open().existingItem(identifier)
+    let item = try global.open().existingItem(identifier)
     let output = Output.standard
     if format.json { return try output.json(ItemDescription(item)) }
 

@@ -43,7 +43,7 @@ struct ListCommand: ParsableCommand {
     if format.json || long || removed || expired {
       try printItems()
     } else {
-      let backend = try UnreadableItems.leaveOut(of: global.backend.open())
+      let backend = try UnreadableItems.leaveOut(of: global.open())
       try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
     }
   }
@@ -67,16 +67,16 @@ struct ListCommand: ParsableCommand {
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
     if names.isEmpty && isTerminal && !expired && !removed && UnreadableItems.status == nil {
-      note("There are no secrets in the service “\(global.serviceName)”.")
+      try note("There are no secrets in the service “\(global.serviceName)”.")
     }
   }
 
   private func found(now: Date) throws -> [ItemDescription] {
     if removed {
-      return try global.backend.openVersioned().removedItems(inService: global.serviceName)
+      return try global.openVersioned().removedItems(inService: global.serviceName)
         .map(ItemDescription.init)
     }
-    return try UnreadableItems.leaveOut(of: global.backend.open()).items(inService: global.serviceName)
+    return try UnreadableItems.leaveOut(of: global.open()).items(inService: global.serviceName)
       .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
       .map(ItemDescription.init)
   }

@@ -32,7 +32,7 @@ struct MoveCommand: ParsableCommand {
   func run() throws {
     let old = try global.identifier(name)
     let new = try SecretIdentifier(service: toService ?? global.serviceName, account: newName)
-    let backend = try global.backend.open()
+    let backend = try global.open()
     switch try move(old, to: new, in: backend) {
     case .moved: break
     case .missing: throw MissingSecret.failure(old, in: backend)

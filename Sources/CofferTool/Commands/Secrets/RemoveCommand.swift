@@ -26,7 +26,7 @@ struct RemoveCommand: ParsableCommand {
   func run() throws {
     let identifiers = try global.identifiers(names)
     if purge { return try removeWithHistory(identifiers) }
-    let backend = try global.backend.open()
+    let backend = try global.open()
     if let backend = backend as? any MultipleItemSecretBackend {
       return try remove(identifiers, from: backend)
     }
@@ -54,7 +54,7 @@ struct RemoveCommand: ParsableCommand {
   }
 
   private func removeWithHistory(_ identifiers: [SecretIdentifier]) throws {
-    let backend = try global.backend.openVersioned()
+    let backend = try global.openVersioned()
     if try backend.removeWithHistory(identifiers) { return }
     let missing = try identifiers.first { try backend.versions(of: $0).isEmpty }
     throw failure(missing ?? identifiers[0], in: backend, among: identifiers)

@@ -27,7 +27,7 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     let moment = try checkedMoment()
-    let backend = try global.backend.openVersioned()
+    let backend = try global.openVersioned()
     let identifiers = try identifiers(in: backend)
     var dropped: [SecretIdentifier] = []
     var missing: Failure?

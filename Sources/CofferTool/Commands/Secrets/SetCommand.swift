@@ -61,7 +61,7 @@ struct SetCommand: ParsableCommand {
     }
     let identifier = try global.identifier(name)
     let change = try MetadataChange(label: label, expires: expires, attributes: attributes)
-    let backend = try noHistory ? global.backend.openVersioned() : global.backend.open()
+    let backend = try noHistory ? global.openVersioned() : global.open()
     let input = ValueInput(file: fromFile, verbatim: verbatim)
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }

@@ -21,11 +21,11 @@ struct WatchCommand: ParsableCommand {
 
   func run() throws {
     let only = try name.map { name throws(SecretError) in try global.identifier(name) }
-    let opened = try UnreadableItems.leaveOut(of: global.backend.open())
+    let opened = try UnreadableItems.leaveOut(of: global.open())
     guard let backend = opened as? any ObservableSecretBackend else {
       throw SecretError(.unsupported, "The selected backend does not report changes.")
     }
-    let report = ChangeReport(
+    let report = try ChangeReport(
       backend: backend, service: global.serviceName, only: only, isJSON: format.json)
     // Begins before the first read, so that no change between the two is missed.
     let changes = backend.changes()

@@ -43,11 +43,11 @@ struct ExportCommand: ParsableCommand {
     if allServices && !names.isEmpty {
       throw Failure.usage("--all-services and names exclude each other. Use one of them.")
     }
-    let backend = try global.backend.open()
+    let backend = try global.open()
     if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
     var items = try selected(from: backend)
     if items.isEmpty && UnreadableItems.status == nil {
-      let place = allServices ? "any service" : "the service “\(global.serviceName)”"
+      let place = try allServices ? "any service" : "the service “\(global.serviceName)”"
       throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
     if format == .dotenv && names.isEmpty {
@@ -86,7 +86,7 @@ struct ExportCommand: ParsableCommand {
 
   private func selected(from backend: any SecretBackend) throws -> [SecretItem] {
     if names.isEmpty {
-      let service = allServices ? nil : global.serviceName
+      let service = try allServices ? nil : global.serviceName
       // A keyring needs much longer for metadata than for names, and dotenv has none.
       if format == .dotenv {
         return try backend.identifiers(inService: service).map {

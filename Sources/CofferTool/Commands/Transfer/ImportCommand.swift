@@ -55,7 +55,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   func run() throws {
-    let backend = try global.backend.open()
+    let backend = try global.open()
     let secrets: [ExchangedSecret]
     switch from {
     case nil: secrets = try secretsOfFile()

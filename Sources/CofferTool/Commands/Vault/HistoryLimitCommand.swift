@@ -30,7 +30,7 @@ struct HistoryLimitCommand: ParsableCommand {
   }
 
   func run() throws {
-    let backend = try global.backend.openVersioned()
+    let backend = try global.openVersioned()
     var limit = try backend.historyLimit()
     if versions != nil || days != nil {
       guard let changed = HistoryLimit(versions: versions ?? limit.versions, days: days ?? limit.days) else {

@@ -53,7 +53,7 @@ struct InitCommand: ParsableCommand {
         "--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
     let configuration = CofferConfiguration.current()
-    let selected = try global.backend.selected()
+    let selected = try global.selection()
     if let selected, selected.name != .vault { return try choose(selected, configuration) }
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
@@ -105,6 +105,13 @@ struct InitCommand: ParsableCommand {
         """
         What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused \
         because another one was seen at its path: secret trust
+        """)
+    }
+    if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
+      note(
+        """
+        Its key opens your other vaults too. Before you give the key to others, replace it by one of its own: secret key \
+        add --key-file PATH, and secret key remove
         """)
     }
     if isInRepository {

@@ -9,7 +9,7 @@ struct LockCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
   func run() throws {
-    let path = try global.backend.openVault(requirement: "Only a vault can be locked").path
+    let path = try global.openVault(requirement: "Only a vault can be locked").path
     let id = try VaultBackend.describe(path: path).id
     if try !KernelKeyring().forget(vault: id) { note("The vault \(path) was not unlocked.") }
   }

@@ -24,7 +24,7 @@ struct TrustCommand: ParsableCommand {
   var policy: Policy?
 
   func run() throws {
-    let vault = try global.backend.openVault(requirement: "Only a vault can be trusted")
+    let vault = try global.openVault(requirement: "Only a vault can be trusted")
     do throws(SecretError) { try vault.unlock() } catch {
       guard error.advice?.hasSuffix(SecretError.trustAdvice) == true else { throw error }
       let consequence =

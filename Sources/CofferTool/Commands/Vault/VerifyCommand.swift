@@ -26,7 +26,7 @@ struct VerifyCommand: ParsableCommand {
   var atLeast: String?
 
   func run() throws {
-    let vault = try global.backend.openVault(requirement: "Only a vault can be verified")
+    let vault = try global.openVault(requirement: "Only a vault can be verified")
     try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
     if let atLeast { try report.requireAtLeast(atLeast) }

@@ -1,0 +1,99 @@
+internal import ArgumentParser
+internal import Coffer
+internal import FoundationEssentials
+
+struct CheckCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    "check", abstract: "Compare the project's file with the stored secrets.",
+    discussion: """
+      Prints a line for each secret that \(ProjectFile.name) declares, with its variable: ok, missing, optional (missing, and \
+      need not exist), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
+      service that the file does not name (unused). Never prints a value. Exits with 1 if a secret is missing or has expired.
+      """
+  )
+
+  @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
+  @OptionGroup var profile: ProfileOption
+
+  enum State: String, Encodable {
+    case ok, missing, optional, expired, expiring, twice, unused
+
+    var isFailure: Bool { self == .missing || self == .expired }
+  }
+
+  private struct Entry: Encodable {
+    let state: State
+    let variables: [String]
+    let service: String
+    let account: String
+    var expires: Date?
+    /// The name as the file writes it.
+    private let secret: String
+
+    private enum CodingKeys: CodingKey { case state, variables, service, account, expires }
+
+    init(
+      _ state: State, _ variables: [String], _ identifier: SecretIdentifier, in service: String,
+      expires: Date? = nil
+    ) {
+      (self.state, self.variables, self.expires) = (state, variables, expires)
+      secret = identifier.service == service ? identifier.account : SecretReference.text(of: identifier)
+      self.service = identifier.service
+      account = identifier.account
+    }
+
+    var line: String {
+      let time = expires.map { ", expires " + $0.ISO8601Format() } ?? ""
+      let name = variables.isEmpty ? account : "\(variables.joined(separator: ", ")) = \(secret)"
+      return "\(state.rawValue)\t\(name.printable)\(time)"
+    }
+  }
+
+  func run() throws {
+    guard let project = try global.project() else { throw try ProfileOption.missingProject("check") }
+    let entries = try entries(for: project)
+    if format.json {
+      try Output.standard.json(entries)
+    } else {
+      try Output.standard.write(entries.map { $0.line + "\n" }.joined())
+    }
+    if entries.contains(where: \.state.isFailure) { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
+  }
+
+  private func entries(for project: Project) throws -> [Entry] {
+    let options = global.following(project)
+    var declared: [(identifier: SecretIdentifier, variable: String, isOptional: Bool)] = []
+    for variable in try profile.variables(of: project) {
+      guard case .secret(let name, let isOptional) = variable.source else { continue }
+      declared.append((try options.identifier(orReference: name), variable.name, isOptional))
+    }
+    let backend = try UnreadableItems.leaveOut(of: global.open())
+    let service = try options.serviceName
+    var found: [SecretIdentifier: SecretMetadata] = [:]
+    for service in Set(declared.map(\.identifier.service) + [service]) {
+      for item in try backend.items(inService: service) { found[item.identifier] = item.metadata }
+    }
+    let now = Date()
+    var entries = declared.map { secret in
+      let metadata = found[secret.identifier]
+      let state: State =
+        switch metadata?.expires {
+        case _ where metadata == nil: secret.isOptional ? .optional : .missing
+        case let date? where date <= now: .expired
+        case let date? where date <= now.addingTimeInterval(14 * 86_400): .expiring
+        default: .ok
+        }
+      return Entry(state, [secret.variable], secret.identifier, in: service, expires: metadata?.expires)
+    }
+    let uses = Dictionary(grouping: declared, by: \.identifier)
+    for (identifier, users) in uses.sorted(by: { $0.key < $1.key }) where users.count > 1 {
+      entries.append(Entry(.twice, users.map(\.variable), identifier, in: service))
+    }
+    let named = Set(try project.file.secretNames.map { try options.identifier(orReference: $0) })
+    for identifier in found.keys.sorted() where identifier.service == service && !named.contains(identifier) {
+      entries.append(Entry(.unused, [], identifier, in: service))
+    }
+    return entries
+  }
+}

@@ -1,0 +1,201 @@
+internal import Coffer
+internal import CofferCore
+
+/// What a project's file declares: the store, and the variables of commands. It never has a secret's value.
+struct ProjectFile {
+  static let name = ".coffer.toml"
+
+  /// A variable, and what it gets.
+  struct Variable {
+    let name: String
+    let source: Source
+
+    enum Source: Hashable {
+      case secret(String, isOptional: Bool)
+      /// A text that is no secret.
+      case plain(String)
+    }
+  }
+
+  private(set) var vault: String?
+  /// The path that is allowed in place of ``vault``.
+  var vaultPath: String?
+  private(set) var service: String?
+  private(set) var redacts = false
+  private(set) var variables: [Variable] = []
+  private(set) var profiles: [String: [Variable]] = [:]
+
+  /// Parses the file at `path`. Throws `.configuration` with the line and what was expected.
+  init(parsing bytes: [UInt8], of path: String) throws(SecretError) {
+    do throws(TOMLTable.Problem) {
+      try read(TOMLTable.parse(bytes))
+    } catch {
+      throw SecretError(
+        .configuration, "Line \(error.line) of \(path) \(error.text).",
+        advice: "Correct the line, or decide without the file, with --backend or --vault.")
+    }
+  }
+
+  private mutating func read(_ root: TOMLTable) throws(TOMLTable.Problem) {
+    for entry in root.entries {
+      switch entry.name {
+      case "vault":
+        vault = try entry.text()
+        if vault?.contains("://") == true {
+          throw entry.problem("names the vault by a URL, which this version cannot use: expected a path")
+        }
+      case "service": service = try entry.text()
+      case "run":
+        for entry in try entry.table() {
+          guard entry.name == "redact", case .boolean(let value) = entry.value else {
+            throw entry.problem("is not redact = true or redact = false")
+          }
+          redacts = value
+        }
+      case "variables": variables = try Self.variables(entry)
+      case "profiles":
+        for profile in try entry.table() {
+          if profile.name.utf8.count > 64 {
+            throw profile.problem("names a profile by more than 64 characters")
+          }
+          profiles[profile.name] = []
+          for entry in try profile.table() {
+            guard entry.name == "variables" else { throw entry.problem("is not variables") }
+            profiles[profile.name] = try Self.variables(entry)
+          }
+        }
+      default:
+        throw entry.problem(
+          "has an unknown name “\(entry.name)”: expected vault, service, [run], [variables] or [profiles.NAME.variables]"
+        )
+      }
+    }
+  }
+
+  private static func variables(_ table: TOMLTable.Entry) throws(TOMLTable.Problem) -> [Variable] {
+    var variables: [Variable] = []
+    for entry in try table.table() {
+      guard EnvironmentAssignment.isVariableName(entry.name) else {
+        throw entry.problem(
+          "has the variable “\(entry.name)”: expected letters, digits and underscores, and no digit first")
+      }
+      // Some programs, such as npm and curl, read such a variable in lower case too.
+      if ControllingVariables.contains(entry.name.uppercased()) {
+        throw entry.problem(
+          "declares \(entry.name), which can change what a program runs: only --set \(entry.name)=NAME can pass it"
+        )
+      }
+      variables.append(Variable(name: entry.name, source: try source(entry)))
+    }
+    return variables
+  }
+
+  private static func source(_ entry: TOMLTable.Entry) throws(TOMLTable.Problem) -> Variable.Source {
+    guard case .table(let table) = entry.value else { return .secret(try entry.secret(), isOptional: false) }
+    var (secret, plain, isOptional): (String?, String?, Bool?)
+    for entry in table.entries {
+      switch (entry.name, entry.value) {
+      case ("secret", _): secret = try entry.secret()
+      case ("value", .string(let text)) where !text.utf8.contains(0): plain = text
+      case ("optional", .boolean(let value)): isOptional = value
+      default: throw entry.problem("has “\(entry.name)” where secret, optional or value is expected")
+      }
+    }
+    switch (secret, plain, isOptional) {
+    case (let secret?, nil, _): return .secret(secret, isOptional: isOptional ?? false)
+    case (nil, let plain?, nil): return .plain(plain)
+    default: throw entry.problem("needs either a secret, which may be optional, or a value")
+    }
+  }
+
+  /// The variables of the base, and over them those of each profile in the order given. Throws `.configuration` for an unknown
+  /// profile.
+  func variables(with chosen: [String]) throws(SecretError) -> [Variable] {
+    var result = variables
+    for name in chosen {
+      guard let profile = profiles[name] else {
+        let all = profiles.keys.sorted().joined(separator: ", ")
+        throw SecretError(
+          .configuration, "The project's file has no profile “\(name)”.",
+          advice: all.isEmpty ? "It has no profiles." : "Use one of: \(all).")
+      }
+      let names = Set(profile.map(\.name))
+      result.removeAll { names.contains($0.name) }
+      result += profile
+    }
+    return result
+  }
+
+  /// The names of all secrets, of every profile.
+  var secretNames: [String] {
+    (variables + profiles.values.flatMap(\.self)).compactMap { variable in
+      if case .secret(let name, _) = variable.source { name } else { nil }
+    }
+  }
+
+  // MARK: What is allowed
+
+  /// Everything that the file declares, a line each, sorted. Two files with the same lines mean the same.
+  var declarations: [String] {
+    var lines: [String] = []
+    if let vault = vaultPath ?? vault { lines.append("vault = \(Self.quoted(vault))") }
+    if let service { lines.append("service = \(Self.quoted(service))") }
+    if redacts { lines.append("run.redact = true") }
+    lines += variables.map { "variables.\(Self.line($0))" }
+    for (name, variables) in profiles {
+      if variables.isEmpty { lines.append("profiles.\(name)") }
+      lines += variables.map { "profiles.\(name).variables.\(Self.line($0))" }
+    }
+    return lines.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// The digest of the ``declarations``.
+  var digest: String { Self.digest(of: declarations) }
+
+  /// The BLAKE2b-256 hash of declarations in lower-case hexadecimal.
+  static func digest(of declarations: [String]) -> String {
+    let text = Array(declarations.map { $0 + "\n" }.joined().utf8)
+    return BLAKE2b.hash(text.span, count: 32).map(\.hexadecimal).joined().lowercased()
+  }
+
+  private static func line(_ variable: Variable) -> String {
+    switch variable.source {
+    case .secret(let name, let isOptional):
+      "\(variable.name) = \(quoted(name))" + (isOptional ? " (optional)" : "")
+    case .plain(let text): "\(variable.name) = value \(quoted(text))"
+    }
+  }
+
+  /// The text on one line, so that two texts never look the same.
+  private static func quoted(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      if scalar == "\\" || scalar == "\"" { result += "\\" }
+      result.unicodeScalars.append(scalar)
+    }
+    return "\"\(result.printable)\""
+  }
+}
+
+extension TOMLTable.Entry {
+  fileprivate func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
+
+  fileprivate func text() throws(TOMLTable.Problem) -> String {
+    if case .string(let text) = value, 1...1024 ~= text.utf8.count, !text.utf8.contains(0) { return text }
+    throw problem("has no valid text for “\(name)”: expected 1 to 1024 bytes in quotes, without a NUL")
+  }
+
+  /// The name of a secret, or a reference.
+  fileprivate func secret() throws(TOMLTable.Problem) -> String {
+    let text = try text()
+    do { _ = try SecretReference(text) } catch {
+      throw problem("has a reference that is not valid for “\(name)”")
+    }
+    return text
+  }
+
+  fileprivate func table() throws(TOMLTable.Problem) -> [TOMLTable.Entry] {
+    if case .table(let table) = value { return table.entries }
+    throw problem("has a value for “\(name)”: expected a line [\(name)] and lines below it")
+  }
+}

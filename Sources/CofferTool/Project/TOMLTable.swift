@@ -1,0 +1,195 @@
+/// A table of the subset of TOML 1.0 that a project's file uses, with the lines of its entries.
+///
+/// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries are without quotes, and
+/// only the names of tables have dots. What is accepted means the same to every reader of TOML.
+///
+/// Source: https://toml.io/en/v1.0.0
+final class TOMLTable {
+  enum Value {
+    case string(String)
+    case boolean(Bool)
+    case table(TOMLTable)
+  }
+
+  struct Entry {
+    let name: String
+    let line: Int
+    let value: Value
+  }
+
+  /// What is wrong with a line.
+  struct Problem: Error, Equatable {
+    let line: Int
+    /// Completes the sentence "Line 3 …".
+    let text: String
+  }
+
+  fileprivate(set) var entries: [Entry] = []
+  /// Whether a line `[NAME]` or an inline table made it. Then no other line can.
+  fileprivate var isComplete = false
+  fileprivate let isInline: Bool
+
+  fileprivate init(isInline: Bool = false) { self.isInline = isInline }
+
+  static func parse(_ bytes: [UInt8]) throws(Problem) -> TOMLTable {
+    var reader = TOMLReader(bytes)
+    return try reader.read()
+  }
+}
+
+private struct TOMLReader {
+  private let bytes: [UInt8]
+  private var index = 0
+  private var line = 1
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+  private func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
+
+  private mutating func skip(_ text: String) -> Bool {
+    guard bytes[index...].starts(with: text.utf8) else { return false }
+    index += text.utf8.count
+    return true
+  }
+
+  private mutating func skipBlanks() {
+    while next == UInt8(ascii: " ") || next == UInt8(ascii: "\t") { index += 1 }
+  }
+
+  mutating func read() throws(TOMLTable.Problem) -> TOMLTable {
+    if String(validating: bytes, as: UTF8.self) == nil { throw problem("or a later one is not UTF-8 text") }
+    let root = TOMLTable()
+    var table = root
+    while next != nil {
+      skipBlanks()
+      if skip("[") {
+        table = try readHeader(below: root)
+      } else if let next, !"#\r\n".utf8.contains(next) {
+        try readEntry(of: table)
+      }
+      try endLine()
+    }
+    return root
+  }
+
+  /// Reads a comment, if there is one, and the end of the line.
+  private mutating func endLine() throws(TOMLTable.Problem) {
+    skipBlanks()
+    if skip("#") { while let next, Self.isText(next) { index += 1 } }
+    guard next == nil || skip("\n") || skip("\r\n") else {
+      throw problem("has a character that is not expected there: expected a comment or the end of the line")
+    }
+    line += 1
+  }
+
+  /// Whether a string or a comment on one line may contain the byte.
+  private static func isText(_ byte: UInt8) -> Bool {
+    byte >= 0x20 && byte != 0x7F || byte == UInt8(ascii: "\t")
+  }
+
+  private mutating func readName() throws(TOMLTable.Problem) -> String {
+    skipBlanks()
+    let start = index
+    while let next, next.isASCIILetterOrDigit || next == UInt8(ascii: "_") || next == UInt8(ascii: "-") {
+      index += 1
+    }
+    if start == index { throw problem("has no name: expected letters, digits, _ and - without quotes") }
+    defer { skipBlanks() }
+    return String(decoding: bytes[start..<index], as: UTF8.self)
+  }
+
+  /// Reads the rest of a line `[NAME.NAME]`, and returns the table that it makes.
+  private mutating func readHeader(below root: TOMLTable) throws(TOMLTable.Problem) -> TOMLTable {
+    var table = root
+    repeat {
+      let name = try readName()
+      switch table.entries.first(where: { $0.name == name })?.value {
+      case .table(let inner) where !inner.isInline: table = inner
+      case nil:
+        let inner = TOMLTable()
+        table.entries.append(TOMLTable.Entry(name: name, line: line, value: .table(inner)))
+        table = inner
+      default: throw problem("makes a table of “\(name)”, which has a value")
+      }
+    } while skip(".")
+    if !skip("]") { throw problem("has no ] after the name of the table") }
+    if table.isComplete { throw problem("repeats a table") }
+    table.isComplete = true
+    return table
+  }
+
+  private mutating func readEntry(of table: TOMLTable) throws(TOMLTable.Problem) {
+    let name = try readName()
+    if table.entries.contains(where: { $0.name == name }) { throw problem("repeats the name “\(name)”") }
+    if !skip("=") { throw problem("has no = after the name “\(name)”") }
+    skipBlanks()
+    let value: TOMLTable.Value
+    if skip("\"") {
+      value = .string(try readString(until: UInt8(ascii: "\"")))
+    } else if skip("'") {
+      value = .string(try readString(until: UInt8(ascii: "'")))
+    } else if skip("true") {
+      value = .boolean(true)
+    } else if skip("false") {
+      value = .boolean(false)
+    } else if !table.isInline, skip("{") {
+      value = .table(try readInlineTable())
+    } else {
+      let forms =
+        table.isInline ? "a text in quotes, true or false" : "a text in quotes, true, false or { … }"
+      throw problem("has another value of “\(name)” than \(forms)")
+    }
+    table.entries.append(TOMLTable.Entry(name: name, line: line, value: value))
+  }
+
+  private mutating func readInlineTable() throws(TOMLTable.Problem) -> TOMLTable {
+    let table = TOMLTable(isInline: true)
+    skipBlanks()
+    if skip("}") { return table }
+    repeat {
+      try readEntry(of: table)
+      skipBlanks()
+    } while skip(",")
+    if !skip("}") { throw problem("has no } on the same line") }
+    return table
+  }
+
+  /// Reads the rest of a string on one line. Only one in double quotes has escapes.
+  private mutating func readString(until quote: UInt8) throws(TOMLTable.Problem) -> String {
+    var text: [UInt8] = []
+    while let byte = next, byte != quote {
+      guard Self.isText(byte) else { break }
+      index += 1
+      if byte == UInt8(ascii: "\\"), quote == UInt8(ascii: "\"") {
+        text += try readEscape().utf8
+      } else {
+        text.append(byte)
+      }
+    }
+    if next != quote { throw problem("has a text without a closing quote on the same line") }
+    index += 1
+    // Three quotes begin a string of several lines.
+    if text.isEmpty, next == quote { throw problem("has a text of several lines: expected one line") }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private static let escapes: [UInt8: String] = [
+    UInt8(ascii: "b"): "\u{8}", UInt8(ascii: "t"): "\t", UInt8(ascii: "n"): "\n", UInt8(ascii: "f"): "\u{C}",
+    UInt8(ascii: "r"): "\r", UInt8(ascii: "\""): "\"", UInt8(ascii: "\\"): "\\",
+  ]
+
+  private mutating func readEscape() throws(TOMLTable.Problem) -> String {
+    defer { index += 1 }
+    if let next, let text = Self.escapes[next] { return text }
+    let length = next == UInt8(ascii: "u") ? 4 : next == UInt8(ascii: "U") ? 8 : 0
+    let digits = bytes[min(index + 1, bytes.count)...].prefix(length)
+    guard length > 0, digits.count == length, digits.allSatisfy({ $0.isASCIILetterOrDigit }),
+      let number = UInt32(String(decoding: digits, as: UTF8.self), radix: 16),
+      let scalar = Unicode.Scalar(number)
+    else { throw problem("has an unknown escape after a backslash") }
+    index += length
+    return String(scalar)
+  }
+}
