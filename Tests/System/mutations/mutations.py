@@ -282,7 +282,7 @@ OUTCOMES = [
       "a locked vault looks empty"),
     M("damaged slot passed over", "VaultNotes.print(_:of:)", never(1), ATTACK + "only_an_older_slot", "a lost change is not reported"),
     M("signal of a file size limit", "ProcessHardening.init", instead("Self.isIgnoring", "true", 2),
-      "Tests/System/environment/mounts_and_limits.py STATIC", "the tool is killed without a message"),
+      "Tests/System/environment/mounts_and_limits.py STATIC limits", "the tool is killed without a message"),
 ]
 
 MUTATIONS = DURABILITY + SHARED_USE + AUTHENTICATION + REMEMBERED + CREDENTIALS + MEMORY + EXPOSURE + OUTCOMES
