@@ -4,7 +4,7 @@
 /// list them. The argument parser accepts an option only after the command that declares it.
 enum ArgumentOrder {
   private static let optionsWithValue: Set = ["--backend", "--vault", "--collection", "--service", "-s"]
-  private static let flags: Set = ["--json"]
+  private static let flags: Set = ["--json", "--quiet"]
 
   /// Returns `arguments`, without the program's name, in the order that the parser requires. Arguments after
   /// the subcommand's name keep their order. `commandLength` returns the number of leading words that name

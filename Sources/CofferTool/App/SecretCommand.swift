@@ -50,7 +50,8 @@ struct SecretCommand: ParsableCommand {
       --backend \(BackendArgument.forms.joined(separator: "|"))
       --vault PATH, --collection NAME, -s/--service SERVICE
     copy has --from and --to instead of the first three. Credential helpers have no --service.
-    --json prints machine-readable output where there is any. `secret --version` prints the version.
+    --quiet leaves out the messages on standard error that only inform, such as “Revealing …” and “Stored. …”; errors \
+    and warnings are printed. --json prints machine-readable output where there is any. `secret --version` prints the version.
 
     Exit status:
     \(ExitStatus.allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n"))

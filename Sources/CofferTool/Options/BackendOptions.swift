@@ -21,6 +21,8 @@ struct BackendOptions: ParsableArguments {
       "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.",
       valueName: "name"))
   var collection: String?
+
+  @OptionGroup var messages: QuietOption
 }
 
 extension BackendOptions {

@@ -75,9 +75,14 @@ func redirectToNullDevice(_ streams: [Int32]) {
   } catch {}  // without the device, the streams stay as they are
 }
 
-/// Prints a message on standard error. A failure to print it is not an error.
+/// Prints an error or a warning on standard error. A failure to print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {
     try Output.messages.write(text.printable + "\n")
   } catch {}
+}
+
+/// Prints a message that only informs: nothing is wrong, and nobody has to act. `--quiet` leaves it out.
+func inform(_ text: String) {
+  if !QuietOption.isGiven { note(text) }
 }

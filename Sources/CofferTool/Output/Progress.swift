@@ -1,7 +1,7 @@
 /// The progress of a long operation, on a terminal only, as one line that is overwritten.
 struct Progress {
   private let verb: String
-  private let isShown = Output.messages.isTerminal
+  private let isShown = Output.messages.isTerminal && !QuietOption.isGiven
 
   /// `verb` begins the line, as in "Imported 30 of 40".
   init(_ verb: String) { self.verb = verb }

@@ -41,12 +41,12 @@ enum VaultNotes {
         """)
     }
     if condition.isUnrecorded {
-      note(
+      inform(
         "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
       )
     }
     if condition.isFirstUse && condition.trustPolicy == .versioned && Output.messages.isTerminal {
-      note(
+      inform(
         """
         secret: The vault \(path) is in a git work tree, so earlier states of it are accepted from now on, but no other \
         vault and no former key. To refuse them: secret trust --policy strict
@@ -55,7 +55,7 @@ enum VaultNotes {
     if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict
       && !CofferConfiguration.current().isInWorkTree(path)
     {
-      note("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
+      inform("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
     }
   }
 }

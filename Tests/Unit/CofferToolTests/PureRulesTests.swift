@@ -15,6 +15,7 @@ import Testing
     #expect(arranged("--vault V set NAME") == "set --vault V NAME")
     #expect(arranged("--vault=V --json -s S list P") == "list --vault=V --json -s S P")
     #expect(arranged("-sS get NAME") == "get -sS NAME")
+    #expect(arranged("--quiet -s S get NAME") == "get --quiet -s S NAME")
     #expect(arranged("--backend vault key list --all") == "key list --backend vault --all")
   }
 

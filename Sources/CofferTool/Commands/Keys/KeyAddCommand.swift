@@ -36,9 +36,9 @@ struct KeyAddCommand: ParsableCommand {
     if let keyFile {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")
       slot = added.slot
-      note(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
+      inform(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
       if try !editor.record(keyFile: added.path, ifNone: true) {
-        note("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
+        inform("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
       }
     } else if recovery {
       let key = VaultKey.generate()
@@ -51,10 +51,10 @@ struct KeyAddCommand: ParsableCommand {
           error.code, "\(error.reason) Do not rely on the key that was printed.",
           advice: "See with secret key list whether its slot exists, and add another recovery key.")
       }
-      note("Write the key down and keep it away from the vault. To use it: secret key recover")
+      inform("Write the key down and keep it away from the vault. To use it: secret key recover")
     } else {
       slot = try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")
     }
-    note("Added the key slot \(slot.summary).")
+    inform("Added the key slot \(slot.summary).")
   }
 }

@@ -41,12 +41,12 @@ struct KeyChangePassphraseCommand: ParsableCommand {
     let missing = editor.description.keySlots.filter { $0.id != slot.id && !opened.ids.contains($0.id) }
     let new = try editor.vault.replaceKeySlot(
       id: slot.id, with: .passphrase(try editor.newPassphrase()), opened: missing.isEmpty ? opened : nil)
-    note("Changed the passphrase. Its key slot is now \(new.summary).")
+    inform("Changed the passphrase. Its key slot is now \(new.summary).")
     if missing.isEmpty {
       editor.forgetKeptKey()
-      note("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
+      inform("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
     } else {
-      note(
+      inform(
         """
         The master key stays, because a new one needs the credentials of \(missing.map(\.summary).joined(separator: ", ")). \
         Whoever has the old passphrase and an earlier copy of the vault can read what you store from now on. To prevent \

@@ -41,7 +41,7 @@ struct KeyRecoverCommand: ParsableCommand {
     let recoveryKey = try RecoveryKey.parse(text)
     if portal {
       try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
-      return note("The Secret portal now opens the vault, and the recovery key still does.")
+      return inform("The Secret portal now opens the vault, and the recovery key still does.")
     }
     let source = VaultCredentialClosure(key: recoveryKey, named: "the recovery key")
     let vault = configuration.vault(at: path, credentials: [source])
@@ -50,7 +50,7 @@ struct KeyRecoverCommand: ParsableCommand {
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
     try editor.record(keyFile: added.path)
-    note("The key in \(added.path) now opens the vault, and the recovery key still does.")
-    note("If another key was stolen, remove its slot: secret key list, and then secret key remove")
+    inform("The key in \(added.path) now opens the vault, and the recovery key still does.")
+    inform("If another key was stolen, remove its slot: secret key list, and then secret key remove")
   }
 }

@@ -40,7 +40,7 @@ struct KeyRemoveCommand: ParsableCommand {
     }
     editor.forgetKeptKey()
     for slot in editor.description.keySlots where removedIDs.contains(slot.id) {
-      note("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
+      inform("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
     }
   }
 }

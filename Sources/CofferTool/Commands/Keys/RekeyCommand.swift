@@ -22,6 +22,6 @@ struct RekeyCommand: ParsableCommand {
     let opened = try editor.open(editor.description.keySlots, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") { try editor.vault.rekey(opened: opened) }
     editor.forgetKeptKey()
-    note("The vault is encrypted with a new master key.")
+    inform("The vault is encrypted with a new master key.")
   }
 }

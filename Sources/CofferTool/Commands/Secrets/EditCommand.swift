@@ -31,7 +31,7 @@ struct EditCommand: ParsableCommand {
     let backend = try global.open()
     let isNew = try backend.item(identifier) == nil
     if isNew {
-      note("\(MissingSecret.failure(identifier, in: backend).message) The edited text will create it.")
+      inform("\(MissingSecret.failure(identifier, in: backend).message) The edited text will create it.")
     }
     let value = try isNew ? SecretBytes(copying: []) : backend.existingValue(identifier)
 
@@ -41,7 +41,7 @@ struct EditCommand: ParsableCommand {
     var isKept = false
     defer { if !isKept { file.wipe() } }
     let edited = try Self.edit(file, original: value, signals)
-    if !isNew && edited.isEqual(to: value) { return note("Nothing was changed.") }
+    if !isNew && edited.isEqual(to: value) { return inform("Nothing was changed.") }
     if edited.isEmpty {
       throw try EmptyValue.failure(
         "The edited text is empty", identifier, in: backend,

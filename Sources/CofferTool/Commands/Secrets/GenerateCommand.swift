@@ -67,7 +67,7 @@ struct GenerateCommand: ParsableCommand {
     }
     if isTaken { throw Failure.exists(identifier) }
     if bits < 80 {
-      note("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
+      inform("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
     }
     if print {
       try Output.standard.write(value.bytes)

@@ -67,7 +67,7 @@ struct ListCommand: ParsableCommand {
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
     if names.isEmpty && isTerminal && !expired && !removed && UnreadableItems.status == nil {
-      try note("There are no secrets in the service “\(global.serviceName)”.")
+      try inform("There are no secrets in the service “\(global.serviceName)”.")
     }
   }
 

@@ -53,10 +53,10 @@ struct RestoreCommand: ParsableCommand {
     }
     for identifier in identifiers {
       guard let version = restored[identifier] else { continue }
-      note(
+      inform(
         "Restored “\(identifier.account)”: version \(version.number) of \(version.date.ISO8601Format()).")
     }
-    if restored.isEmpty && dropped.isEmpty { note("Nothing had to be restored.") }
+    if restored.isEmpty && dropped.isEmpty { inform("Nothing had to be restored.") }
     if !dropped.isEmpty {
       let names = dropped.map { "“\($0.account)”" }.joined(separator: ", ")
       throw Failure(

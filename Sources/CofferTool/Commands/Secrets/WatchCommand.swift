@@ -30,7 +30,7 @@ struct WatchCommand: ParsableCommand {
     // Begins before the first read, so that no change between the two is missed.
     let changes = backend.changes()
     try report.start()
-    note("Watching. Press Ctrl-C to stop.")
+    inform("Watching. Press Ctrl-C to stop.")
 
     let ended = DispatchSemaphore(value: 0)
     let failure = Mutex<(any Error)?>(nil)

@@ -40,6 +40,7 @@ struct CopyCommand: ParsableCommand {
   var overwrite = false
 
   @OptionGroup(title: "Global options") var format: JSONOption
+  @OptionGroup(title: "Global options") var messages: QuietOption
 
   /// The number of values that are read at a time.
   private static let partSize = 1000
@@ -176,7 +177,7 @@ struct CopyCommand: ParsableCommand {
     if left > 0 { parts.append("left unchanged: \(left)") }
     if !report.impossible.isEmpty { parts.append("not possible: \(report.impossible.count)") }
     if !report.unlisted.isEmpty { parts.append("not copied: \(report.unlisted.count)") }
-    note(parts.joined(separator: ", ") + ".")
+    inform(parts.joined(separator: ", ") + ".")
   }
 
   private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {

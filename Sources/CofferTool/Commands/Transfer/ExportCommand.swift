@@ -57,7 +57,7 @@ struct ExportCommand: ParsableCommand {
       let identifiers = Set(kept.map(\.identifier))
       items.removeAll { !identifiers.contains($0.identifier) }
     }
-    note("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
+    inform("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
     let values = try backend.lookUp(items.map(\.identifier))
     let secrets = try items.compactMap { item -> ExchangedSecret? in
       guard let value = values[item.identifier] else {

@@ -95,7 +95,7 @@ struct ImportCommand: ParsableCommand {
         "Existing secrets have other values: \(names). Nothing was imported; add --overwrite to replace them."
       )
     }
-    note(
+    inform(
       "\(dryRun ? "Would import" : "Imported") \(plan.stored.count): \(plan.new) new, \(plan.replaced) replaced. "
         + "Unchanged: \(plan.same).")
   }

@@ -115,7 +115,7 @@ struct InitCommand: ParsableCommand {
         """)
     }
     if isInRepository {
-      note(
+      inform(
         """
         It is in a git work tree, so older states of it will be accepted. To refuse them: secret trust --policy strict
         """)
@@ -126,7 +126,7 @@ struct InitCommand: ParsableCommand {
     at path: String, _ report: inout Report, _ configuration: CofferConfiguration
   ) throws {
     let recoveryKey = try configuration.createPortalVault(at: path)
-    note("Created the vault \(path).")
+    inform("Created the vault \(path).")
     // Before everything else: nothing else has the key.
     do throws(SecretError) {
       try RecoveryKey.print(recoveryKey)
@@ -136,13 +136,13 @@ struct InitCommand: ParsableCommand {
         "The vault \(path) was created, but its recovery key could not be printed: \(error.reason)",
         advice: "Add another one with secret key add --recovery.")
     }
-    note("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
+    inform("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
     do throws(SecretError) {
       try record(&report, nil, configuration)
     } catch {
       throw Self.unrecorded(path, error, advice: "Select it with --vault.")
     }
-    note(
+    inform(
       "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
     )
     Self.noteNext(report)
@@ -194,7 +194,7 @@ struct InitCommand: ParsableCommand {
       try Output.standard.json(
         Report(backend: selected.description, vault: vault, id: id, recorded: true))
     }
-    note("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
+    inform("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
     if selected.name == .vault { Self.noteKeyring() }
   }
 
@@ -206,34 +206,35 @@ struct InitCommand: ParsableCommand {
         try !keyring.identifiers(inService: nil).isEmpty
       })
     {
-      note("The secrets in your keyring stay there. To copy them: secret copy --from keyring --to vault")
+      inform("The secrets in your keyring stay there. To copy them: secret copy --from keyring --to vault")
     }
   }
 
   private func explain(_ report: Report, _ credential: borrowing NewCredential) {
-    note("Created the vault \(report.vault ?? "").")
+    inform("Created the vault \(report.vault ?? "").")
     switch credential.kind {
     case .passphrase:
-      note("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
+      inform("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
     case .environment:
-      note(
+      inform(
         "The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")
     case .file(let file):
-      note(
+      inform(
         report.madeKeyFile
           ? "Its key is in \(file.path), which only you can read."
           : "The existing key in \(file.path) opens it.")
-      note(
+      inform(
         "Protected: copies of the vault without the key, such as backups, shared folders and repositories.")
-      note("Not protected: the secrets from programs that can read both files, such as root's and your own.")
-      note("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
+      inform(
+        "Not protected: the secrets from programs that can read both files, such as root's and your own.")
+      inform("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
     Self.noteNext(report)
   }
 
   private static func noteNext(_ report: Report) {
     if !report.recorded { return }
-    note("The vault is now the backend to use. Next: secret set NAME")
+    inform("The vault is now the backend to use. Next: secret set NAME")
     noteKeyring()
   }
 }

@@ -11,6 +11,6 @@ struct LockCommand: ParsableCommand {
   func run() throws {
     let path = try global.openVault(requirement: "Only a vault can be locked").path
     let id = try VaultBackend.describe(path: path).id
-    if try !KernelKeyring().forget(vault: id) { note("The vault \(path) was not unlocked.") }
+    if try !KernelKeyring().forget(vault: id) { inform("The vault \(path) was not unlocked.") }
   }
 }

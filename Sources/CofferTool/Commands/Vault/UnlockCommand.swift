@@ -28,6 +28,6 @@ struct UnlockCommand: ParsableCommand {
     try vault.withMasterKey { id, master throws(SecretError) in
       try keyring.keep(master, forVault: id, for: .seconds(seconds))
     }
-    note("The vault \(vault.path) is unlocked for \(span). To lock it: secret lock")
+    inform("The vault \(vault.path) is unlocked for \(span). To lock it: secret lock")
   }
 }
