@@ -1,8 +1,7 @@
-internal import ArgumentParser
 internal import Coffer
 
-/// The formats that `import` reads and `export` writes.
-enum ExchangeFormat: String, CaseIterable, ExpressibleByArgument {
+/// The formats that `import` reads.
+enum ExchangeFormat {
   case dotenv, json
 
   /// The format of a file's contents. No dotenv file begins with a brace.

@@ -38,7 +38,7 @@ enum TemplateFilter: String, CaseIterable {
 
   /// Returns the bytes between two `quotes`. `escape` returns the text for a byte, which has at most `most` bytes, or `nil` for
   /// a byte that stays as it is.
-  private static func escaped(
+  static func escaped(
     _ bytes: Span<UInt8>, most: Int, in quotes: String = "", _ escape: (UInt8) -> String?
   ) -> SecretBytes {
     SecretWriter.bytes(capacity: bytes.count * most + 2 * quotes.utf8.count) { writer in

@@ -50,7 +50,7 @@ import Testing
     #expect(try sandbox.shell("printf 'a\\033b' | secret set -s d a").status == 0)
     let refused = try Pseudoterminal("secret export -s d --force --format dotenv", in: sandbox)
     #expect(try refused.end() == 64)
-    #expect(refused.seen.contains("which a dotenv file cannot escape for a terminal"))
+    #expect(refused.seen.contains("which only JSON can escape for a terminal"))
     // Nor has the answer of a credential helper.
     #expect(try sandbox.shell("printf 'a\\033b' | secret set -s git:https://h u").status == 0)
     let answer = try Pseudoterminal(

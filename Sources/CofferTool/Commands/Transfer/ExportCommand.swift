@@ -1,13 +1,23 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
+internal import Glibc
 
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "export", abstract: "Write secrets in plain text, for another program or backend.",
     discussion: """
-      JSON contains values and metadata, and can be imported again. dotenv has only lines of NAME='value', with the \
-      variable names of secret run: github-token is GITHUB_TOKEN. The names of the exported secrets are first printed \
-      on standard error. A file is created with mode 0600. Anyone who can read the output has the secrets.
+      JSON contains values and metadata, and can be imported again. The other formats have only variables, with the \
+      names of secret run: github-token is GITHUB_TOKEN. shell and fish are commands, for eval "$(secret export --format \
+      shell)" and secret export --format fish | source. dotenv has lines of NAME='value', and can be imported again. \
+      docker has lines of NAME=value, for docker run --env-file.
+
+      github is for a step of GitHub Actions: it appends the variables to the file that GITHUB_ENV names, for the next \
+      steps. First it prints the command add-mask on standard output for each line of at least 8 bytes of each value, by \
+      which the runner learns what to mask in the log. The runner shows no value of such a command.
+
+      The names of the exported secrets are first printed on standard error. A file of --output is created with mode \
+      0600. Anyone who can read the output has the secrets.
       """
   )
 
@@ -20,11 +30,17 @@ struct ExportCommand: ParsableCommand {
   @Flag(help: "Export the secrets of all services.")
   var allServices = false
 
-  @Flag(help: "For dotenv, leave out the secrets whose variables can change what a program runs.")
+  @Option(
+    parsing: .singleValue,
+    help: ArgumentHelp("Leave out this secret of the service. Repeat for more.", valueName: "name"),
+    completion: CompletedValue.names.kind)
+  var except: [String] = []
+
+  @Flag(help: "Leave out the secrets whose variables can change what a program runs. Not for json.")
   var skipUnsafe = false
 
-  @Option(help: "json or dotenv.")
-  var format = ExchangeFormat.json
+  @Option(help: "The format: \(ExportFormat.allCases.map(\.rawValue).joined(separator: ", ")).")
+  var format = ExportFormat.json
 
   @Option(
     name: .shortAndLong,
@@ -40,17 +56,24 @@ struct ExportCommand: ParsableCommand {
         "The secrets would be shown on the terminal. Use --output PATH or a pipe, or add --force to show them."
       )
     }
-    if allServices && !names.isEmpty {
-      throw Failure.usage("--all-services and names exclude each other. Use one of them.")
+    if (allServices || !except.isEmpty) && !names.isEmpty {
+      let option = allServices ? "--all-services" : "--except"
+      throw Failure.usage("\(option) and names exclude each other. Use one of them.")
     }
+    let variables = format == .github ? try githubVariables() : nil
     let backend = try global.open()
     if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
     var items = try selected(from: backend)
+    let left = try global.identifiers(except)
+    if let missing = Set(left).subtracting(items.map(\.identifier)).min() {
+      throw MissingSecret.failure(missing, in: backend)
+    }
+    items.removeAll { left.contains($0.identifier) }
     if items.isEmpty && UnreadableItems.status == nil {
       let place = try allServices ? "any service" : "the service “\(global.serviceName)”"
       throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
-    if format == .dotenv && names.isEmpty {
+    if format != .json && names.isEmpty {
       let kept = try ControllingVariables.checked(
         items.map { try EnvironmentAssignment(for: $0.identifier) }, skips: skipUnsafe,
         advice: "Nothing was exported. Give the names to export, or leave these out with --skip-unsafe.")
@@ -66,29 +89,36 @@ struct ExportCommand: ParsableCommand {
       }
       return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
     }
-    let text =
-      switch format {
-      case .json: try ExchangeFile(secrets).text()
-      case .dotenv: try Self.dotenv(secrets)
+    let text = try format.text(of: secrets)
+    if let output { return try FileOutput.write(text, to: output, replacing: force) }
+    guard let variables else { return try Self.reveal(text) }
+    for secret in secrets {
+      let masks = ExportFormat.masks(of: secret.value.bytes)
+      if masks.isEmpty && !secret.value.bytes.isEmpty {
+        note("secret: “\(secret.identifier.account)” is not masked in the log: no line of it has 8 bytes.")
       }
-    if let output {
-      try FileOutput.write(text, to: output, replacing: force)
-    } else {
-      // JSON has escapes for what a terminal would obey or hide. dotenv has none.
-      try Output.standard.reveal(
-        text,
-        refusal: """
-          A value contains control characters, invisible characters or binary data, which a dotenv file cannot escape \
-          for a terminal. Use --output PATH, a pipe, or --format json.
-          """)
+      try Self.reveal(masks)
     }
+    try withExtendedLifetime(variables) {
+      try text.withBytes { try writeAll($0, to: variables.number, named: "the file of GITHUB_ENV") }
+    }
+  }
+
+  /// Writes to standard output. JSON has escapes for what a terminal would obey or hide. The other formats have none.
+  private static func reveal(_ text: borrowing SecretBytes) throws {
+    try Output.standard.reveal(
+      text,
+      refusal: """
+        A value contains control characters, invisible characters or binary data, which only JSON can escape for a \
+        terminal. Use --output PATH, a pipe, or --format json.
+        """)
   }
 
   private func selected(from backend: any SecretBackend) throws -> [SecretItem] {
     if names.isEmpty {
       let service = try allServices ? nil : global.serviceName
-      // A keyring needs much longer for metadata than for names, and dotenv has none.
-      if format == .dotenv {
+      // A keyring needs much longer for metadata than for names, and only JSON has any.
+      if format != .json {
         return try backend.identifiers(inService: service).map {
           SecretItem(identifier: $0, metadata: SecretMetadata())
         }
@@ -98,24 +128,17 @@ struct ExportCommand: ParsableCommand {
     return try global.identifiers(names).map(backend.existingItem)
   }
 
-  private static func dotenv(_ secrets: [ExchangedSecret]) throws -> SecretBytes {
-    let assignments = try secrets.map { try EnvironmentAssignment(for: $0.identifier) }
-    try EnvironmentAssignment.checkDistinct(assignments)
-    let lines = try zip(assignments, secrets).map { assignment, secret in
-      guard let value = Dotenv.quoted(secret.value.bytes) else {
-        throw Failure.usage(
-          "The secret “\(secret.identifier.account)” contains a NUL, which a dotenv file cannot hold. Use --format json."
-        )
-      }
-      return (name: assignment.variable, value: SharedSecret(value))
+  /// The file of GITHUB_ENV, to append to.
+  private func githubVariables() throws -> Descriptor {
+    if output != nil {
+      throw Failure.usage("--format github writes to the file of GITHUB_ENV. Leave out --output.")
     }
-    let count = lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.bytes.count + 2 }
-    return SecretWriter.bytes(capacity: count) { writer in
-      for line in lines {
-        writer.append("\(line.name)=")
-        writer.append(line.value.bytes)
-        writer.append("\n")
-      }
+    guard let path = Environment.value("GITHUB_ENV") else {
+      throw Failure(
+        .configuration, "GITHUB_ENV is not set. Use the format github in a step of GitHub Actions.")
     }
+    do throws(FileSystemError) {
+      return try Descriptor(opening: path, O_WRONLY | O_APPEND)
+    } catch { throw SecretError.system(error, "The file \(path) of GITHUB_ENV could not be opened") }
   }
 }

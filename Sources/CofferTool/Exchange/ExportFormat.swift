@@ -1,0 +1,99 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// The formats that `export` writes: `json` for `import`, and the others for programs that set variables.
+///
+/// `docker` is a file for `docker run --env-file`. Source: the documentation of the package kvfile of Docker's command line.
+/// `github` is a file of GITHUB_ENV. Source: "Workflow commands for GitHub Actions" in GitHub's documentation.
+enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
+  case shell, fish, dotenv, docker, github, json
+
+  /// The text for the secrets. Throws a failure for a secret that the format cannot hold.
+  func text(of secrets: [ExchangedSecret]) throws -> SecretBytes {
+    if self == .json { return try ExchangeFile(secrets).text() }
+    let assignments = try secrets.map { try EnvironmentAssignment(for: $0.identifier) }
+    try EnvironmentAssignment.checkDistinct(assignments)
+    // No value contains the delimiter, because it is random, and the values were chosen before it.
+    let delimiter = "ghadelimiter_\(UInt128.random(in: .min ... .max))"
+    let parts = try zip(assignments, secrets).map { assignment, secret in
+      let name = assignment.variable
+      let obstacle = obstacle(to: secret.value.bytes, in: name)
+      guard obstacle == nil, let value = written(secret.value.bytes) else {
+        let way =
+          self == .docker ? "pass it with secret run --set VAR=NAME -- docker run --env VAR" : "use json"
+        throw Failure.usage(
+          """
+          The secret “\(secret.identifier.account)” contains \(obstacle ?? "a NUL"), which the format \(rawValue) \
+          cannot hold. Leave it out with --except, or \(way).
+          """)
+      }
+      let (before, after) =
+        switch self {
+        case .shell: ("export \(name)=", "\n")
+        case .fish: ("set -gx \(name) ", "\n")
+        // The first line feed ends a line that another program has not ended. The runner skips empty lines.
+        case .github: ("\n\(name)<<\(delimiter)\n", "\n\(delimiter)\n")
+        case .dotenv, .docker, .json: ("\(name)=", "\n")
+        }
+      return (before: before, value: SharedSecret(value), after: after)
+    }
+    let count = parts.reduce(0) { $0 + $1.before.utf8.count + $1.value.bytes.count + $1.after.utf8.count }
+    return SecretWriter.bytes(capacity: count) { writer in
+      for part in parts {
+        writer.append(part.before)
+        writer.append(part.value.bytes)
+        writer.append(part.after)
+      }
+    }
+  }
+
+  /// The value as the format writes it, or `nil` if it contains a NUL.
+  private func written(_ value: borrowing SecretBytes) -> SecretBytes? {
+    switch self {
+    case .shell: TemplateFilter.shell.applied(to: value)
+    case .fish:
+      value.withBytes { bytes in
+        TemplateFilter.escaped(bytes, most: 2, in: "'") {
+          "\\'".utf8.contains($0) ? "\\" + String(Unicode.Scalar($0)) : nil
+        }
+      }
+    case .dotenv: Dotenv.quoted(value)
+    case .docker, .github, .json: value.copy()
+    }
+  }
+
+  /// What the value contains that the format cannot hold in a variable called `name`, or `nil`.
+  private func obstacle(to value: borrowing SecretBytes, in name: String) -> String? {
+    value.withBytes { bytes in
+      if bytes.indices.contains(where: { bytes[$0] == 0 }) { return "a NUL" }
+      guard self == .docker || self == .github else { return nil }
+      do { _ = try UTF8Span(validating: bytes) } catch { return "bytes that are not UTF-8" }
+      if self == .github { return nil }
+      // Docker drops a carriage return at the end of a line, and reads lines of up to 64 KiB with their ends.
+      if bytes.indices.contains(where: { "\n\r".utf8.contains(bytes[$0]) }) { return "a line end" }
+      return name.utf8.count + bytes.count + 2 > 65_536 ? "more than 64 KiB" : nil
+    }
+  }
+
+  /// The commands by which a step of GitHub Actions tells the runner what to mask in the log: each line of a value, because
+  /// the runner masks within lines. A line of fewer than 8 bytes, such as a brace, could be a part of much of the log.
+  static func masks(of value: borrowing SecretBytes) -> SecretBytes {
+    value.withBytes { bytes in
+      // A command has 13 bytes more than the line, which are fewer than two for each of its bytes.
+      SecretWriter.bytes(capacity: 5 * bytes.count) { writer in
+        var start = 0
+        for end in 0...bytes.count where end == bytes.count || "\n\r".utf8.contains(bytes[end]) {
+          let line = start..<end
+          start = end + 1
+          if line.count < 8 { continue }
+          let escaped = TemplateFilter.escaped(bytes.extracting(line), most: 3) {
+            $0 == UInt8(ascii: "%") ? "%25" : nil
+          }
+          writer.append("::add-mask::")
+          writer.append(escaped)
+          writer.append("\n")
+        }
+      }
+    }
+  }
+}
