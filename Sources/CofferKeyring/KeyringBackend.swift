@@ -6,6 +6,9 @@ internal import Synchronization
 /// What an item is that a list leaves out, and why it cannot be read.
 typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 
+/// A secret that has an expiry, and the expiry.
+typealias ExpiryObserver = @Sendable (SecretIdentifier, Date) -> Void
+
 /// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
@@ -57,6 +60,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private let watcher: KeyringWatcher
   private let storing: DeadlineLock
   private let unreadable = Mutex<UnreadableObserver?>(nil)
+  private let expiry = Mutex<ExpiryObserver?>(nil)
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
@@ -111,12 +115,19 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     unreadable.withLock { $0 = observer }
   }
 
+  /// Makes lookups call `observer` with each secret that has an expiry, and the expiry. The lookup of one secret then makes
+  /// one more call, while this process computes the key of a session; the lookup of many makes none.
+  package func observeExpiry(_ observer: @escaping @Sendable (SecretIdentifier, Date) -> Void) {
+    expiry.withLock { $0 = observer }
+  }
+
   /// Returns the value, or `nil` if there is no item. Throws the errors of the service.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
-        return ValueEncoding.decoded(try search.secret(of: item))
+        return ValueEncoding.decoded(
+          try search.secret(of: item.path) { search.tellExpiry(of: item, identifier) })
       }
     }
   }
@@ -253,7 +264,9 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     do throws(SecretError) {
       return try connection.withService(beginningSession: beginningSession) {
         process, deadline throws(ServiceFailure) in
-        try body(ItemSearch(process, deadline, options, prompter, unreadable.withLock { $0 }))
+        try body(
+          ItemSearch(
+            process, deadline, options, prompter, unreadable.withLock { $0 }, expiry.withLock { $0 }))
       }
     } catch {
       throw identifier.map(error.about) ?? error

@@ -8,18 +8,20 @@ struct ItemSearch {
   let options: KeyringOptions
   let prompter: Prompter
   private let unreadable: UnreadableObserver?
+  private let expiry: ExpiryObserver?
   private let collections = Collections()
   private let deadline: Deadline
 
   init(
     _ process: ServiceProcess, _ deadline: Deadline, _ options: KeyringOptions, _ prompter: Prompter,
-    _ unreadable: UnreadableObserver?
+    _ unreadable: UnreadableObserver?, _ expiry: ExpiryObserver?
   ) {
     self.process = process
     self.deadline = deadline
     self.options = options
     self.prompter = prompter
     self.unreadable = unreadable
+    self.expiry = expiry
     service = SecretServiceProxy(
       bus: process.bus, name: process.owner, kind: process.kind, timeout: options.callTimeout,
       deadline: deadline)
@@ -34,10 +36,20 @@ struct ItemSearch {
   /// The session for secrets in messages. The first call opens it.
   func session() throws(ServiceFailure) -> SecretSession { try process.session(by: deadline) }
 
-  /// Returns the secret of an item. The service reads it while this process computes the key of a new session.
-  func secret(of item: String) throws(ServiceFailure) -> SecretBytes {
+  /// Returns the secret of an item. The service reads it while this process computes the key of a new session, and `body` runs.
+  func secret(of item: String, then body: () -> Void = {}) throws(ServiceFailure) -> SecretBytes {
     let sealed = try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))
+    body()
     return try session().open(sealed)
+  }
+
+  /// Tells an observer the expiry of an item, if it has one.
+  func tellExpiry(of item: FoundItem, _ identifier: SecretIdentifier) {
+    guard let expiry else { return }
+    do throws(ServiceFailure) {
+      let known = try service.read(["Attributes"], of: [item]).first
+      if let expires = known?.metadata(of: identifier).expires { expiry(identifier, expires) }
+    } catch {}  // the lookup is for the value, which can be read without its attributes
   }
 
   /// Returns the content type of an item's value, which another program may have chosen, or `nil` if it is not known.
@@ -51,10 +63,10 @@ struct ItemSearch {
   // MARK: Items
 
   /// Returns the item to read, unlocked, or `nil` if there is none.
-  func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> String? {
+  func item(_ identifier: SecretIdentifier) throws(ServiceFailure) -> FoundItem? {
     let items = try items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
-    if items.count < 2 { return items.first?.path }
-    return try service.read(FoundItem.difference, of: items).max()?.path
+    if items.count < 2 { return items.first }
+    return try service.read(FoundItem.difference, of: items).max()
   }
 
   /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
@@ -108,17 +120,20 @@ struct ItemSearch {
   ) throws(ServiceFailure) -> [SecretIdentifier: SharedSecret] {
     let found = try service.read(["Attributes"], of: find([query]).unlocked, leavingOut: unreadable)
     let items = Dictionary(grouping: found, by: \.identifier)
-    var chosen: [(identifier: SecretIdentifier, item: String)] = []
+    var chosen: [(identifier: SecretIdentifier, item: FoundItem)] = []
     for identifier in Set(identifiers) {
       let items = items[identifier] ?? []
       let newest = try items.count < 2 ? items.first : service.read(FoundItem.difference, of: items).max()
-      if let newest { chosen.append((identifier, newest.path)) }
+      if let newest { chosen.append((identifier, newest)) }
     }
     var values: [SecretIdentifier: SharedSecret] = [:]
     for start in stride(from: 0, to: chosen.count, by: Self.batchSize) {
       let batch = chosen[start..<min(start + Self.batchSize, chosen.count)]
-      let secrets = try service.secrets(of: batch.map(\.item), in: session())
-      for (identifier, item) in batch { values[identifier] = secrets[item] }
+      let secrets = try service.secrets(of: batch.map(\.item.path), in: session())
+      for (identifier, item) in batch where secrets[item.path] != nil {
+        values[identifier] = secrets[item.path]
+        tellExpiry(of: item, identifier)
+      }
     }
     return values
   }

@@ -55,6 +55,7 @@ extension Diagnosis {
         "the vault was opened with the credential from \(used.withLock { $0 } ?? "no source")")
       try examineCondition(vault)
       try examineClock(vault)
+      try examineExpiry(of: vault.items(inService: service))
     } catch {
       guard error.code == .locked, configuration.canPrompt,
         description.keySlots.contains(where: { $0.kind == .passphrase })

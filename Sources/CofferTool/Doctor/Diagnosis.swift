@@ -1,6 +1,7 @@
 internal import Coffer
 internal import CofferConfiguration
 internal import CofferCore
+internal import FoundationEssentials
 internal import Glibc
 
 /// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
@@ -64,12 +65,24 @@ struct Diagnosis {
   mutating func examineContents(of selection: BackendSelection) {
     let (configuration, service) = (configuration, service)
     let name = selection.name.rawValue
-    let count = attempt(name) { _ throws(SecretError) in
+    let items = attempt(name) { _ throws(SecretError) in
       let backend = try configuration.backend(selection.name, at: selection.place)
-      return try UnreadableItems.leaveOut(of: backend).identifiers(inService: service).count
+      return try UnreadableItems.leaveOut(of: backend).items(inService: service)
     }
-    if let count {
-      add(.ok, name, "the \(name) responds, and has \(count) secrets in the service “\(service)”")
+    if let items {
+      add(.ok, name, "the \(name) responds, and has \(items.count) secrets in the service “\(service)”")
+      examineExpiry(of: items)
+    }
+  }
+
+  /// Names the secrets of the service that have expired or expire soon.
+  mutating func examineExpiry(of items: [SecretItem]) {
+    let now = Date()
+    for (state, what) in [(Expiry.State.expired, "have expired"), (.soon, "expire within 14 days")] {
+      let names = items.filter { Expiry.state(of: $0.metadata, now: now) == state }.map(\.identifier.account)
+      if names.isEmpty { continue }
+      let list = ImportCommand.listed(names, most: 10)
+      add(.note, "expiry", "in the service “\(service)”, these \(what): \(list)", "Store new values.")
     }
   }
 

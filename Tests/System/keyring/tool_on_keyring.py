@@ -251,7 +251,7 @@ def calls(tool, session):
     for command, limit in (
         (["list"], 105), (["list", "--long"], 105), (["find", "name"], 105), (["info", "name 1"], 5),
         (["export"], 210), (["export", "--format", "dotenv"], 210), (["run", "--all", "--", "true"], 210),
-        (["get", "name 1"], 6),
+        (["get", "name 1"], 7),
     ):  # fmt: skip
         session.stop()
         session.start_scripted("counted", "100")

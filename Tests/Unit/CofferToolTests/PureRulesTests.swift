@@ -50,6 +50,24 @@ import Testing
   }
 }
 
+@Suite struct ExpiryTests {
+  private let now = Date(timeIntervalSince1970: 1_000_000_000)
+
+  private func state(expiresIn seconds: Double?, soon: Int = Expiry.soon) -> Expiry.State {
+    let metadata = SecretMetadata(expires: seconds.map { now.addingTimeInterval($0) })
+    return Expiry.state(of: metadata, now: now, soon: soon)
+  }
+
+  @Test func theStateDependsOnTheTimeThatIsLeft() {
+    #expect(state(expiresIn: nil) == .none)
+    #expect(state(expiresIn: -1) == .expired && state(expiresIn: 0) == .expired)
+    #expect(state(expiresIn: 0.5) == .soon && state(expiresIn: 14 * 86_400) == .soon)
+    #expect(state(expiresIn: 14 * 86_400 + 1) == .none)
+    #expect(state(expiresIn: 61, soon: 60) == .none && state(expiresIn: 60, soon: 60) == .soon)
+    #expect(state(expiresIn: 1, soon: 0) == .none && state(expiresIn: -1, soon: 0) == .expired)
+  }
+}
+
 @Suite struct PrintableTextTests {
   private func isPlain(_ bytes: [UInt8]) -> Bool { SecretBytes(copying: bytes).isPlainText }
 

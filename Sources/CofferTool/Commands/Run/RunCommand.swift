@@ -186,7 +186,8 @@ struct RunCommand: ParsableCommand {
 
     // A vault in a repository chooses variables only for who has its key, even if none of them is a secret.
     if project != nil, chosen.isEmpty, inFiles.isEmpty { try (backend as? VaultBackend)?.unlock() }
-    let values = try backend.lookUp((chosen + inFiles).map(\.identifier))
+    let identifiers = (chosen + inFiles).map(\.identifier)
+    let values = try Expiry.warning(of: identifiers, in: backend) { try backend.lookUp(identifiers) }
     func value(of assignment: EnvironmentAssignment) throws(Failure) -> SharedSecret {
       guard let value = values[assignment.identifier] else {
         throw MissingSecret.failure(assignment.identifier, in: backend)

@@ -50,6 +50,10 @@ struct GenerateCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The text between two words. Default: -", valueName: "text"))
   var separator: String?
 
+  @Option(
+    help: ArgumentHelp("When the secret expires: 90d, or another time as for secret set.", valueName: "time"))
+  var expires: String?
+
   @Flag(help: "Replace an existing secret.")
   var force = false
 
@@ -58,11 +62,13 @@ struct GenerateCommand: ParsableCommand {
 
   func run() throws {
     let (value, bits) = try generated()
+    let change = try MetadataChange(expires: expires)
     let identifier = try global.identifier(name)
 
     let isTaken = try global.open().withTransaction { transaction throws(SecretError) in
-      if try transaction.item(identifier) != nil, !force { return true }
-      try transaction.store(value.bytes, for: identifier, metadata: nil)
+      let existing = try transaction.item(identifier)
+      if existing != nil, !force { return true }
+      try transaction.store(value.bytes, for: identifier, metadata: change.applied(to: existing?.metadata))
       return false
     }
     if isTaken { throw Failure.exists(identifier) }

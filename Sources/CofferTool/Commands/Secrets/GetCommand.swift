@@ -35,8 +35,7 @@ struct GetCommand: ParsableCommand {
   func run() throws {
     let identifier = try global.identifier(orReference: name)
     let value =
-      try version.map { try earlierValue(of: identifier, version: $0) }
-      ?? global.open().existingValue(identifier)
+      try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
     let output = Output.standard
     try output.reveal(
       value, force: force,
@@ -52,6 +51,11 @@ struct GetCommand: ParsableCommand {
       case .auto: output.isTerminal && !value.endsWithLineFeed
       }
     if addsLineFeed { try output.write("\n") }
+  }
+
+  private func currentValue(of identifier: SecretIdentifier) throws -> SecretBytes {
+    let backend = try global.open()
+    return try Expiry.warning(of: [identifier], in: backend) { try backend.existingValue(identifier) }
   }
 
   private func earlierValue(of identifier: SecretIdentifier, version: Int) throws -> SecretBytes {

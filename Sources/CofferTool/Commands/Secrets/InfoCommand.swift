@@ -27,9 +27,7 @@ struct InfoCommand: ParsableCommand {
     try line("label", item.metadata.label)
     try line("created", item.metadata.created?.ISO8601Format())
     try line("modified", item.metadata.modified?.ISO8601Format())
-    if let expires = item.metadata.expires {
-      try line("expires", expires.ISO8601Format() + (expires <= Date() ? " (expired)" : ""))
-    }
+    try line("expires", item.metadata.expires.map { Expiry.text($0, now: Date()) })
     for (name, value) in item.metadata.attributes.sorted(by: { $0.key < $1.key }) {
       try line("attribute \(name.printable)", value)
     }

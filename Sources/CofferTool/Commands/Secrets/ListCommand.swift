@@ -25,6 +25,11 @@ struct ListCommand: ParsableCommand {
   @Flag(help: "Print only secrets that have expired.")
   var expired = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Print only secrets that have expired or expire within this time, such as 14d.", valueName: "span"))
+  var expiring: String?
+
   @Flag(help: "Print the secrets that were removed and can be restored instead.")
   var removed = false
 
@@ -37,20 +42,25 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
     }
     if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
-    if removed && expired {
-      throw Failure.usage("--removed and --expired exclude each other. Use one of them.")
+    if [removed, expired, expiring != nil].count(where: { $0 }) > 1 {
+      throw Failure.usage("--removed, --expired and --expiring exclude each other. Use one of them.")
     }
-    if format.json || long || removed || expired {
-      try printItems()
+    let span = expired ? 0 : expiring.flatMap(TimeText.span)
+    if let expiring, span == nil {
+      throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
+    }
+    if format.json || long || removed || span != nil {
+      try printItems(expiringWithin: span)
     } else {
       let backend = try UnreadableItems.leaveOut(of: global.open())
       try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
     }
   }
 
-  private func printItems() throws {
+  /// With `span`, a number of seconds, prints only what has expired or expires within it.
+  private func printItems(expiringWithin span: Int?) throws {
     let now = Date()
-    let items = try found(now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
+    let items = try found(expiringWithin: span, now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
     if format.json {
       try Output.standard.json(items)
     } else if long {
@@ -66,23 +76,25 @@ struct ListCommand: ParsableCommand {
     if null { return try output.write(names.map { $0 + "\0" }.joined()) }
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
-    if names.isEmpty && isTerminal && !expired && !removed && UnreadableItems.status == nil {
+    if names.isEmpty && isTerminal && !(expired || removed) && expiring == nil
+      && UnreadableItems.status == nil
+    {
       try inform("There are no secrets in the service “\(global.serviceName)”.")
     }
   }
 
-  private func found(now: Date) throws -> [ItemDescription] {
+  private func found(expiringWithin span: Int?, now: Date) throws -> [ItemDescription] {
     if removed {
       return try global.openVersioned().removedItems(inService: global.serviceName)
         .map(ItemDescription.init)
     }
     return try UnreadableItems.leaveOut(of: global.open()).items(inService: global.serviceName)
-      .filter { item in !expired || item.metadata.expires.map { $0 <= now } ?? false }
+      .filter { item in span.map { Expiry.state(of: item.metadata, now: now, soon: $0) != .none } ?? true }
       .map(ItemDescription.init)
   }
 
   private static func line(_ item: ItemDescription, now: Date) -> String {
-    let expiry = item.expires.map { $0.ISO8601Format() + ($0 <= now ? " (expired)" : "") }
+    let expiry = item.expires.map { Expiry.text($0, now: now) }
     let time = (item.removed ?? item.modified)?.ISO8601Format()
     let fields = [time ?? "-", expiry ?? "-", item.account, item.label ?? ""]
     return fields.map(\.printable).joined(separator: "\t")

@@ -1,7 +1,7 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// The changes to a secret's metadata that the options of `set` request.
+/// The changes to a secret's metadata that the options of `set` and `generate` request.
 struct MetadataChange {
   private enum Expiry {
     case kept
@@ -13,14 +13,19 @@ struct MetadataChange {
   private let attributes: [(name: String, value: String)]
 
   /// Each of `attributes` has the form `name=value`.
-  init(label: String?, expires: String?, attributes: [String]) throws(Failure) {
+  init(label: String? = nil, expires: String?, attributes: [String] = []) throws(Failure) {
     self.label = label
     switch expires {
     case nil: expiry = .kept
     case "never": expiry = .never
     case let text?:
-      guard let moment = TimeText.moment(text, now: Date()) else {
+      let now = Date()
+      guard let moment = TimeText.moment(text, now: now) else {
         throw .usage("“\(text)” is not a valid time for --expires. Write \(TimeText.forms).")
+      }
+      guard moment > now else {
+        throw .usage(
+          "“\(text)” of --expires is in the past. Write a later time; a day means its first moment in UTC.")
       }
       expiry = .at(moment)
     }
@@ -32,12 +37,12 @@ struct MetadataChange {
     }
   }
 
-  var isEmpty: Bool {
-    if case .kept = expiry { label == nil && attributes.isEmpty } else { false }
-  }
-
-  func applied(to existing: SecretMetadata?) -> SecretMetadata {
-    var metadata = existing ?? SecretMetadata()
+  /// The changed metadata, or `nil` without a change: `existing` is then not read.
+  func applied(
+    to existing: @autoclosure () throws(SecretError) -> SecretMetadata?
+  ) throws(SecretError) -> SecretMetadata? {
+    if case .kept = expiry, label == nil, attributes.isEmpty { return nil }
+    var metadata = try existing() ?? SecretMetadata()
     if let label { metadata.label = label.isEmpty ? nil : label }
     switch expiry {
     case .kept: break

@@ -73,7 +73,7 @@ struct SetCommand: ParsableCommand {
     }
     value.noteCarriageReturn()
     try backend.withTransaction { transaction throws(SecretError) in
-      let metadata = change.isEmpty ? nil : change.applied(to: try transaction.item(identifier)?.metadata)
+      let metadata = try change.applied(to: transaction.item(identifier)?.metadata)
       try transaction.storeIfChanged(value, for: identifier, metadata: metadata)
       if noHistory { try transaction.purge(identifier) }
     }

@@ -162,9 +162,8 @@ struct ImportCommand: ParsableCommand {
     return plan
   }
 
-  /// Up to twenty names for a message, and the number of the others.
-  static func listed(_ names: [String]) -> String {
-    let most = 20
+  /// Up to `most` names for a message, and the number of the others.
+  static func listed(_ names: [String], most: Int = 20) -> String {
     let shown = names.prefix(most).map { "“\($0)”" }.joined(separator: ", ")
     return names.count > most ? "\(shown) and \(names.count - most) more" : shown
   }

@@ -60,6 +60,12 @@ import Testing
     try expect(atMost: 10, without: ["OpenSession"]) { try backend.store("new", absent) }
     try expect(atMost: 8, without: ["OpenSession", "ReadAlias"]) { try backend.store("new", names[0]) }
     try expect(atMost: 106, without: metadata + values) { _ = backend.changes() }
+    // One call tells the expiry of one secret, and none that of many.
+    backend.observeExpiry { _, _ in }
+    try expect(atMost: 5, without: metadata) { () throws in #expect(try backend.text(names[1]) != nil) }
+    try expect(atMost: 108, without: metadata + ["GetSecret"]) { () throws in
+      #expect(try backend.lookUp(names).count == 100)
+    }
   }
 
   /// gnome-keyring answers one property at a time.
