@@ -6,4 +6,6 @@ struct ExchangedSecret {
   let value: SharedSecret
   /// `nil` if the file's format has no metadata.
   let metadata: SecretMetadata?
+  /// The variable that a project's file gives it. `nil`: the name of the secret decides.
+  var variable: String?
 }

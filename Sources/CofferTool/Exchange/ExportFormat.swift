@@ -11,7 +11,10 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   /// The text for the secrets. Throws a failure for a secret that the format cannot hold.
   func text(of secrets: [ExchangedSecret]) throws -> SecretBytes {
     if self == .json { return try ExchangeFile(secrets).text() }
-    let assignments = try secrets.map { try EnvironmentAssignment(for: $0.identifier) }
+    let assignments = try secrets.map { secret in
+      try secret.variable.map { EnvironmentAssignment(variable: $0, identifier: secret.identifier) }
+        ?? EnvironmentAssignment(for: secret.identifier)
+    }
     try EnvironmentAssignment.checkDistinct(assignments)
     // No value contains the delimiter, because it is random, and the values were chosen before it.
     let delimiter = "ghadelimiter_\(UInt128.random(in: .min ... .max))"

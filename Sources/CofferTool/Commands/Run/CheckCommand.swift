@@ -78,11 +78,11 @@ struct CheckCommand: ParsableCommand {
     var entries = declared.map { secret in
       let metadata = found[secret.identifier]
       let state: State =
-        switch metadata?.expires {
-        case _ where metadata == nil: secret.isOptional ? .optional : .missing
-        case let date? where date <= now: .expired
-        case let date? where date <= now.addingTimeInterval(14 * 86_400): .expiring
-        default: .ok
+        switch metadata.map({ Expiry.state(of: $0, now: now) }) {
+        case nil: secret.isOptional ? .optional : .missing
+        case .expired?: .expired
+        case .soon?: .expiring
+        case .none?: .ok
         }
       return Entry(state, [secret.variable], secret.identifier, in: service, expires: metadata?.expires)
     }

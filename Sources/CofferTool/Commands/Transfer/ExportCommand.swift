@@ -16,12 +16,16 @@ struct ExportCommand: ParsableCommand {
       steps. First it prints the command add-mask on standard output for each line of at least 8 bytes of each value, by \
       which the runner learns what to mask in the log. The runner shows no value of such a command.
 
+      In a project, a format other than json writes what its file \(ProjectFile.name) declares, as secret run passes it, \
+      unless names are given.
+
       The names of the exported secrets are first printed on standard error. A file of --output is created with mode \
       0600. Anyone who can read the output has the secrets.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup var profile: ProfileOption
 
   @Argument(
     help: "The secrets' names. Default: all secrets of the service.", completion: CompletedValue.names.kind)
@@ -60,8 +64,62 @@ struct ExportCommand: ParsableCommand {
       let option = allServices ? "--all-services" : "--except"
       throw Failure.usage("\(option) and names exclude each other. Use one of them.")
     }
+    let isWhole = names.isEmpty && !allServices && format != .json
+    if !isWhole, !profile.profiles.isEmpty {
+      throw Failure.usage("--profile excludes names, --all-services and the format json. Leave it out.")
+    }
+    let project = try isWhole ? global.project() : nil
     let variables = format == .github ? try githubVariables() : nil
     let backend = try global.open()
+    let secrets = try project.map { try declared(by: $0, in: backend) } ?? stored(in: backend)
+    inform("Revealing \(ImportCommand.listed(secrets.map(\.identifier.account))).")
+    let text = try format.text(of: secrets)
+    if let output { return try FileOutput.write(text, to: output, replacing: force) }
+    guard let variables else { return try Self.reveal(text) }
+    for secret in secrets {
+      let masks = ExportFormat.masks(of: secret.value.bytes)
+      if masks.isEmpty && !secret.value.bytes.isEmpty {
+        note("secret: “\(secret.identifier.account)” is not masked in the log: no line of it has 8 bytes.")
+      }
+      try Self.reveal(masks)
+    }
+    try withExtendedLifetime(variables) {
+      try text.withBytes { try writeAll($0, to: variables.number, named: "the file of GITHUB_ENV") }
+    }
+  }
+
+  /// What `run` passes in the project.
+  private func declared(by project: Project, in backend: any SecretBackend) throws -> [ExchangedSecret] {
+    let options = global.following(project)
+    var excepted = Set(try options.identifiers(except))
+    let left = excepted
+    try (backend as? VaultBackend)?.unlock()
+    let secrets = try profile.variables(of: project).compactMap { variable -> ExchangedSecret? in
+      switch variable.source {
+      case .plain(let text):
+        return ExchangedSecret(
+          identifier: try options.identifier(variable.name), value: SharedSecret(SecretBytes(copying: text)),
+          metadata: nil, variable: variable.name)
+      case .secret(let name, let isOptional):
+        let identifier = try options.identifier(orReference: name)
+        excepted.remove(identifier)
+        if left.contains(identifier) { return nil }
+        guard let value = try backend.lookUp(identifier) else {
+          if isOptional { return nil }
+          throw MissingSecret.failure(identifier, in: backend)
+        }
+        return ExchangedSecret(
+          identifier: identifier, value: SharedSecret(value), metadata: nil, variable: variable.name)
+      }
+    }
+    if let unknown = excepted.min() {
+      throw Failure(
+        .noSuchSecret, "\(project.path) does not declare the secret “\(unknown.account)” of --except.")
+    }
+    return secrets
+  }
+
+  private func stored(in backend: any SecretBackend) throws -> [ExchangedSecret] {
     if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
     var items = try selected(from: backend)
     let left = try global.identifiers(except)
@@ -80,27 +138,13 @@ struct ExportCommand: ParsableCommand {
       let identifiers = Set(kept.map(\.identifier))
       items.removeAll { !identifiers.contains($0.identifier) }
     }
-    inform("Revealing \(ImportCommand.listed(items.map(\.identifier.account))).")
     let values = try backend.lookUp(items.map(\.identifier))
-    let secrets = try items.compactMap { item -> ExchangedSecret? in
+    return try items.compactMap { item -> ExchangedSecret? in
       guard let value = values[item.identifier] else {
         if UnreadableItems.status != nil { return nil }
         throw MissingSecret.failure(item.identifier, in: backend)
       }
       return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
-    }
-    let text = try format.text(of: secrets)
-    if let output { return try FileOutput.write(text, to: output, replacing: force) }
-    guard let variables else { return try Self.reveal(text) }
-    for secret in secrets {
-      let masks = ExportFormat.masks(of: secret.value.bytes)
-      if masks.isEmpty && !secret.value.bytes.isEmpty {
-        note("secret: “\(secret.identifier.account)” is not masked in the log: no line of it has 8 bytes.")
-      }
-      try Self.reveal(masks)
-    }
-    try withExtendedLifetime(variables) {
-      try text.withBytes { try writeAll($0, to: variables.number, named: "the file of GITHUB_ENV") }
     }
   }
 
