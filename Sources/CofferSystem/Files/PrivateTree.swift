@@ -27,8 +27,8 @@ package final class PrivateTree {
   /// Overwrites and removes every file below the directory, `first` even if it cannot be listed, and then the directory.
   /// Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory cannot be removed,
   /// and `ESTALE` if something else has its name.
-  package func wipe(first: String) throws(FileSystemError) {
-    remove(first, from: directory)
+  package func wipe(first: [String]) throws(FileSystemError) {
+    first.forEach { remove($0, from: directory) }
     removeAll(from: directory)
     do throws(FileSystemError) {
       guard try place.status(of: name).isSameFile(as: status) else { throw FileSystemError(ESTALE) }
@@ -55,6 +55,10 @@ package final class PrivateTree {
 
   private func overwrite(_ name: String, _ found: FileStatus, in directory: LinuxDirectory) {
     do throws(FileSystemError) {
+      if found.mode & 0o200 == 0 {
+        let file = try directory.open(name, writable: false) as? LinuxFile
+        if try file?.status().isSameFile(as: found) == true { try file?.setMode(0o600) }
+      }
       guard let file = try directory.open(name, writable: true) as? LinuxFile,
         try file.status().isSameFile(as: found)
       else { return }

@@ -26,7 +26,7 @@ struct Diagnosis {
       }
     }
     examineMemory()
-    examineEditing()
+    examineFiles()
     if let mistaken = Environment.value("SECRET_BACKEND") {
       add(
         .note, "environment", "SECRET_BACKEND is \(mistaken), but only libsecret uses that variable",
@@ -96,16 +96,18 @@ struct Diagnosis {
     }
   }
 
-  private mutating func examineEditing() {
-    if EditingFile.memoryPlaces.isEmpty {
+  private mutating func examineFiles() {
+    if ValueFiles.memoryPlaces.isEmpty {
       add(
-        .note, "editing", "there is no file system in memory for secret edit, at XDG_RUNTIME_DIR or /dev/shm",
-        "Use secret set, or secret edit --insecure-storage.")
+        .note, "files", "there is no file system in memory at XDG_RUNTIME_DIR or /dev/shm",
+        "Use secret set and run --set, or secret edit --insecure-storage.")
     }
-    for directory in EditingFile.leftBehind() {
-      add(
-        .note, "editing", "an interrupted secret edit left a value in \(directory)",
-        "Check whether you need it, and remove the directory.")
+    for command in ValueFiles.Command.allCases {
+      for directory in ValueFiles.leftBehind(by: command) {
+        add(
+          .note, "files", "an interrupted secret \(command) left a value in \(directory)",
+          "Check whether you need it, and remove the directory.")
+      }
     }
   }
 

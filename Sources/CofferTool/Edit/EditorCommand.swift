@@ -7,7 +7,7 @@ internal import Glibc
 ///
 /// A known editor is started without its user's configuration, because settings and plug-ins there could write
 /// undo files, backups, swap files, histories and registers anywhere. Its temporary files, and its own
-/// directories where an option selects them, are in the private directory of ``EditingFile``.
+/// directories where an option selects them, are in the private directory of ``ValueFiles``.
 struct EditorCommand {
   /// The command as the user wrote it. A shell runs it.
   let text: String

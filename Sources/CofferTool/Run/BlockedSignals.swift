@@ -7,6 +7,8 @@ internal import Glibc
 ///
 /// Signals that were ignored when the process started remain ignored.
 struct BlockedSignals: ~Copyable {
+  /// The signals that go on to a command that runs as a child.
+  static let forwarded = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM]
   /// The signals by which a person or the system ends a program.
   static let interruptions = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
@@ -37,6 +39,8 @@ struct BlockedSignals: ~Copyable {
   /// A signal that arrived.
   struct Arrival {
     let signal: Int32
+    /// The process that sent it.
+    let sender: pid_t
     /// Whether the kernel sent it, as it does for a key on the terminal. The whole process group then
     /// received it.
     let isFromKernel: Bool
@@ -75,8 +79,15 @@ struct BlockedSignals: ~Copyable {
       throw SecretError(.io, "A signal cannot be read: \(FileSystemError(errno)).")
     }
     let fromKernel: Int32 = 0x80  // SI_KERNEL
-    return Arrival(signal: Int32(bitPattern: info.ssi_signo), isFromKernel: info.ssi_code == fromKernel)
+    let isRequest = info.ssi_code == SI_QUEUE && info.ssi_int == SIGKILL
+    return Arrival(
+      signal: isRequest ? SIGKILL : Int32(bitPattern: info.ssi_signo), sender: pid_t(info.ssi_pid),
+      isFromKernel: info.ssi_code == fromKernel)
   }
+
+  /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL as
+  /// ``Arrival/signal``.
+  static func requestKill(by process: pid_t) { sigqueue(process, SIGTERM, sigval(sival_int: SIGKILL)) }
 
   /// Raises `signal` unblocked, or sends it to the whole process group. Returns if the signal does not end the
   /// process, and after a stop when the process continues.

@@ -16,16 +16,16 @@ struct CommandLaunch: ~Copyable {
   /// A variable whose value is redacted.
   struct Redaction {
     let variable: String
-    /// The descriptor of the file that has the value, if the variable has the path of that file.
-    let file: Int32?
+    /// Whether the variable has the path of a file with the value.
+    let isFile: Bool
 
-    init(of variable: String, in file: Int32? = nil) { (self.variable, self.file) = (variable, file) }
+    init(of variable: String, isFile: Bool = false) { (self.variable, self.isFile) = (variable, isFile) }
 
-    fileprivate var text: String { variable + (file.map { "=\($0)" } ?? "") }
+    fileprivate var text: String { variable + (isFile ? "=" : "") }
 
     fileprivate init(parsing text: UnsafeRawBufferPointer.SubSequence) {
-      let parts = String(decoding: text, as: UTF8.self).split(separator: "=").map(String.init)
-      self.init(of: parts[0], in: parts.dropFirst().first.flatMap { Int32($0) })
+      let text = String(decoding: text, as: UTF8.self)
+      self.init(of: text.filter { $0 != "=" }, isFile: text.hasSuffix("="))
     }
   }
 
@@ -63,11 +63,9 @@ struct CommandLaunch: ~Copyable {
   borrowing func patterns() throws -> [OutputRedactor.Pattern] {
     var patterns: [OutputRedactor.Pattern] = []
     for redaction in redactions {
-      if let file = redaction.file {
-        patterns += OutputRedactor.patterns(for: try Self.contents(of: file), named: redaction.variable)
-      } else if let value = environment.value(of: redaction.variable) {
-        patterns += OutputRedactor.patterns(for: value, named: redaction.variable)
-      }
+      guard let text = environment.value(of: redaction.variable) else { continue }
+      let value = redaction.isFile ? try ValueInput.read(file: text.string()) : text
+      patterns += OutputRedactor.patterns(for: value, named: redaction.variable)
     }
     return patterns
   }

@@ -5,7 +5,6 @@ internal import CofferSystem
 internal import Glibc
 
 extension CommandRelay {
-  private static let forwarded = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM]
   private static let ofTerminal = [SIGWINCH, SIGTSTP, SIGCONT]
 
   /// Starts the command, or prints why it cannot be started and throws the exit status.
@@ -17,7 +16,7 @@ extension CommandRelay {
     let streams = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
     let outer = OuterTerminal(of: streams)
     let onTerminal = streams.filter { outer?.isSame(as: $0) ?? false }
-    let signals = try BlockedSignals(forwarded + [SIGCHLD] + (outer == nil ? [] : ofTerminal))
+    let signals = try BlockedSignals(BlockedSignals.forwarded + [SIGCHLD] + (outer == nil ? [] : ofTerminal))
     var spawn = Spawn()
     let (piped, ends) = try addPipes(
       for: streams.filter { $0 != STDIN_FILENO && !onTerminal.contains($0) }, patterns, to: &spawn)

@@ -7,25 +7,42 @@ internal import Glibc
 /// A command that runs as a child in this process's group, as if it had been started directly: keys on the
 /// terminal reach it, signals sent to this process are forwarded to it, and this process ends as it ends.
 enum ForegroundChild {
-  /// Starts the command with `start`, in this process's environment, and forwards signals until it has ended. `mask` has
-  /// the signals that the command blocks.
+  /// The signals that ``run(named:mask:restart:start:)`` receives.
+  static let signals = BlockedSignals.forwarded + [SIGTSTP, SIGCONT, SIGCHLD]
+
+  /// Starts the command with `start`, in this process's environment, and forwards signals until it has ended. Starts it
+  /// again as `restart` says. `mask` has the signals that the command blocks.
   ///
   /// Throws what ``Spawn/startCommand(_:mask:_:)`` throws.
   static func run(
-    named name: String, mask: sigset_t, start: (inout Spawn) throws(FileSystemError) -> pid_t
+    named name: String, mask: sigset_t, restart: CommandRestart? = nil,
+    start: (inout Spawn) throws(FileSystemError) -> pid_t
   ) throws -> ProcessEnd {
-    let signals = try BlockedSignals([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD])
+    let signals = try BlockedSignals(Self.signals)
     var spawn = Spawn()
-    let process = try spawn.startCommand(name, mask: mask, start)
+    var process = try spawn.startCommand(name, mask: mask, start)
     while true {
-      let (arrival, _) = try signals.wait(orReadable: [])
-      switch arrival?.signal {
-      case nil: break
-      case SIGCHLD?:
-        if let status = ProcessEnd.changed(process) { return ProcessEnd(waitStatus: status) }
-      case let signal?:
-        if arrival?.isFromKernel != true { kill(process, signal) }
+      var changes = restart?.requests ?? []
+      let arrival = try signals.wait(for: &changes, milliseconds: restart?.timeout ?? -1)
+      if arrival?.signal == SIGCHLD, let status = ProcessEnd.changed(process, WUNTRACED) {
+        if status & 0xFF == 0x7F {
+          // A key does not stop this process by itself: the command may restore the terminal first, or go on. With SIGTSTP,
+          // the kernel stops only what a shell can continue. The shell has already continued both if SIGCONT is pending.
+          var pending = sigset_t()
+          sigpending(&pending)
+          if sigismember(&pending, SIGCONT) == 0 { BlockedSignals.deliver(SIGTSTP) }
+        } else if restart?.isDue() == true {
+          process = try spawn.startCommand(name, mask: mask, start)
+        } else {
+          return ProcessEnd(waitStatus: status)
+        }
+      } else if let arrival, arrival.signal != SIGCHLD {
+        restart?.observe(arrival)
+        // The command has received what the kernel sent for a key, and a stop that it sent to its process group.
+        let isOwnStop = arrival.signal == SIGTSTP && arrival.sender == process
+        if !arrival.isFromKernel && !isOwnStop { kill(process, arrival.signal) }
       }
+      restart?.proceed(with: process, hasChanged: changes.contains { $0.revents != 0 })
     }
   }
 

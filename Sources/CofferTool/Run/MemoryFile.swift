@@ -14,7 +14,7 @@ enum MemoryFile {
     let file: Descriptor
     do throws(FileSystemError) { file = try Descriptor(opened: coffer_memfd("secret")) } catch {
       throw SecretError(
-        .unsupported, "A file in memory cannot be created: \(error).", advice: "Use --set instead of --file.")
+        .unsupported, "A file in memory cannot be created: \(error).", advice: "Leave out --redact.")
     }
     defer { withExtendedLifetime(file) {} }
     try value.withBytes { bytes throws(SecretError) in

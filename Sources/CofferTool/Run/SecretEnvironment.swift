@@ -5,8 +5,9 @@ struct SecretEnvironment: ~Copyable {
   /// The variables that `--pristine` keeps.
   static let pristine = ["PATH", "HOME", "TERM", "LANG"]
 
-  /// A variable's name, and its value followed by a NUL.
-  private var entries: [(variable: String, text: SharedSecret)] = []
+  /// A variable, the secret that it gets, and the value: followed by a NUL, unless the variable gets the path of a file.
+  private typealias Entry = (variable: String, secret: SecretIdentifier?, isFile: Bool, text: SharedSecret)
+  private var entries: [Entry] = []
   /// The values to redact in the command's output.
   private(set) var redactions: [CommandLaunch.Redaction] = []
   /// The variables whose values are too short to be redacted.
@@ -26,22 +27,20 @@ struct SecretEnvironment: ~Copyable {
         """
       )
     }
-    entries.append((assignment.variable, SharedSecret(text)))
+    entries.append((assignment.variable, assignment.identifier, false, SharedSecret(text)))
     addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable))
   }
 
-  /// Adds a variable that holds the path of a file in memory with the value.
-  mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment)
-    throws(SecretError)
-  {
-    let file = try MemoryFile.inherited(value)
-    addPlain("/proc/self/fd/\(file)", as: assignment.variable)
-    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable, in: file))
+  /// Adds a variable that holds the path of a file with the value.
+  mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) {
+    let copy = SharedSecret(value.withBytes { SecretBytes(copying: $0) })
+    entries.append((assignment.variable, assignment.identifier, true, copy))
+    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable, isFile: true))
   }
 
   /// Adds a variable whose value is not secret.
   mutating func addPlain(_ value: String, as variable: String) {
-    entries.append((variable, SharedSecret(Self.terminated(value.utf8.span))))
+    entries.append((variable, nil, false, SharedSecret(Self.terminated(value.utf8.span))))
   }
 
   private static func terminated(_ bytes: Span<UInt8>) -> SecretBytes {
@@ -59,11 +58,43 @@ struct SecretEnvironment: ~Copyable {
     }
   }
 
+  /// Tells which variables ``redactions`` cannot contain.
+  func noteUnredacted() {
+    if unredacted.isEmpty { return }
+    note(
+      "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+  }
+
+  var hasFiles: Bool { entries.contains { $0.isFile } }
+  var secrets: Set<SecretIdentifier> { Set(entries.compactMap(\.secret)) }
+
+  /// The same variables with the values that `backend` has now. Adds the secrets with other values to `changed`. Throws if a
+  /// secret does not exist.
+  func current(
+    in backend: any SecretBackend, changed: inout Set<SecretIdentifier>
+  ) throws -> SecretEnvironment {
+    let values = try backend.lookUp(Array(secrets))
+    var current = SecretEnvironment()
+    current.entries = entries.filter { $0.secret == nil }
+    for case (let variable, let secret?, let isFile, let text) in entries {
+      guard let value = values[secret] else { throw MissingSecret.failure(secret, in: backend) }
+      let assignment = EnvironmentAssignment(variable: variable, identifier: secret)
+      try isFile ? current.addFile(value.bytes, as: assignment) : current.add(value.bytes, as: assignment)
+      if current.entries.last?.text.bytes.isEqual(to: text.bytes) == false { changed.insert(secret) }
+    }
+    return current
+  }
+
   /// The command's environment: this process's, from which ``Environment/concealKeys()`` has removed what opens the
-  /// vault, and these variables.
-  func environment(isPristine: Bool) -> CommandEnvironment {
+  /// vault, and these variables. Writes the values that are in files to `files`.
+  func environment(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> CommandEnvironment {
     let replaced = Set(entries.map(\.variable))
+    let texts = try entries.map { entry throws(SecretError) -> (variable: String, text: SharedSecret) in
+      guard entry.isFile, let files else { return (entry.variable, entry.text) }
+      let path = try files.add(entry.text.bytes, named: entry.variable, mode: 0o400)
+      return (entry.variable, SharedSecret(Self.terminated(path.utf8.span)))
+    }
     return CommandEnvironment(
-      inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: entries)
+      inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: texts)
   }
 }

@@ -281,6 +281,9 @@ def no_memory(tool):
         check("edit without storage in memory exits with 69 and names the option",
               result.returncode == 69 and b"--insecure-storage" in result.stderr, result)
         check("no editor is started and no value is stored", not os.path.exists(f"{HOME}/where") and vault.holds("a", b"old"))
+        result = vault.run("run", "--file", "A=a", "--", "touch", f"{HOME}/where")
+        check("run --file without storage in memory exits with 69, names another way, and runs no command",
+              result.returncode == 69 and b"--set" in result.stderr and not os.path.exists(f"{HOME}/where"), result)
         check("doctor reports that there is no storage in memory", b"no file system in memory" in vault.run("doctor").stdout)
         vault.environment["XDG_RUNTIME_DIR"] = disk
         check("a runtime directory on a disk is not used", vault.run("edit", "a").returncode == 69)

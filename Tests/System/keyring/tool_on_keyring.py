@@ -283,6 +283,34 @@ def watching(tool, session):
     check("watch prints a line for a store by secret-tool", seen and b"seen" in seen[0], seen)
 
 
+def restarting(tool, session):
+    """`run --restart` starts the command again when another program stores the secret."""
+    secret = [tool, "--backend", "keyring", "-s", "svc"]
+    session.run(*secret, "set", "given", given=b"first")
+    script = 'echo "$G"; exec sleep 1000'
+    process = subprocess.Popen([*secret, "run", "--restart", "--set", "G=given", "--", "sh", "-c", script],
+                               env=session.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    lines, said = [], []
+    readers = [threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, b""))),
+               threading.Thread(target=lambda: said.extend(iter(process.stderr.readline, b"")))]  # fmt: skip
+    for reader in readers:
+        reader.start()
+    session.wait(lambda: lines, "the command")
+    session.run("secret-tool", "store", "--label=given", "service", "svc", "username", "given", given=b"second")
+    session.wait(lambda: len(lines) > 1, "the command with the new value")
+    session.run(*secret, "remove", "given")
+    session.wait(lambda: any(b"was not restarted" in line for line in said), "the message")
+    session.run(*secret, "set", "given", given=b"third")
+    session.wait(lambda: len(lines) > 2, "the command with the third value")
+    process.send_signal(signal.SIGTERM)
+    status = process.wait(timeout=20)
+    for reader in readers:
+        reader.join(timeout=20)
+    check("run --restart passes each new value", lines == [b"first\n", b"second\n", b"third\n"], lines)
+    check("run --restart says why", said.count("secret: Restarting the command, because “given” changed.\n".encode()) == 2, said)
+    check("run --restart ends as its command", status == -signal.SIGTERM, status)
+
+
 def locking(tool, session):
     """`watch` says that the keyring was locked, and shows no prompt."""
     session.stop()
@@ -360,6 +388,7 @@ def main():
             collections(tool, session)
             prompting(tool, session)
             watching(tool, session)
+            restarting(tool, session)
             locking(tool, session)
             unreadable(tool, session)
             calls(tool, session)

@@ -239,6 +239,7 @@ def templates_and_programs(setting):
     # The process becomes the command, so its memory goes at once.
     setting.search("run", "--set", "A=name0", "--", "/bin/true", allowed=[passed], ends_empty=False)
     setting.search("run", "--file", "A=name0", "--", "/bin/true", ends_empty=False)
+    setting.search("run", "--restart", "--set", "A=name0", "--", "/bin/true", allowed=[passed], ends_empty=False)
     written = Allowed("JSON, while values are encoded or decoded", ("value",), OUTSIDE)
     exported = setting.search("export", "--format", "json", allowed=[written])
     setting.search("import", "--overwrite", "-", given=exported, allowed=[written])

@@ -22,7 +22,7 @@ import Testing
     }
     for mode: mode_t in [0o1777, 0o755, 0o700] {
       #expect(chmod(directory.path, mode) == 0)
-      try tree().wipe(first: "value")
+      try tree().wipe(first: ["value"])
     }
     #expect(throws: FileSystemError(ENOENT)) { try PrivateTree(in: directory.file("missing"), prefix: "") }
   }
@@ -47,7 +47,7 @@ import Testing
     } else {
       #expect(rename(directory.file("other"), tree.path) == 0)
     }
-    #expect(throws: FileSystemError(ESTALE)) { try tree.wipe(first: "value") }
+    #expect(throws: FileSystemError(ESTALE)) { try tree.wipe(first: ["value"]) }
     #expect(try directory.text(of: "\(name)/value") == "of another")
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.file("moved")).isEmpty)
     #expect(try data("kept") == Data(count: 6))
@@ -56,8 +56,8 @@ import Testing
   @Test func aTreeIsLockedAndRemovedOnce() throws {
     let tree = try tree()
     #expect(try PrivateDirectory.tryLock(tree.path) == nil)
-    try tree.wipe(first: "value")
+    try tree.wipe(first: ["value"])
     #expect(FileStatus(of: tree.path) == nil)
-    try tree.wipe(first: "value")
+    try tree.wipe(first: ["value"])
   }
 }

@@ -48,11 +48,12 @@ import Testing
     #expect(try sandbox.shell("rm value; grep -r -l -F \(canary) .. ").outputText == "")
   }
 
-  @Test func runPassesTheValueOnlyToTheCommand() throws {
+  @Test(arguments: ["", "--restart", "--file F=a"])
+  func runPassesTheValueOnlyToTheCommand(_ options: String) throws {
     let sandbox = try Sandbox()
     #expect(try sandbox.shell("secret init && secret set a", input: Data(canary.utf8)).status == 0)
     let terminal = try Pseudoterminal(
-      "secret run --set A=a -- sh -c 'sh -c \"echo ready; read line\"; true'; true", in: sandbox)
+      "secret run \(options) --set A=a -- sh -c 'sh -c \"echo ready; read line\"; true'; true", in: sandbox)
     try terminal.wait(for: "ready")
     #expect(try holders(of: "cmdline").isEmpty)
     // The command and its child, but not the shell that ran the tool. This shows too that the search works.
@@ -77,8 +78,8 @@ import Testing
     }
     let found = try Data(contentsOf: URL(filePath: "\(sandbox.workingDirectory)/found"))
     #expect(found.range(of: Data(canary.utf8)) == nil)
-    // The file of --file is inherited, which shows that the search finds one.
-    let file = "exec secret run --redact --file A=a -- sh -c 'sh inherited >found'"
+    // A file that is inherited shows that the search finds one.
+    let file = #"exec secret run --redact --file A=a -- sh -c 'exec 9<"$A"; sh inherited >found'"#
     #expect(try sandbox.shell(file).status == 0)
     #expect(try sandbox.shell("cat found").outputText.contains(canary))
   }

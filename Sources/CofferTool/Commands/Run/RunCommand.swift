@@ -8,7 +8,8 @@ struct RunCommand: ParsableCommand {
     "run", abstract: "Run a command with secrets in its environment.",
     discussion: """
       Reads all secrets first; if one does not exist, the command is not run. The command then replaces this process, \
-      so that signals and the exit status are its own. The variables that open the vault are removed from its \
+      so that signals and the exit status are its own. With --file, --restart and --redact it is a child of this process, \
+      which forwards signals and ends as the command ends. The variables that open the vault are removed from its \
       environment. In a project, the variables that its file \(ProjectFile.name) declares are passed, and with --set, --file \
       and --env-file further ones. Elsewhere, without these three options, every secret of the service is passed, as with \
       --all: github-token in GITHUB_TOKEN. A variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error \
@@ -23,10 +24,14 @@ struct RunCommand: ParsableCommand {
       VARIABLE = "NAME" below [variables] and [profiles.PROFILE.variables], and a line vault = "PATH" or service = \
       "SERVICE". --backend, --vault and --collection decide without it. See also secret check and secret allow.
 
-      With --file, the variable holds the path of a file in memory. The command, and processes that inherit its open \
-      files, can read it; it disappears when they end.
+      With --file, the variable holds the path of a file in memory that only you can read. It is overwritten and removed \
+      when the command has ended. If this process is killed with SIGKILL, it stays, and secret doctor names it.
 
-      With --redact, the command runs as a child. In its standard output and standard error, each value passed to it, \
+      With --restart, the command is started again when a value that it was given changes in the store. It gets SIGTERM \
+      before, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read then, it \
+      runs on with its values, and a message says so.
+
+      With --redact, in its standard output and standard error, each value passed to it, \
       and the value's base64 on one line, is replaced by [VAR]. If one of its standard streams is a terminal, the \
       command gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not \
       redacted are values shorter than \(OutputRedactor.minimumLength) bytes, parts of values, values that a program \
@@ -84,6 +89,9 @@ struct RunCommand: ParsableCommand {
   @Flag(help: "Redact the values in the command's output.")
   var redact = false
 
+  @Flag(help: "Restart the command when a secret changes that it was given.")
+  var restart = false
+
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after --.")
   var command: [String]
 
@@ -93,7 +101,11 @@ struct RunCommand: ParsableCommand {
     }
     let project = try global.project()
     let declared = try profile.variables(of: project)
-    let secrets = try environment(declared, of: project, from: try global.open())
+    let isRedacted = redact || project?.file.redacts == true
+    let backend = try global.open()
+    // Begins before the first read, so that no change between the two is missed.
+    let changes = restart ? try backend.observable().changes() : nil
+    let secrets = try environment(declared, of: project, from: backend)
     VaultNotes.print()
     // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
     // them.
@@ -104,17 +116,17 @@ struct RunCommand: ParsableCommand {
       throw ForegroundChild.notStarted(program, error.number)
     }
     CofferConfiguration.current().hideDescriptors()
-    let environment = secrets.environment(isPristine: pristine)
-    guard redact || project?.file.redacts == true else {
+    if restart || secrets.hasFiles {
+      let child = ChildCommand(file, arguments, isPristine: pristine, isRedacted: isRedacted)
+      throw ForegroundChild.end(as: try child.run(secrets, of: backend, restartedAfter: changes))
+    }
+    let environment = try secrets.environment(isPristine: pristine)
+    guard isRedacted else {
       ProcessHardening.applied.lift()
       let failure = environment.withVector { file.execute(arguments, environment: $0) }
       throw ForegroundChild.notStarted(program, failure)
     }
-    if !secrets.unredacted.isEmpty {
-      note(
-        "secret: Not redacted, because their values are too short: \(secrets.unredacted.joined(separator: ", "))."
-      )
-    }
+    secrets.noteUnredacted()
     let launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
     ProcessHardening.applied.lift()
     throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))
@@ -198,7 +210,7 @@ struct RunCommand: ParsableCommand {
       if values[assignment.identifier] == nil, optional.contains(assignment.variable) { continue }
       try environment.add(try value(of: assignment).bytes, as: assignment)
     }
-    for assignment in inFiles { try environment.addFile(try value(of: assignment).bytes, as: assignment) }
+    for assignment in inFiles { environment.addFile(try value(of: assignment).bytes, as: assignment) }
     return environment
   }
 }

@@ -78,3 +78,11 @@ final class ChangeReport: Sendable {
     try Output.standard.write("\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
   }
 }
+
+extension SecretBackend {
+  /// This backend, if it reports changes. Throws `.unsupported` if it does not.
+  func observable() throws(SecretError) -> any ObservableSecretBackend {
+    if let observable = self as? any ObservableSecretBackend { return observable }
+    throw SecretError(.unsupported, "The selected backend does not report changes.")
+  }
+}

@@ -37,10 +37,11 @@ struct EditCommand: ParsableCommand {
 
     // Blocked while the file exists, because a signal that ends this process would leave the file behind.
     let signals = try BlockedSignals(BlockedSignals.interruptions)
-    let file = try EditingFile(value, allowsDisk: insecureStorage)
+    let files = try ValueFiles(for: .edit, allowsDisk: insecureStorage)
     var isKept = false
-    defer { if !isKept { file.wipe() } }
-    let edited = try Self.edit(file, original: value, signals)
+    defer { if !isKept { files.wipe() } }
+    let path = try files.add(value, named: "value", mode: 0o600)
+    let edited = try Self.edit(path, in: files, original: value, signals)
     if !isNew && edited.isEqual(to: value) { return inform("Nothing was changed.") }
     if edited.isEmpty {
       throw try EmptyValue.failure(
@@ -64,7 +65,7 @@ struct EditCommand: ParsableCommand {
       isKept = true
       throw Failure(
         ExitStatus(error.code),
-        "\(error) The edited text is in \(file.path): store it with --from-file, and then remove \(file.directory)."
+        "\(error) The edited text is in \(path): store it with --from-file, and then remove \(files.directory)."
       )
     }
   }
@@ -72,39 +73,39 @@ struct EditCommand: ParsableCommand {
   /// Runs the editor on the file and returns its new contents. Wipes the file before a signal ends this
   /// process.
   private static func edit(
-    _ file: EditingFile, original: borrowing SecretBytes, _ signals: borrowing BlockedSignals
+    _ path: String, in files: ValueFiles, original: borrowing SecretBytes, _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {
-    switch try runEditor(on: file, mask: signals.previous) {
+    switch try runEditor(on: path, directory: files.directory, mask: signals.previous) {
     case .status(0): break
     case .status(let status):
       throw Failure(.unavailable, "The editor exited with status \(status), and nothing was stored.")
     case .signal(let signal):
       if BlockedSignals.interruptions.contains(signal) {
-        file.wipe()
+        files.wipe()
         throw ForegroundChild.end(as: .signal(signal))
       }
       throw Failure(.unavailable, "Signal \(signal) ended the editor, and nothing was stored.")
     }
     if let signal = try signals.pending() {
-      file.wipe()
+      files.wipe()
       BlockedSignals.deliver(signal)
       throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
     }
-    guard FileStatus(of: file.path, followingLink: false)?.isRegular == true else {
+    guard FileStatus(of: path, followingLink: false)?.isRegular == true else {
       throw Failure(.unavailable, "The editor left no regular file with the text, and nothing was stored.")
     }
-    let edited = try ValueInput.read(file: file.path)
+    let edited = try ValueInput.read(file: path)
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
   }
 
   /// Runs the editor with its temporary files in the file's private directory.
-  private static func runEditor(on file: EditingFile, mask: sigset_t) throws -> ProcessEnd {
+  private static func runEditor(on path: String, directory: String, mask: sigset_t) throws -> ProcessEnd {
     let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
-    let editor = EditorCommand(text, directory: file.directory)
+    let editor = EditorCommand(text, directory: directory)
     if let text = editor.note { note(text) }
-    setenv("TMPDIR", file.directory, 1)
+    setenv("TMPDIR", directory, 1)
     return try ForegroundChild.run(named: "sh", mask: mask) { spawn throws(FileSystemError) in
-      let arguments = ["sh"] + (editor.options ?? []) + [file.path]
+      let arguments = ["sh"] + (editor.options ?? []) + [path]
       return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
     }
   }

@@ -21,10 +21,7 @@ struct WatchCommand: ParsableCommand {
 
   func run() throws {
     let only = try name.map { name throws(SecretError) in try global.identifier(name) }
-    let opened = try UnreadableItems.leaveOut(of: global.open())
-    guard let backend = opened as? any ObservableSecretBackend else {
-      throw SecretError(.unsupported, "The selected backend does not report changes.")
-    }
+    let backend = try UnreadableItems.leaveOut(of: global.open()).observable()
     let report = try ChangeReport(
       backend: backend, service: global.serviceName, only: only, isJSON: format.json)
     // Begins before the first read, so that no change between the two is missed.

@@ -1,0 +1,88 @@
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// The command of `run` as a child of this process, which removes the command's files when it has ended, and starts it again
+/// when its secrets change. With `isRedacted`, the child is the relay of the command's output.
+final class ChildCommand {
+  private let program: ProgramFile
+  private let arguments: ProgramFile.Vector
+  private let (isPristine, isRedacted): (Bool, Bool)
+  /// For the next start. With a relay, it is in a ``CommandLaunch``, of which `launch` is the descriptor.
+  private var environment: CommandEnvironment?
+  private var launch: Int32?
+  /// What the command was given, if it is restarted.
+  private var given = SecretEnvironment()
+  /// The files of the command that runs, and those for the next start.
+  private var files: [ValueFiles] = []
+
+  init(_ program: ProgramFile, _ arguments: ProgramFile.Vector, isPristine: Bool, isRedacted: Bool) {
+    (self.program, self.arguments) = (program, arguments)
+    (self.isPristine, self.isRedacted) = (isPristine, isRedacted)
+  }
+
+  /// Runs the command to its end. With `changes`, which began before `secrets` were read from `backend`, restarts it.
+  func run(
+    _ secrets: consuming SecretEnvironment, of backend: any SecretBackend,
+    restartedAfter changes: AsyncStream<SecretChange>?
+  ) throws -> ProcessEnd {
+    // Blocked while a file exists, because a signal that ends this process would leave the file behind.
+    let signals = try BlockedSignals(ForegroundChild.signals)
+    defer { files.forEach { $0.wipe() } }
+    try prepare(secrets)
+    let name = isRedacted ? "secret" : arguments.pointee.map { String(cString: $0) } ?? ""
+    var restart: CommandRestart?
+    if let changes {
+      restart = try CommandRestart(after: changes, of: secrets.secrets, isRelay: isRedacted) {
+        [unowned self] in prepareAgain(from: backend.withoutPrompts)
+      }
+      given = secrets
+    } else {
+      _ = consume secrets
+      try (backend as? any ClosableSecretBackend)?.close()
+    }
+    return try ForegroundChild.run(named: name, mask: signals.previous, restart: restart, start: start)
+  }
+
+  private func prepare(_ secrets: borrowing SecretEnvironment) throws(SecretError) {
+    if isRedacted { secrets.noteUnredacted() }
+    if secrets.hasFiles { files.append(try ValueFiles(for: .run)) }
+    let environment = try secrets.environment(isPristine: isPristine, files: files.last)
+    if isRedacted {
+      launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
+    } else {
+      self.environment = consume environment
+    }
+  }
+
+  /// Prepares the next start if a value has changed. If a secret cannot be read, says that the command keeps its values.
+  private func prepareAgain(from backend: any SecretBackend) -> Bool {
+    do {
+      var changed: Set<SecretIdentifier> = []
+      let current = try given.current(in: backend, changed: &changed)
+      if changed.isEmpty { return false }
+      try prepare(current)
+      given = consume current
+      let names = changed.sorted().map { "“\($0.account)”" }.joined(separator: ", ")
+      note("secret: Restarting the command, because \(names) changed.")
+      return true
+    } catch {
+      let reason = Failure(error)?.message ?? "\(error)"
+      note("secret: The command was not restarted, and keeps the values that it has. \(reason)")
+      return false
+    }
+  }
+
+  private func start(_ spawn: inout Spawn) throws(FileSystemError) -> pid_t {
+    while files.count > 1 { files.removeFirst().wipe() }
+    if let launch {
+      defer { close(launch) }
+      return try OwnProgram.start(.relay, ["\(launch)"], program, arguments, spawn)
+    }
+    guard let environment = environment.take() else { throw FileSystemError(EINVAL) }
+    return try environment.withVector { variables throws(FileSystemError) in
+      spawn.environment = .vector(variables)
+      return try program.start(spawn, arguments)
+    }
+  }
+}
