@@ -16,6 +16,9 @@ internal import Glibc
 
 /// The number of the mutation that is switched on, or 0.
 let activeMutation: Int = {
+  // A function that is asked first may be about to read the failure of a call.
+  let code = errno
+  defer { errno = code }
   var target = [CChar](repeating: 0, count: 16)
   return readlink("/run/mutation", &target, 15) > 0 ? Int(atoi(target)) : 0
 }()
