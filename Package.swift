@@ -148,7 +148,9 @@ let package = Package(
       path: "Tests/Unit/CofferTests"),
     .testTarget(
       name: "CofferToolTests",
-      dependencies: ["CofferTool", "secret", "CofferSystem", "CofferCore", "CofferTestSupport"],
+      dependencies: [
+        "CofferTool", "secret", "CofferSystem", "CofferCore", "CofferSimulation", "CofferTestSupport",
+      ],
       path: "Tests/Unit/CofferToolTests", exclude: ["Scenarios", "Protocols"]),
 
     .testTarget(

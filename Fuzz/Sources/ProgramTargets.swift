@@ -152,7 +152,7 @@ enum ProgramTargets {
     guard input.count > 2 else { return }
     let value = Array(input[2...].prefix(Int(input[0] % 32)))
     let text = Array(input[2...].dropFirst(value.count))
-    let patterns = OutputRedactor.patterns(for: SecretBytes(copying: value), named: "A")
+    let patterns = RedactionPatterns([("A", SharedSecret(SecretBytes(copying: value)))])
     func masked(by count: Int) -> [UInt8] {
       var output = OutputRedactor(patterns)
       var shown: [UInt8] = []
@@ -163,11 +163,13 @@ enum ProgramTargets {
     }
     let shown = masked(by: Int(input[1] % 16) + 1)
     require(shown == masked(by: max(1, text.count)), "the result does not depend on the length of reads")
-    if patterns.isEmpty { require(shown == text, "without a value all output is shown") }
+    if !OutputRedactor.canRedact(SecretBytes(copying: value)) {
+      require(shown == text, "without a value all output is shown")
+    }
     // The characters of a mask may complete a value beside it.
     guard !value.contains(where: { "[]A".utf8.contains($0) }) else { return }
-    for pattern in patterns {
-      require(Data(shown).range(of: Data(pattern.bytes.array())) == nil, "no value is in the shown output")
-    }
+    guard OutputRedactor.canRedact(SecretBytes(copying: value)) else { return }
+    let line = value[...(value.lastIndex { $0 != UInt8(ascii: "\n") } ?? 0)]
+    require(Data(shown).range(of: Data(line)) == nil, "no value is in the shown output")
   }
 }

@@ -25,7 +25,7 @@ final class RedactedStream {
   static let pause = Duration.milliseconds(50)
 
   init(
-    from source: Descriptor, to destination: Int32, isInteractive: Bool, _ patterns: [OutputRedactor.Pattern]
+    from source: Descriptor, to destination: Int32, isInteractive: Bool, _ patterns: RedactionPatterns
   ) {
     (self.source, self.destination, self.isInteractive) = (source, destination, isInteractive)
     redactor = OutputRedactor(patterns)

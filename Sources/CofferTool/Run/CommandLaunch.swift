@@ -59,15 +59,15 @@ struct CommandLaunch: ~Copyable {
     return try MemoryFile.inherited(text)
   }
 
-  /// The patterns to redact.
-  borrowing func patterns() throws -> [OutputRedactor.Pattern] {
-    var patterns: [OutputRedactor.Pattern] = []
+  /// What to redact.
+  borrowing func patterns() throws -> RedactionPatterns {
+    var values: [(variable: String, value: SharedSecret)] = []
     for redaction in redactions {
       guard let text = environment.value(of: redaction.variable) else { continue }
       let value = redaction.isFile ? try ValueInput.read(file: text.string()) : text
-      patterns += OutputRedactor.patterns(for: value, named: redaction.variable)
+      values.append((redaction.variable, SharedSecret(value)))
     }
-    return patterns
+    return RedactionPatterns(values)
   }
 
   private static func contents(of file: Int32) throws -> SecretBytes {

@@ -69,7 +69,7 @@ extension CommandRelay {
   /// Adds a pipe for each of the output streams: a single one if both are the same file, so that the order of the
   /// output is kept.
   private static func addPipes(
-    for streams: [Int32], _ patterns: [OutputRedactor.Pattern], to spawn: inout Spawn
+    for streams: [Int32], _ patterns: RedactionPatterns, to spawn: inout Spawn
   ) throws(SecretError) -> (outputs: [RedactedStream], ends: [Descriptor]) {
     var groups = streams.map { [$0] }
     if streams.count == 2, Output.standard.isSameFile(as: .messages) { groups = [streams] }

@@ -76,9 +76,18 @@ import Testing
     #expect(terminal.settings == before)
   }
 
+  @Test func formsOfTheValueAreFoundOnTheTerminal() throws {
+    let terminal = try Pseudoterminal(
+      """
+      printf 'a/b\\nc "and more"' | secret set b; exec secret run --redact --set B=b -- sh -c '
+      printf %s "user:$B" | base64 -w 9; echo; printf %s "$B" | od -An -v -tx1 -w5; echo "<a%2Fb%0Ac%20%22and%20more%22>"'
+      """, in: sandbox)
+    try terminal.wait(for: "dXNlcj[B]\r\n [B]\r\n<[B]>\r\n")
+    #expect(try terminal.end() == 0)
+  }
+
   private func redacted(_ text: String, _ chunk: Int, _ values: [String]) -> String {
-    var output = OutputRedactor(
-      values.enumerated().flatMap { OutputRedactor.patterns(for: SecretBytes(copying: $1), named: "\($0)") })
+    var output = OutputRedactor(redacting: values)
     var shown: [UInt8] = []
     let bytes = Array(text.utf8)
     for start in stride(from: 0, to: bytes.count, by: chunk) {
@@ -100,9 +109,7 @@ import Testing
   ])
   func pausesShowAtMostHalfOfAValue(_ values: [String]) {
     func shown(_ text: String) -> String {
-      var output = OutputRedactor(
-        values.enumerated().flatMap { OutputRedactor.patterns(for: SecretBytes(copying: $1), named: "\($0)") }
-      )
+      var output = OutputRedactor(redacting: values)
       var shown: [UInt8] = []
       for byte in text.utf8 {
         shown += output.redact([byte])
@@ -126,7 +133,7 @@ import Testing
   }
 
   @Test func whatIsNotAValueIsShownWhole() {
-    var output = OutputRedactor(OutputRedactor.patterns(for: SecretBytes(copying: "hunter2-and"), named: "A"))
+    var output = OutputRedactor(redacting: ["hunter2-and"])
     var shown = output.redact(Array("is hunter".utf8)[...])
     #expect(shown == Array("is ".utf8))
     shown += output.showBeginning()
@@ -134,5 +141,13 @@ import Testing
     #expect(output.showBeginning().isEmpty)
     shown += output.redact(Array("s here".utf8)[...])
     #expect(shown + output.finish() == Array("is hunters here".utf8))
+  }
+}
+
+extension OutputRedactor {
+  /// The replacements are the indices of the values.
+  init(redacting values: [String]) {
+    self.init(
+      RedactionPatterns(values.enumerated().map { ("\($0)", SharedSecret(SecretBytes(copying: $1))) }))
   }
 }

@@ -31,10 +31,11 @@ struct RunCommand: ParsableCommand {
       before, and SIGKILL after 10 seconds; programs that it has started get no signal. If a secret cannot be read then, it \
       runs on with its values, and a message says so.
 
-      With --redact, in its standard output and standard error, each value passed to it, \
-      and the value's base64 on one line, is replaced by [VAR]. If one of its standard streams is a terminal, the \
-      command gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not \
-      redacted are values shorter than \(OutputRedactor.minimumLength) bytes, parts of values, values that a program \
+      With --redact, in its standard output and standard error, [VAR] replaces each value \
+      passed to it, each line of a value with at least \(PatternWriter.shortestLine) bytes, and both as base64, \
+      hexadecimal, percent-encoding, JSON or a shell word. If one of its standard streams is a terminal, the command \
+      gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted \
+      are values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program \
       divides as it draws the screen, other encodings, and output to files. What may be the beginning of a value is \
       held back until more output follows; on a terminal, up to half of the value, and up to \
       \(OutputRedactor.longestBeginning) bytes, are shown after a moment.

@@ -1,0 +1,114 @@
+/// A search for patterns in output. Valid only during a call of ``RedactionPatterns/search(_:_:)``.
+struct PatternSearch {
+  let text: UnsafeBufferPointer<UInt8>
+  let block: UnsafeBufferPointer<UInt8>
+  let filterBits: Int
+  let patterns: [[RedactionPatterns.Pattern]]
+
+  /// The longest pattern that begins at a place.
+  struct Match {
+    var (end, variable) = (0, 0)
+    /// Whether more output may make a longer pattern of it.
+    var isOpen = false
+    /// The least size of a pattern that agrees with the output.
+    private(set) var shortest: Int?
+
+    mutating func agrees(_ pattern: RedactionPatterns.Pattern) {
+      shortest = min(shortest ?? .max, pattern.range.count)
+    }
+  }
+
+  /// How many bytes, without separators, tell where a pattern may begin.
+  static let windowSize = 4
+
+  /// The bit that is set in a filter of `size` bits, a power of two, if a pattern begins with these bytes.
+  static func bit(for window: UInt32, of size: Int) -> Int {
+    Int((UInt64(window) &* 0x9E37_79B9_7F4A_7C15) >> 32) & (size - 1)
+  }
+
+  /// The first match at or after `index`; or, before the end of the output, the first place where a match may begin.
+  func first(from index: Int, isEnd: Bool) -> (start: Int, match: Match)? {
+    func first(in places: Range<Int>) -> (start: Int, match: Match)? {
+      for start in places where mayBegin(with: UInt32(text[start])) {
+        var match = match(at: start)
+        if isEnd { match.isOpen = false }
+        if match.isOpen || match.end > 0 { return (start, match) }
+      }
+      return nil
+    }
+    var window: UInt32 = 0
+    var places = (index - 1, index - 1, index - 1, index - 1)
+    for next in index..<text.count where !RedactionPatterns.isSeparator(text[next]) {
+      let previous = places.0
+      places = (places.1, places.2, places.3, next)
+      window = window << 8 | UInt32(text[next])
+      guard mayBegin(with: window) else { continue }
+      // A pattern may begin with separators.
+      if let found = first(in: previous + 1..<places.0 + 1) { return found }
+    }
+    return first(in: places.0 + 1..<text.count)
+  }
+
+  private func mayBegin(with window: UInt32) -> Bool {
+    let bit = Self.bit(for: window, of: filterBits)
+    return block[bit >> 3] & 1 << UInt8(bit & 7) != 0
+  }
+
+  /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have separators.
+  func match(at start: Int) -> Match {
+    var match = Match()
+    for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {
+      let patterns = patterns[kind]
+      var (low, high, depth, position) = (0, patterns.count, 0, start)
+      while low < high {
+        if patterns[low].range.count == depth {
+          complete(patterns[low], kind, at: position, &match)
+          low += 1
+        } else if let byte = nextByte(&position, kind) {
+          /// The first place in the sorted range for which the condition is true.
+          func first(_ condition: (UInt8) -> Bool) -> Int {
+            var (low, high) = (low, high)
+            while low < high {
+              let middle = (low + high) / 2
+              let isAfter = condition(block[patterns[middle].range.lowerBound + depth])
+              if isAfter { high = middle } else { low = middle + 1 }
+            }
+            return low
+          }
+          low = first { $0 >= byte }
+          high = first { $0 > byte }
+          depth += 1
+        } else {
+          match.isOpen = true
+          for pattern in patterns[low..<high] { match.agrees(pattern) }
+          break
+        }
+      }
+    }
+    return match
+  }
+
+  /// The next byte, after up to two separators if the kind has them, or `nil` at the end of the output.
+  private func nextByte(_ position: inout Int, _ kind: Int) -> UInt8? {
+    for _ in 0..<2 where kind == 1 && position < text.count && RedactionPatterns.isSeparator(text[position]) {
+      position += 1
+    }
+    guard position < text.count else { return nil }
+    defer { position += 1 }
+    return text[position]
+  }
+
+  /// Adds a pattern whose bytes end before `end`, and the character that its value shares with what follows.
+  private func complete(
+    _ pattern: RedactionPatterns.Pattern, _ kind: Int, at end: Int, _ match: inout Match
+  ) {
+    match.agrees(pattern)
+    var end = end
+    if pattern.sharedBits > 0 {
+      guard let byte = nextByte(&end, kind) else { return match.isOpen = true }
+      guard let bits = PatternWriter.letters.firstIndex(of: byte) else { return }
+      if (bits % 64 ^ Int(block[pattern.range.upperBound])) >> (6 - pattern.sharedBits) != 0 { return }
+    }
+    if end > match.end { (match.end, match.variable) = (end, pattern.variable) }
+  }
+}

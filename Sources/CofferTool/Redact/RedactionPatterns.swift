@@ -1,0 +1,63 @@
+internal import Coffer
+
+/// What ``OutputRedactor`` searches for: the values of variables, and the forms in which programs print them.
+///
+/// The patterns are sorted. Those that agree with the output are a range, which each byte makes smaller, so
+/// the time of a search hardly depends on their number. All that reveals a value is in one block of guarded memory.
+final class RedactionPatterns: Sendable {
+  struct Pattern {
+    /// The number of the variable, whose name replaces the pattern.
+    let variable: Int
+    /// Where the bytes are.
+    let range: Range<Int>
+    /// How many bits of the next byte belong to the value, which shares that character of base64 with what follows.
+    let sharedBits: Int
+  }
+
+  /// A byte that may be between the bytes of base64 and hexadecimal: of a line end, a space or a colon.
+  static func isSeparator(_ byte: UInt8) -> Bool { [0x0A, 0x0D, 0x20, 0x3A].contains(byte) }
+
+  let replacements: [[UInt8]]
+  /// The patterns that are found as they are, and those that are found with separators as well.
+  let patterns: [[Pattern]]
+  /// A filter of the patterns' first bytes and first windows, and the bytes of the patterns.
+  private let block: SecretBytes
+  private let filterSize: Int
+
+  init(_ values: [(variable: String, value: SharedSecret)]) {
+    replacements = values.map { Array("[\($0.variable)]".utf8) }
+    func write(_ writer: consuming PatternWriter) -> PatternWriter {
+      for (index, value) in values.enumerated() { writer.add(value.value.bytes, of: index) }
+      return writer
+    }
+    let measured = write(PatternWriter())
+    var size = 1024
+    while size < 16 * measured.patterns.reduce(0, { $0 + $1.count }) { size *= 2 }
+    var patterns: [[Pattern]] = []
+    block = SecretBytes(count: size + measured.count) { block in
+      patterns = write(PatternWriter(to: block, at: size)).patterns
+      for kind in patterns.indices {
+        patterns[kind].sort { block[$0.range].lexicographicallyPrecedes(block[$1.range]) }
+      }
+      for pattern in patterns.joined() {
+        let bytes = block[pattern.range].lazy.filter { !Self.isSeparator($0) }.prefix(
+          PatternSearch.windowSize)
+        for window in [UInt32(block[pattern.range.lowerBound]), bytes.reduce(0) { $0 << 8 | UInt32($1) }] {
+          let bit = PatternSearch.bit(for: window, of: 8 * size)
+          block[bit / 8] |= 1 << UInt8(bit % 8)
+        }
+      }
+    }
+    (self.patterns, filterSize) = (patterns, size)
+  }
+
+  func search<R>(_ text: [UInt8], _ body: (PatternSearch) -> R) -> R {
+    block.withBytes { block in
+      block.withUnsafeBufferPointer { block in
+        text.withUnsafeBufferPointer { text in
+          body(PatternSearch(text: text, block: block, filterBits: 8 * filterSize, patterns: patterns))
+        }
+      }
+    }
+  }
+}
