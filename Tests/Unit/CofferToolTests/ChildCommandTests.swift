@@ -227,8 +227,11 @@ import Testing
     try Data(
       """
       import signal
-      signal.signal(signal.SIGTSTP, lambda *_: print("caught", flush=True))
+      # Waits for the signal: a handler would not run if it came just before input() waits.
+      signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTSTP])
       print("begun", flush=True)
+      signal.sigwait([signal.SIGTSTP])
+      print("caught", flush=True)
       print("ended with", input())
       """.utf8
     ).write(to: URL(filePath: "\(sandbox.workingDirectory)/program"))
