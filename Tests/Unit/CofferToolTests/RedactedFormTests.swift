@@ -146,7 +146,8 @@ import Testing
 
   @Test func valuesWithTooFewBytesBesidesSeparatorsAreNotRedacted() {
     for value in ["abc", "a b:c", "    ", "ab\n\n\nc"] {
-      #expect(!OutputRedactor.canRedact(SecretBytes(copying: value)))
+      let isRedacted = OutputRedactor.canRedact(SecretBytes(copying: value))
+      #expect(!isRedacted)
       #expect(shown("<\(value)>", 1, redacting: value) == "<\(value)>")
     }
     #expect(shown("<a b:cd>", 1, redacting: "a b:cd") == "<[A]>")
