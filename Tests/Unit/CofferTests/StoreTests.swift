@@ -27,6 +27,8 @@ private struct Notebook {
 /// Reads the items again after each change.
 private actor Reader {
   let count = Mutex(0)
+  /// What a sequence of observations has seen.
+  let observed = Mutex(0)
 
   func read(_ store: Store<Note>) {
     let found = withObservationTracking {
@@ -324,13 +326,28 @@ private actor Reader {
     #expect(store.items.map(\.id) == ["a", "b"])
   }
 
-  @Test func anObserverOnAnotherActorSeesEveryChange() async throws {
-    let (store, reader) = (try await load(), Reader())
+  /// Two observers: the actor that reads the items again, and a sequence of observations on the main actor.
+  @Test(arguments: [false, true]) func observersOnOtherActorsSeeEveryChange(inVault: Bool) async throws {
+    let directory = try TemporaryDirectory(inMemory: true)
+    var storage = scope
+    if inVault {
+      let (path, key) = (directory.file("test.vault"), [UInt8](repeating: 7, count: 32))
+      try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+      let vault = VaultBackend(path: path, key: SecretBytes(copying: key))
+      storage = SecretScope(service: "notes", backend: vault)
+    }
+    let (store, reader) = (try await Store<Note>(storage: storage), Reader())
     await reader.read(store)
+    let observer = Task { @MainActor in
+      for await count in Observations({ store.items.count }) { reader.observed.withLock { $0 = count } }
+    }
+    defer { observer.cancel() }
     for number in 1...200 {
       try await store.insert(Note(id: "\(number)"))
-      try await eventually("the observer has not seen the insert") { reader.count.withLock { $0 } == number }
-      try #require(reader.count.withLock { $0 } == number)
+      try await eventually("an observer has not seen the insert") {
+        reader.count.withLock { $0 } == number && reader.observed.withLock { $0 } == number
+      }
+      try #require(reader.count.withLock { $0 } == number && reader.observed.withLock { $0 } == number)
     }
   }
 
