@@ -35,7 +35,7 @@ struct OutputRedactor {
     var end = held.count
     patterns.search(held) { search in
       for index in 0..<min(held.count, Self.longestBeginning) {
-        guard let shortest = search.match(at: index).shortest else { continue }
+        guard let shortest = search.match(at: index, findsShortest: true).shortest else { continue }
         end = min(end, index + min(shortest / 2, Self.longestBeginning))
       }
     }

@@ -3,6 +3,7 @@ struct PatternSearch {
   let text: UnsafeBufferPointer<UInt8>
   let block: UnsafeBufferPointer<UInt8>
   let filterBits: Int
+  let windowSize: Int
   let patterns: [[RedactionPatterns.Pattern]]
 
   /// The longest pattern that begins at a place.
@@ -10,7 +11,7 @@ struct PatternSearch {
     var (end, variable) = (0, 0)
     /// Whether more output may make a longer pattern of it.
     var isOpen = false
-    /// The least size of a pattern that agrees with the output.
+    /// The least size of a pattern that agrees with the output, if that is asked for.
     private(set) var shortest: Int?
 
     mutating func agrees(_ pattern: RedactionPatterns.Pattern) {
@@ -18,44 +19,45 @@ struct PatternSearch {
     }
   }
 
-  /// How many bytes, without separators, tell where a pattern may begin.
-  static let windowSize = 4
-
   /// The bit that is set in a filter of `size` bits, a power of two, if a pattern begins with these bytes.
-  static func bit(for window: UInt32, of size: Int) -> Int {
-    Int((UInt64(window) &* 0x9E37_79B9_7F4A_7C15) >> 32) & (size - 1)
+  static func bit(for window: UInt64, of size: Int) -> Int {
+    Int((window &* 0x9E37_79B9_7F4A_7C15) >> 32) & (size - 1)
   }
 
   /// The first match at or after `index`; or, before the end of the output, the first place where a match may begin.
   func first(from index: Int, isEnd: Bool) -> (start: Int, match: Match)? {
     func first(in places: Range<Int>) -> (start: Int, match: Match)? {
-      for start in places where mayBegin(with: UInt32(text[start])) {
+      for start in places where mayBegin(with: UInt64(text[start])) {
         var match = match(at: start)
         if isEnd { match.isOpen = false }
         if match.isOpen || match.end > 0 { return (start, match) }
       }
       return nil
     }
-    var window: UInt32 = 0
-    var places = (index - 1, index - 1, index - 1, index - 1)
+    var window: UInt64 = 0
+    var count = 0
+    var places = InlineArray<16, Int>(repeating: 0)
+    /// The place of the byte with this number, counted from the last one, of those that are not separators.
+    func place(_ number: Int) -> Int { number > count ? index - 1 : places[(count - number) % 16] }
+    let mask = UInt64.max >> UInt64(64 - 8 * windowSize)
     for next in index..<text.count where !RedactionPatterns.isSeparator(text[next]) {
-      let previous = places.0
-      places = (places.1, places.2, places.3, next)
-      window = window << 8 | UInt32(text[next])
-      guard mayBegin(with: window) else { continue }
+      places[count % 16] = next
+      count += 1
+      window = window << 8 | UInt64(text[next])
+      guard mayBegin(with: window & mask) else { continue }
       // A pattern may begin with separators.
-      if let found = first(in: previous + 1..<places.0 + 1) { return found }
+      if let found = first(in: place(windowSize + 1) + 1..<place(windowSize) + 1) { return found }
     }
-    return first(in: places.0 + 1..<text.count)
+    return first(in: place(windowSize) + 1..<text.count)
   }
 
-  private func mayBegin(with window: UInt32) -> Bool {
+  private func mayBegin(with window: UInt64) -> Bool {
     let bit = Self.bit(for: window, of: filterBits)
     return block[bit >> 3] & 1 << UInt8(bit & 7) != 0
   }
 
   /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have separators.
-  func match(at start: Int) -> Match {
+  func match(at start: Int, findsShortest: Bool = false) -> Match {
     var match = Match()
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {
       let patterns = patterns[kind]
@@ -80,7 +82,7 @@ struct PatternSearch {
           depth += 1
         } else {
           match.isOpen = true
-          for pattern in patterns[low..<high] { match.agrees(pattern) }
+          if findsShortest { patterns[low..<high].forEach { match.agrees($0) } }
           break
         }
       }
@@ -88,9 +90,9 @@ struct PatternSearch {
     return match
   }
 
-  /// The next byte, after up to two separators if the kind has them, or `nil` at the end of the output.
+  /// The next byte, after a line end and a space if the kind has separators, or `nil` at the end of the output.
   private func nextByte(_ position: inout Int, _ kind: Int) -> UInt8? {
-    for _ in 0..<2 where kind == 1 && position < text.count && RedactionPatterns.isSeparator(text[position]) {
+    for _ in 0..<3 where kind == 1 && position < text.count && RedactionPatterns.isSeparator(text[position]) {
       position += 1
     }
     guard position < text.count else { return nil }

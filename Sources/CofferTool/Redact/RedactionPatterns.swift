@@ -23,6 +23,8 @@ final class RedactionPatterns: Sendable {
   /// A filter of the patterns' first bytes and first windows, and the bytes of the patterns.
   private let block: SecretBytes
   private let filterSize: Int
+  /// How many bytes, without separators, tell where a pattern may begin: the least size of a pattern, and at most 8.
+  private let windowSize: Int
 
   init(_ values: [(variable: String, value: SharedSecret)]) {
     replacements = values.map { Array("[\($0.variable)]".utf8) }
@@ -34,28 +36,35 @@ final class RedactionPatterns: Sendable {
     var size = 1024
     while size < 16 * measured.patterns.reduce(0, { $0 + $1.count }) { size *= 2 }
     var patterns: [[Pattern]] = []
+    var windowSize = 8
     block = SecretBytes(count: size + measured.count) { block in
       patterns = write(PatternWriter(to: block, at: size)).patterns
       for kind in patterns.indices {
         patterns[kind].sort { block[$0.range].lexicographicallyPrecedes(block[$1.range]) }
       }
+      func bytes(_ pattern: Pattern) -> some Sequence<UInt8> {
+        block[pattern.range].lazy.filter { !Self.isSeparator($0) }.prefix(8)
+      }
+      windowSize = patterns.joined().reduce(8) { min($0, bytes($1).reduce(0) { count, _ in count + 1 }) }
       for pattern in patterns.joined() {
-        let bytes = block[pattern.range].lazy.filter { !Self.isSeparator($0) }.prefix(
-          PatternSearch.windowSize)
-        for window in [UInt32(block[pattern.range.lowerBound]), bytes.reduce(0) { $0 << 8 | UInt32($1) }] {
+        let window = bytes(pattern).prefix(windowSize).reduce(0) { $0 << 8 | UInt64($1) }
+        for window in [UInt64(block[pattern.range.lowerBound]), window] {
           let bit = PatternSearch.bit(for: window, of: 8 * size)
           block[bit / 8] |= 1 << UInt8(bit % 8)
         }
       }
     }
-    (self.patterns, filterSize) = (patterns, size)
+    (self.patterns, filterSize, self.windowSize) = (patterns, size, windowSize)
   }
 
   func search<R>(_ text: [UInt8], _ body: (PatternSearch) -> R) -> R {
     block.withBytes { block in
       block.withUnsafeBufferPointer { block in
         text.withUnsafeBufferPointer { text in
-          body(PatternSearch(text: text, block: block, filterBits: 8 * filterSize, patterns: patterns))
+          body(
+            PatternSearch(
+              text: text, block: block, filterBits: 8 * filterSize, windowSize: windowSize, patterns: patterns
+            ))
         }
       }
     }

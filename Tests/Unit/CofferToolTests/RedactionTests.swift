@@ -80,7 +80,7 @@ import Testing
     let terminal = try Pseudoterminal(
       """
       printf 'a/b\\nc "and more"' | secret set b; exec secret run --redact --set B=b -- sh -c '
-      printf %s "user:$B" | base64 -w 9; echo; printf %s "$B" | od -An -v -tx1 -w20; echo "<a%2Fb%0Ac%20%22and%20more%22>"'
+      printf %s "user:$B" | base64 -w 9; echo; printf %s "$B" | od -An -v -tx1 -w5; echo "<a%2Fb%0Ac%20%22and%20more%22>"'
       """, in: sandbox)
     try terminal.wait(for: "dXNlcjp[B]\r\n\r\n [B]\r\n<[B]>\r\n")
     #expect(try terminal.end() == 0)
