@@ -1,8 +1,7 @@
 internal import Coffer
-internal import CofferConfiguration
 
 /// The exit statuses of `secret`: stable, with the numbers of sysexits.h.
-enum ExitStatus: Int32, CaseIterable {
+enum ExitStatus: Int32, CaseIterable, Encodable {
   case done = 0
   case noSuchSecret = 1
   case usage = 64

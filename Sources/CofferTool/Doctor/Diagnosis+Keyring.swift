@@ -1,8 +1,7 @@
+#if Keyring
 internal import Coffer
 internal import CofferConfiguration
 internal import CofferCore
-
-#if Keyring
 internal import CofferKeyring
 
 extension Diagnosis {
@@ -12,30 +11,22 @@ extension Diagnosis {
     let status = KeyringBackend.probe(
       environment: configuration.environmentWithoutKeys, collection: collection)
     guard status.isBusReachable else {
-      add(
-        "bus",
-        status.problem
-          ?? SecretError(
-            .unavailable, "There is no session bus, so no keyring can be reached.",
-            advice: "Use another backend."))
-      return
+      let absence = SecretError(
+        .unavailable, "There is no session bus, so no keyring can be reached.", advice: "Use another backend."
+      )
+      return add("bus", status.problem ?? absence)
     }
     add(.ok, "bus", "\(status.busAddress ?? "the session bus") responds")
-    if let problem = status.problem {
-      add("keyring", problem)
-      return
-    }
+    if let problem = status.problem { return add("keyring", problem) }
     guard status.isServiceRunning else {
       if status.isServiceActivatable {
-        add(.ok, "keyring", "a keyring is not running, but can be started")
-      } else {
-        add(
-          "keyring",
-          SecretError(
-            .unavailable, "No keyring runs on the session bus, and the bus cannot start one.",
-            advice: "Start a Secret Service on the session bus."))
+        return add(.ok, "keyring", "a keyring is not running, but can be started")
       }
-      return
+      return add(
+        "keyring",
+        SecretError(
+          .unavailable, "No keyring runs on the session bus, and the bus cannot start one.",
+          advice: "Start a Secret Service on the session bus."))
     }
     add(.ok, "keyring", "a keyring is running")
     if status.isWrittenLater {
@@ -47,30 +38,21 @@ extension Diagnosis {
     guard status.isLocked != true else {
       let label = status.collection ?? ""
       if status.mayPrompt {
-        add(
+        return add(
           .note, "keyring", "the collection “\(label)” is locked; the keyring will prompt",
           "Unlock it, or answer the prompt.")
-      } else {
-        add(
-          "keyring",
-          SecretError(
-            .locked, "The collection “\(label)” is locked, and a prompt is not possible.",
-            advice: "Unlock it in the desktop session, or use another backend."))
       }
-      return
+      return add(
+        "keyring",
+        SecretError(
+          .locked, "The collection “\(label)” is locked, and a prompt is not possible.",
+          advice: "Unlock it in the desktop session, or use another backend."))
     }
     if let label = status.collection {
       add(.ok, "keyring", "the collection “\(label)” is unlocked")
     } else {
       add(.note, "keyring", "there is no default collection; storing the first secret creates it")
     }
-    examineContents(of: BackendSelection(.keyring, at: collection))
-  }
-}
-#else
-extension Diagnosis {
-  /// Adds the error that this program was built without the keyring.
-  mutating func examineKeyring(_ collection: String?) {
     examineContents(of: BackendSelection(.keyring, at: collection))
   }
 }

@@ -1,23 +1,21 @@
 internal import Coffer
-internal import CofferConfiguration
-internal import CofferCore
 internal import CofferSystem
-internal import CofferVault
 internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
 extension Diagnosis {
-  /// Examines a vault, and then what it depends on.
   mutating func examineVault(_ path: String) {
-    if let description = attempt("vault", { _ throws(SecretError) in try VaultBackend.describe(path: path) })
-    {
+    do throws(SecretError) {
+      let description = try VaultBackend.describe(path: path)
       examineFile(path, description)
       if examineKey(path, description), description.keySlots.count == 1 {
         add(
           .note, "key", "the vault has only one key slot; if its credential is lost, the secrets are lost",
           "To add a recovery key: secret key add --recovery")
       }
+    } catch {
+      add("vault", error)
     }
     examineSurroundings(path)
   }
@@ -57,9 +55,7 @@ extension Diagnosis {
       try examineClock(vault)
       try examineExpiry(of: vault.items(inService: service))
     } catch {
-      guard error.code == .locked, configuration.canPrompt,
-        description.keySlots.contains(where: { $0.kind == .passphrase })
-      else {
+      guard error.code == .locked, configuration.canPrompt, description.hasPassphrase else {
         add("key", error)
         return false
       }
@@ -112,7 +108,6 @@ extension Diagnosis {
     }
   }
 
-  /// Examines what the vault depends on.
   private mutating func examineSurroundings(_ path: String) {
     let directory = Path.parent(of: path)
     guard let status = FileStatus(of: directory) else { return }  // `examineVault` has reported it
@@ -145,7 +140,10 @@ extension Diagnosis {
       add(.ok, "directory", "only you can write to \(directory)")
     }
     let name = path.split(separator: "/").last.map(String.init) ?? path
-    let others = names(in: directory)
+    var others: [String] = []
+    do throws(FileSystemError) { others = try Path.names(inDirectory: directory) } catch {
+      // The directory cannot be read.
+    }
     let count = others.count { NewFile.isTemporaryName($0, of: name) }
     if count > 0 {
       add(
@@ -189,19 +187,12 @@ extension Diagnosis {
     }
   }
 
-  /// The names in a directory, or none if it cannot be read.
-  private func names(in directory: String) -> [String] {
-    do throws(FileSystemError) { return try Path.names(inDirectory: directory) } catch { return [] }
-  }
-
   private mutating func examineKeyFile(besides directory: String, of path: String) {
     let recorded: String?
     do throws(SecretError) {
       recorded = try configuration.recordedKeyFile(forVault: try VaultBackend.describe(path: path).id)
     } catch { return }  // `examineVault` has reported it
-    guard let file = configuration.keyFile ?? recorded,
-      let status = FileStatus(of: file)
-    else { return }
+    guard let file = configuration.keyFile ?? recorded, let status = FileStatus(of: file) else { return }
     if let exposure = FileExposure(of: status) {
       add(.bad, "key file", "\(file) \(exposure.predicate)", exposure.advice, status: .refused)
     } else if GitWorkTree.tracks(file, configuration) {

@@ -1,8 +1,5 @@
 internal import Coffer
-internal import CofferConfiguration
-internal import CofferCore
 internal import FoundationEssentials
-internal import Glibc
 
 /// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
 struct Diagnosis {
@@ -18,12 +15,10 @@ struct Diagnosis {
       let selected = try options.selection()
       let source = try options.backend.isGiven ? "an option" : Project.current()?.path ?? ""
       examine(try choose(selected, by: source))
+    } catch let error as SecretError {
+      add("backend", error)
     } catch {
-      if let error = error as? SecretError {
-        add("backend", error)
-      } else if let failure = Failure(error) {
-        add(.bad, "backend", failure.message, status: failure.status)
-      }
+      if let failure = Failure(error) { add(.bad, "backend", failure.message, status: failure.status) }
     }
     examineMemory()
     examineFiles()
@@ -53,7 +48,9 @@ struct Diagnosis {
   private mutating func examine(_ selection: BackendSelection) {
     switch selection.name {
     case .vault: examineVault(selection.place ?? configuration.vaultPath)
+    #if Keyring
     case .keyring: examineKeyring(selection.place)
+    #endif
     default: examineContents(of: selection)
     }
     for variable in configuration.unusedVariables(with: selection) {
@@ -63,15 +60,14 @@ struct Diagnosis {
 
   /// Counts the secrets of a backend about which nothing else is known here.
   mutating func examineContents(of selection: BackendSelection) {
-    let (configuration, service) = (configuration, service)
     let name = selection.name.rawValue
-    let items = attempt(name) { _ throws(SecretError) in
+    do throws(SecretError) {
       let backend = try configuration.backend(selection.name, at: selection.place)
-      return try UnreadableItems.leaveOut(of: backend).items(inService: service)
-    }
-    if let items {
+      let items = try UnreadableItems.leaveOut(of: backend).items(inService: service)
       add(.ok, name, "the \(name) responds, and has \(items.count) secrets in the service “\(service)”")
       examineExpiry(of: items)
+    } catch {
+      add(name, error)
     }
   }
 
@@ -117,7 +113,9 @@ struct Diagnosis {
     _ grade: Finding.Grade, _ subject: String, _ text: String, _ advice: String? = nil,
     status: ExitStatus = .done
   ) {
-    findings.append(Finding(subject: subject, grade: grade, status: status, text: text, advice: advice))
+    findings.append(
+      Finding(
+        subject: subject, ok: grade != .bad, grade: grade, status: status, text: text, advice: advice))
   }
 
   /// Adds an error as a bad finding.
@@ -125,17 +123,5 @@ struct Diagnosis {
     add(
       .bad, subject, error.reason, Advice.advice(error.advice, for: error.code),
       status: ExitStatus(error.code))
-  }
-
-  /// Runs `body`. If it throws, adds the error and returns `nil`.
-  mutating func attempt<R>(
-    _ subject: String, _ body: (inout Diagnosis) throws(SecretError) -> R
-  ) -> R? {
-    do throws(SecretError) {
-      return try body(&self)
-    } catch {
-      add(subject, error)
-      return nil
-    }
   }
 }

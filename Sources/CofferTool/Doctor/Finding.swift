@@ -1,6 +1,6 @@
 /// A result of `doctor`.
 struct Finding: Encodable {
-  enum Grade: String {
+  enum Grade: String, Encodable {
     /// As it should be.
     case ok
     /// Worth knowing: it does not keep the backend from working.
@@ -11,6 +11,8 @@ struct Finding: Encodable {
 
   /// What the finding is about, such as `vault` or `key file`.
   let subject: String
+  /// Whether the grade is not bad.
+  let ok: Bool
   let grade: Grade
   /// The exit status if this is the first bad finding.
   let status: ExitStatus
@@ -18,8 +20,6 @@ struct Finding: Encodable {
   let text: String
   /// A sentence, or `nil` if there is nothing to do.
   let advice: String?
-
-  var isBad: Bool { grade == .bad }
 
   /// The finding as text, with control characters escaped, which a path may contain.
   var lines: String {
@@ -32,17 +32,5 @@ struct Finding: Encodable {
     let line = "\(mark) \(subject): \(text.printable)\n"
     guard let advice else { return line }
     return line + "     → \(advice.printable)\n"
-  }
-
-  private enum CodingKeys: CodingKey { case subject, ok, grade, status, text, advice }
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(subject, forKey: .subject)
-    try container.encode(!isBad, forKey: .ok)
-    try container.encode(grade.rawValue, forKey: .grade)
-    try container.encode(status.rawValue, forKey: .status)
-    try container.encode(text, forKey: .text)
-    try container.encodeIfPresent(advice, forKey: .advice)
   }
 }

@@ -21,7 +21,7 @@ struct DoctorCommand: ParsableCommand {
       // In one call: a reader such as head may leave after the first line.
       try Output.standard.write(diagnosis.findings.map(\.lines).joined())
     }
-    if let bad = diagnosis.findings.first(where: \.isBad) {
+    if let bad = diagnosis.findings.first(where: { !$0.ok }) {
       throw ExitCode(bad.status.rawValue)
     }
   }
