@@ -39,16 +39,9 @@ enum Dotenv {
     value.withBytes { bytes in
       if bytes.indices.contains(where: { bytes[$0] == 0 }) { return nil }
       let hasQuote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") }
-      let quote = UInt8(ascii: hasQuote ? "\"" : "'")
       let escaped = hasQuote ? Set("\\\"$`".utf8) : []
-      let count = bytes.count + 2 + bytes.indices.count { escaped.contains(bytes[$0]) }
-      return SecretWriter.bytes(capacity: count) { writer in
-        writer.append(quote)
-        for index in bytes.indices {
-          if escaped.contains(bytes[index]) { writer.append("\\") }
-          writer.append(bytes[index])
-        }
-        writer.append(quote)
+      return TemplateFilter.escaped(bytes, most: 2, in: hasQuote ? "\"" : "'") {
+        escaped.contains($0) ? "\\" + String(Unicode.Scalar($0)) : nil
       }
     }
   }

@@ -41,15 +41,10 @@ struct ExchangeFile: Codable {
     private enum CodingKeys: CodingKey, CaseIterable {
       case service, account, value, base64, label, created, expires, attributes
     }
-    private struct AnyKey: CodingKey {
-      var stringValue: String
-      var intValue: Int? { nil }
-      init?(stringValue: String) { self.stringValue = stringValue }
-      init?(intValue: Int) { nil }
-    }
-    struct UnknownKey: Error {}
 
-    init(_ secret: ExchangedSecret) throws(SecretError) {
+    static let fields = Set(CodingKeys.allCases.map(\.stringValue))
+
+    init(_ secret: ExchangedSecret) {
       service = secret.identifier.service
       account = secret.identifier.account
       let data = secret.value.bytes.withBytes { $0.withUnsafeBytes { Data($0) } }
@@ -60,26 +55,17 @@ struct ExchangeFile: Codable {
       let attributes = secret.metadata?.attributes ?? [:]
       self.attributes = attributes.isEmpty ? nil : attributes
     }
+  }
 
-    init(from decoder: any Decoder) throws {
-      let known = Set(CodingKeys.allCases.map(\.stringValue))
-      let all = try decoder.container(keyedBy: AnyKey.self).allKeys
-      guard all.allSatisfy({ known.contains($0.stringValue) }) else { throw UnknownKey() }
-      let container = try decoder.container(keyedBy: CodingKeys.self)
-      service = try container.decodeIfPresent(String.self, forKey: .service)
-      account = try container.decode(String.self, forKey: .account)
-      value = try container.decodeIfPresent(String.self, forKey: .value)
-      base64 = try container.decodeIfPresent(Data.self, forKey: .base64)
-      label = try container.decodeIfPresent(String.self, forKey: .label)
-      created = try container.decodeIfPresent(Date.self, forKey: .created)
-      expires = try container.decodeIfPresent(Date.self, forKey: .expires)
-      attributes = try container.decodeIfPresent([String: String].self, forKey: .attributes)
+  /// The names of the entries' fields. Decoding an entry would ignore an unknown one.
+  private struct Names: Decodable {
+    struct Anything: Decodable {
+      init(from decoder: any Decoder) {}
     }
+    let secrets: [[String: Anything]]
   }
 
-  init(_ secrets: [ExchangedSecret]) throws(SecretError) {
-    self.secrets = try secrets.map { secret throws(SecretError) in try Entry(secret) }
-  }
+  init(_ secrets: [ExchangedSecret]) { self.secrets = secrets.map(Entry.init) }
 
   func text() throws -> SecretBytes {
     SecretBytes(copying: try Output.json(self, [.prettyPrinted]))
@@ -93,13 +79,15 @@ struct ExchangeFile: Codable {
     decoder.dateDecodingStrategy = .iso8601
     let contents: ExchangeFile
     do {
-      contents = try decoder.decode(
-        ExchangeFile.self, from: text.withBytes { $0.withUnsafeBytes { Data($0) } })
+      let data = text.withBytes { $0.withUnsafeBytes { Data($0) } }
+      let entries = try decoder.decode(Names.self, from: data).secrets
+      guard entries.allSatisfy({ Entry.fields.isSuperset(of: $0.keys) }) else {
+        throw failure(file, "an entry", "has an unknown field")
+      }
+      contents = try decoder.decode(ExchangeFile.self, from: data)
     } catch let error as DecodingError {
       throw failure(
         file, error.entry.map { "entry \($0)" } ?? "the file", "does not have the form that export writes")
-    } catch is Entry.UnknownKey {
-      throw failure(file, "an entry", "has an unknown field")
     }
     guard contents.version == 1 else { throw failure(file, "the file", "has a version other than 1") }
     var seen: Set<SecretIdentifier> = []

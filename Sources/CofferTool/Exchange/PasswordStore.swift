@@ -46,19 +46,14 @@ struct PasswordStore {
     return names
   }
 
-  private struct Place: Equatable {
-    let device: dev_t
-    let number: ino_t
-  }
-
   /// Collects the names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as
   /// `pass` does.
-  private func collect(below prefix: String, into names: inout [String], ancestors: [Place]) throws(Failure) {
+  private func collect(below prefix: String, into names: inout [String], ancestors: [(dev_t, ino_t)]) throws(Failure) {
     let path = prefix.isEmpty ? directory : "\(directory)/\(prefix.dropLast())"
     var status = stat()
     guard stat(path, &status) == 0 else { throw Self.unreadable(path, errno) }
-    let place = Place(device: status.st_dev, number: status.st_ino)
-    if ancestors.contains(place) { throw Self.unreadable(path, ELOOP) }
+    let place = (status.st_dev, status.st_ino)
+    if ancestors.contains(where: { $0 == place }) { throw Self.unreadable(path, ELOOP) }
     let entries: [String]
     do throws(FileSystemError) { entries = try Path.names(inDirectory: path) } catch {
       throw Self.unreadable(path, error.number)

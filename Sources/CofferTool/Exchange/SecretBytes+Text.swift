@@ -5,22 +5,17 @@ extension SecretBytes {
   /// characters except for tabs and line ends (LF and CR LF).
   var isPlainText: Bool {
     withBytes { bytes in
-      bytes.withUnsafeBufferPointer { buffer in
-        var decoder = UTF8()
-        var iterator = buffer.makeIterator()
+      do {
+        var scalars = try UTF8Span(validating: bytes).makeUnicodeScalarIterator()
         var isAfterReturn = false
-        while true {
-          switch decoder.decode(&iterator) {
-          case .emptyInput: return !isAfterReturn
-          case .error: return false
-          case .scalarValue(let scalar):
-            // Alone, a carriage return lets later text cover earlier text.
-            if isAfterReturn && scalar != "\n" { return false }
-            isAfterReturn = scalar == "\r"
-            if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
-          }
+        while let scalar = scalars.next() {
+          // Alone, a carriage return lets later text cover earlier text.
+          if isAfterReturn && scalar != "\n" { return false }
+          isAfterReturn = scalar == "\r"
+          if scalar.isUnsafeOnTerminal && !"\t\n\r".unicodeScalars.contains(scalar) { return false }
         }
-      }
+        return !isAfterReturn
+      } catch { return false }
     }
   }
 

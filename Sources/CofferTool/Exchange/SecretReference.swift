@@ -25,11 +25,7 @@ struct SecretReference {
   }
 
   private static func encoded(_ text: String) -> String {
-    var result = ""
-    for byte in text.utf8 {
-      result += byte.isUnreservedInURI ? String(Unicode.Scalar(byte)) : "%" + byte.hexadecimal
-    }
-    return result
+    text.utf8.map { $0.isUnreservedInURI ? String(Unicode.Scalar($0)) : "%" + $0.hexadecimal }.joined()
   }
 
   /// Decodes strictly: two hexadecimal digits after each percent sign, no slash, and a result in UTF-8.
@@ -51,11 +47,6 @@ struct SecretReference {
   }
 
   private static func digit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case 0x30...0x39: byte - 0x30
-    case 0x41...0x46: byte - 0x41 + 10
-    case 0x61...0x66: byte - 0x61 + 10
-    default: nil
-    }
+    Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) }
   }
 }

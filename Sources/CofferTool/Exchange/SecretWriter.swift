@@ -1,5 +1,4 @@
 internal import Coffer
-internal import CofferSystem
 
 /// Appends bytes to secret bytes in guarded memory. Traps if there are more than its capacity.
 struct SecretWriter {

@@ -3,9 +3,8 @@ internal import Coffer
 /// A text in which each reference stands for a secret's value.
 ///
 /// In `{{ secret://SERVICE/ACCOUNT }}` the reference ends before the braces, or before the first ` | ` with the names of
-/// filters. A bare `secret://…` ends before
-/// the first byte other than letters, digits, `-._~%` and one slash: the bytes that a URI does not escape.
-/// All other bytes are kept unchanged.
+/// filters. A bare `secret://…` ends before the first byte other than letters, digits, `-._~%` and one slash: the bytes
+/// that a URI does not escape. All other bytes are kept unchanged.
 struct Template: ~Copyable {
   private enum Part {
     case text(Range<Int>)

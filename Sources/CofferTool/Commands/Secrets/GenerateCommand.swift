@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferCore
 internal import Glibc
 
 struct GenerateCommand: ParsableCommand {
@@ -89,16 +90,25 @@ struct GenerateCommand: ParsableCommand {
       }
       guard (1...512).contains(words) else { throw .usage("--words must be 1 to 512.") }
       let list = WordList.words()
-      let text = RandomText.words(words, of: list, separator: Array((separator ?? "-").utf8))
+      let separator = Array((separator ?? "-").utf8)
+      let longest = list.lazy.map(\.count).max() ?? 0
+      let text = SecretWriter.bytes(capacity: words * (longest + separator.count)) { writer in
+        for number in 0..<words {
+          if number > 0 { writer.append(separator.span) }
+          let word = list[SecureRandom.number(below: list.count)]
+          writer.append(word.span)
+        }
+      }
       return (SharedSecret(text), Int(Double(words) * log2(Double(list.count))))
     }
     guard separator == nil else { throw .usage("--separator requires --words. Add it.") }
     let length = length ?? 32
     guard (1...4096).contains(length) else { throw .usage("--length must be 1 to 4096.") }
     let set = try chosenCharacters()
-    return (
-      SharedSecret(RandomText.characters(length, of: set)), Int(Double(length) * log2(Double(set.count)))
-    )
+    let text = SecretWriter.bytes(capacity: length) { writer in
+      for _ in 0..<length { writer.append(set[SecureRandom.number(below: set.count)]) }
+    }
+    return (SharedSecret(text), Int(Double(length) * log2(Double(set.count))))
   }
 
   private func chosenCharacters() throws(Failure) -> [UInt8] {

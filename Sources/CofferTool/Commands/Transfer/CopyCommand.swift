@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferSystem
 internal import FoundationEssentials
 

@@ -107,22 +107,24 @@ struct ImportCommand: ParsableCommand {
     if firstLine { throw Failure.usage("--first-line requires --from pass. Add it.") }
     let name = file == "-" ? "standard input" : file
     let contents = try ValueInput.read(file: file)
-    switch ExchangeFormat.of(contents) {
-    case .json:
-      let secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
-      guard let service = global.service else { return secrets }
-      if Set(secrets.map { Array($0.identifier.service.utf8) }).count > 1 {
-        throw Failure.usage("\(name) has several services. Nothing was imported; leave out --service.")
-      }
-      return try secrets.map {
-        ExchangedSecret(
-          identifier: try SecretIdentifier(service: service, account: $0.identifier.account), value: $0.value,
-          metadata: $0.metadata)
-      }
-    case .dotenv:
+    // No dotenv file begins with a brace.
+    let first = contents.withBytes { bytes in
+      bytes.indices.first { !" \t\r\n".utf8.contains(bytes[$0]) }.map { bytes[$0] }
+    }
+    guard first == UInt8(ascii: "{") else {
       return try Dotenv.entries(in: contents, of: name).map {
         ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value, metadata: nil)
       }
+    }
+    let secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
+    guard let service = global.service else { return secrets }
+    if Set(secrets.map { Array($0.identifier.service.utf8) }).count > 1 {
+      throw Failure.usage("\(name) has several services. Nothing was imported; leave out --service.")
+    }
+    return try secrets.map {
+      ExchangedSecret(
+        identifier: try SecretIdentifier(service: service, account: $0.identifier.account), value: $0.value,
+        metadata: $0.metadata)
     }
   }
 
