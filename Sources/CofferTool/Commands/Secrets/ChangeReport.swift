@@ -27,12 +27,12 @@ final class ChangeReport: Sendable {
 
   /// Reads the metadata to compare the first change with.
   func start() throws(SecretError) {
-    let current = try read(from: backend)
+    let current = try read(only, from: backend)
     known.withLock { $0 = current }
   }
 
   private func read(
-    from backend: any SecretBackend
+    _ only: SecretIdentifier?, from backend: any SecretBackend
   ) throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
     if let only {
       guard let item = try backend.item(only) else { return [:] }
@@ -45,37 +45,28 @@ final class ChangeReport: Sendable {
 
   /// Prints a line for each secret that `change` affects.
   func print(_ change: SecretChange) throws {
-    if let identifier = change.identifier { return try print(changeOf: identifier) }
+    let named = change.identifier
+    if let named, only.map({ $0 != named }) ?? !named.service.utf8.elementsEqual(service.utf8) { return }
     let current: [SecretIdentifier: SecretMetadata]
-    do throws(SecretError) { current = try read(from: backend.withoutPrompts) } catch {
+    do throws(SecretError) { current = try read(named ?? only, from: backend.withoutPrompts) } catch {
       return note("secret: \(Advice.message(for: error))")  // a later read may succeed
     }
     let previous = known.withLock { known in
-      defer { known = current }
-      return known
+      let previous = known
+      if let named { known[named] = current[named] } else { known = current }
+      return previous
     }
-    for identifier in Set(previous.keys).union(current.keys).sorted()
-    where previous[identifier] != current[identifier] {
-      try print(current[identifier] == nil ? "removed" : "stored", identifier)
+    let changed = Set(previous.keys).union(current.keys).filter { previous[$0] != current[$0] }.sorted()
+    for identifier in named.map({ [$0] }) ?? changed {
+      let event = current[identifier] == nil ? "removed" : "stored"
+      let line = Line(time: Date(), event: event, service: identifier.service, account: identifier.account)
+      if isJSON {
+        try Output.standard.jsonLine(line)
+      } else {
+        try Output.standard.write(
+          "\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
+      }
     }
-  }
-
-  private func print(changeOf identifier: SecretIdentifier) throws {
-    guard only.map({ $0 == identifier }) ?? identifier.service.utf8.elementsEqual(service.utf8) else {
-      return
-    }
-    let item: SecretItem?
-    do throws(SecretError) { item = try backend.withoutPrompts.item(identifier) } catch {
-      return note("secret: \(Advice.message(for: error))")  // a later read may succeed
-    }
-    known.withLock { $0[identifier] = item?.metadata }
-    try print(item == nil ? "removed" : "stored", identifier)
-  }
-
-  private func print(_ event: String, _ identifier: SecretIdentifier) throws {
-    let line = Line(time: Date(), event: event, service: identifier.service, account: identifier.account)
-    if isJSON { return try Output.standard.jsonLine(line) }
-    try Output.standard.write("\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
   }
 }
 

@@ -3,22 +3,17 @@ internal import FoundationEssentials
 
 /// The changes to a secret's metadata that the options of `set` and `generate` request.
 struct MetadataChange {
-  private enum Expiry {
-    case kept
-    case never
-    case at(Date)
-  }
   private let label: String?
-  private let expiry: Expiry
+  private let changesExpiry: Bool
+  /// The new time, if the expiry changes.
+  private let expires: Date?
   private let attributes: [(name: String, value: String)]
 
   /// Each of `attributes` has the form `name=value`.
   init(label: String? = nil, expires: String?, attributes: [String] = []) throws(Failure) {
     self.label = label
-    switch expires {
-    case nil: expiry = .kept
-    case "never": expiry = .never
-    case let text?:
+    changesExpiry = expires != nil
+    if let text = expires, text != "never" {
       let now = Date()
       guard let moment = TimeText.moment(text, now: now) else {
         throw .usage("“\(text)” is not a valid time for --expires. Write \(TimeText.forms).")
@@ -27,7 +22,9 @@ struct MetadataChange {
         throw .usage(
           "“\(text)” of --expires is in the past. Write a later time; a day means its first moment in UTC.")
       }
-      expiry = .at(moment)
+      self.expires = moment
+    } else {
+      self.expires = nil
     }
     self.attributes = try attributes.map { text throws(Failure) in
       guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
@@ -41,14 +38,10 @@ struct MetadataChange {
   func applied(
     to existing: @autoclosure () throws(SecretError) -> SecretMetadata?
   ) throws(SecretError) -> SecretMetadata? {
-    if case .kept = expiry, label == nil, attributes.isEmpty { return nil }
+    if !changesExpiry, label == nil, attributes.isEmpty { return nil }
     var metadata = try existing() ?? SecretMetadata()
     if let label { metadata.label = label.isEmpty ? nil : label }
-    switch expiry {
-    case .kept: break
-    case .never: metadata.expires = nil
-    case .at(let moment): metadata.expires = moment
-    }
+    if changesExpiry { metadata.expires = expires }
     for (name, value) in attributes { metadata.attributes[name] = value }
     return metadata
   }
