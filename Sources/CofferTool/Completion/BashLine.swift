@@ -7,9 +7,9 @@ struct BashLine {
   enum Quote {
     case none, single, double, dollar
 
-    fileprivate var mark: String? {
+    fileprivate var mark: String {
       switch self {
-      case .none: nil
+      case .none: ""
       case .single, .dollar: "'"
       case .double: "\""
       }
@@ -146,7 +146,8 @@ extension BashLine {
   func inserted(_ name: String, isWhole: Bool) -> String {
     let rest = String(decoding: name.utf8.dropFirst(kept.utf8.count), as: UTF8.self)
     var text = rest.unicodeScalars.map { Self.quoted($0, in: quote) }.joined()
-    guard let mark = quote.mark else { return text }
+    if quote == .none { return text }
+    let mark = quote.mark
     // bash closes an open quote unless the text ends in that quote, which may belong to the name.
     if isWhole { text += mark }
     // bash removes the typed quote if the text begins with another.
@@ -159,28 +160,20 @@ extension BashLine {
     }.joined()
     let isHidden =
       scalar.isUnsafeOnTerminal || (scalar.properties.generalCategory == .spaceSeparator && scalar != " ")
+    if isHidden && quote != .dollar { return "\(quote.mark)$'\(octal)'\(quote.mark)" }
     switch quote {
     case .none:
-      if isHidden { return "$'\(octal)'" }
-      return isPlain(scalar) ? String(scalar) : "\\" + String(scalar)
-    case .single:
-      if isHidden { return "'$'\(octal)''" }
-      return scalar == "'" ? "'\\''" : String(scalar)
+      let isPlain =
+        !scalar.isASCII || UInt8(ascii: scalar).isASCIILetterOrDigit
+        || "_./-+@%:=,".unicodeScalars.contains(scalar)
+      return isPlain ? String(scalar) : "\\" + String(scalar)
+    case .single: return scalar == "'" ? "'\\''" : String(scalar)
     case .double:
-      if isHidden { return "\"$'\(octal)'\"" }
       // Between double quotes, a backslash before an exclamation mark would remain.
       if scalar == "!" { return "\"\\!\"" }
       return "$`\"\\".unicodeScalars.contains(scalar) ? "\\" + String(scalar) : String(scalar)
     case .dollar:
       return isHidden || "\\'!".unicodeScalars.contains(scalar) ? octal : String(scalar)
-    }
-  }
-
-  /// Whether bash takes the character as it is outside quotes, anywhere in a word.
-  private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar {
-    case "a"..."z", "A"..."Z", "0"..."9": true
-    default: !scalar.isASCII || "_./-+@%:=,".unicodeScalars.contains(scalar)
     }
   }
 }

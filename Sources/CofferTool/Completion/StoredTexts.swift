@@ -1,4 +1,3 @@
-internal import ArgumentParser
 internal import Coffer
 
 /// Names and services for completion, with the options that select them on the unfinished line. There are none
