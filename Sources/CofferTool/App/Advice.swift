@@ -1,6 +1,4 @@
 internal import Coffer
-internal import CofferConfiguration
-internal import CofferVault
 
 /// Advice about this tool for the errors of the libraries, whose own advice is about their API.
 enum Advice {

@@ -1,5 +1,4 @@
 internal import Coffer
-internal import CofferSystem
 
 /// An answer in a protocol of lines. A field with a line end would add lines of its own to the answer, so it is
 /// refused, and nothing of the answer is printed.

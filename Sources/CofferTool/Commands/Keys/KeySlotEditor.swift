@@ -1,5 +1,4 @@
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferSystem
 
 /// A vault whose key slots a command changes.

@@ -1,5 +1,4 @@
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferSystem
 internal import Glibc
 

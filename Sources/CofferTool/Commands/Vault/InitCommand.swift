@@ -1,9 +1,6 @@
-internal import CLinux
 internal import ArgumentParser
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferSystem
-internal import Glibc
 
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,4 @@
 internal import Coffer
-internal import FoundationEssentials
 
 /// A credential in git's protocol: a pattern for stored credentials, or a credential to store.
 ///

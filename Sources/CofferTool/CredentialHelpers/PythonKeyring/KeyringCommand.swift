@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import CofferSystem
 
 struct KeyringCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
