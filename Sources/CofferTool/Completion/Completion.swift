@@ -1,4 +1,3 @@
-
 /// What may follow on an unfinished command line. Knows nothing of shells: all texts are without quotes.
 struct Completion {
   struct Candidate: Hashable {

@@ -48,7 +48,9 @@ struct PasswordStore {
 
   /// Collects the names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as
   /// `pass` does.
-  private func collect(below prefix: String, into names: inout [String], ancestors: [(dev_t, ino_t)]) throws(Failure) {
+  private func collect(
+    below prefix: String, into names: inout [String], ancestors: [(dev_t, ino_t)]
+  ) throws(Failure) {
     let path = prefix.isEmpty ? directory : "\(directory)/\(prefix.dropLast())"
     var status = stat()
     guard stat(path, &status) == 0 else { throw Self.unreadable(path, errno) }
