@@ -44,7 +44,8 @@ extension CofferConfiguration {
     try PrivateDirectory.create(Path.parent(of: path))
     try createVault(at: path, credential: .key(key.copy()), label: Self.portalLabel, options: options)
     do throws(SecretError) {
-      try vault(at: path, credentials: [Self.source(SharedSecret(key))], options: options)
+      let source = VaultCredentialClosure(key: key, named: "the given key")
+      try vault(at: path, credentials: [source], options: options)
         .addKeySlot(.key(recovery.copy()), label: "recovery")
     } catch {
       throw SecretError(
@@ -63,12 +64,8 @@ extension CofferConfiguration {
     at path: String? = nil, recoveryKey: borrowing SecretBytes
   ) throws(SecretError) {
     let key = try portalKey()
-    try vault(at: path, credentials: [Self.source(SharedSecret(recoveryKey.copy()))])
-      .addKeySlot(.key(key), label: Self.portalLabel)
-  }
-
-  private static func source(_ key: SharedSecret) -> any VaultCredentialSource {
-    VaultCredentialClosure(name: "the given key") { _ throws(SecretError) in .key(key.bytes.copy()) }
+    let source = VaultCredentialClosure(key: recoveryKey.copy(), named: "the given key")
+    try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)
   }
 
   /// The label of the slot that the portal opens.

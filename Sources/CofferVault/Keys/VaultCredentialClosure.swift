@@ -25,6 +25,18 @@ public struct VaultCredentialClosure: VaultCredentialSource {
   public func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     try body(vault)
   }
+
+  /// A source of a key that is already known.
+  package init(key: consuming SecretBytes, named name: String) {
+    let key = SharedSecret(key)
+    self.init(name: name) { _ throws(SecretError) in .key(key.bytes.copy()) }
+  }
+
+  /// A source of a passphrase that is already known.
+  package init(passphrase: consuming SecretBytes, named name: String) {
+    let passphrase = SharedSecret(passphrase)
+    self.init(name: name) { _ throws(SecretError) in .passphrase(passphrase.bytes.copy()) }
+  }
 }
 
 extension VaultBackend {
@@ -34,10 +46,7 @@ extension VaultBackend {
   public convenience init(
     path: String, key: consuming SecretBytes, options: VaultOptions = VaultOptions()
   ) {
-    let key = SharedSecret(key)
-    let source = VaultCredentialClosure(name: "the given key") { _ throws(SecretError) in
-      .key(key.bytes.copy())
-    }
+    let source = VaultCredentialClosure(key: key, named: "the given key")
     self.init(path: path, credentials: [source], options: options)
   }
 }

@@ -24,10 +24,7 @@ struct KeyFile {
   func create(_ key: borrowing SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
     let text = try VaultKey.text(of: key)
-    let line = SecretWriter.bytes(capacity: text.count + 1) { writer in
-      writer.append(text)
-      writer.append("\n")
-    }
+    let line = text.withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
     try line.withBytes { bytes throws(SecretError) in
       try PrivateFile.write(bytes, to: path, replacing: false)
     }

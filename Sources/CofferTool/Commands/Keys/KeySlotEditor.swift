@@ -79,8 +79,8 @@ struct KeySlotEditor {
   private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
     switch slot.kind {
     case .passphrase:
-      return VaultCredentialClosure(
-        passphrase: try Terminal().readLine("Passphrase of the key slot \(slot.summary): "))
+      let text = try Terminal().readLine("Passphrase of the key slot \(slot.summary): ")
+      return VaultCredentialClosure(passphrase: text, named: "the terminal")
     case .key:
       let text = try Terminal().readLine("Key of the key slot \(slot.summary): ")
       return VaultCredentialClosure(key: try RecoveryKey.parse(text), named: "the terminal")

@@ -44,10 +44,6 @@ enum RecoveryKey {
       bytes.count >= prefix.count && prefix.indices.allSatisfy { bytes[$0] == prefix[$0] }
     }
     if hasPrefix { return try VaultKey.parse(packed) }
-    return try VaultKey.parse(
-      SecretWriter.bytes(capacity: prefix.count + packed.count) { writer in
-        writer.append(prefix.span)
-        writer.append(packed)
-      })
+    return try VaultKey.parse(packed.withBytes { SecretBytes(joining: prefix.span, $0) })
   }
 }

@@ -51,7 +51,9 @@ struct NewCredential: ~Copyable {
 
   /// A source of only this credential.
   borrowing func source() -> VaultCredentialClosure {
-    if case .passphrase = kind { return VaultCredentialClosure(passphrase: secret.copy()) }
+    if case .passphrase = kind {
+      return VaultCredentialClosure(passphrase: secret.copy(), named: "the terminal")
+    }
     return VaultCredentialClosure(key: secret.copy(), named: "the new key")
   }
 
