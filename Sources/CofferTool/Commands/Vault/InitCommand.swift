@@ -71,8 +71,7 @@ struct InitCommand: ParsableCommand {
             ? "To use it: secret init --backend vault:\(path). Or choose another path with --vault."
             : "It is not a regular file. Choose another path with --vault.")
     }
-    var report = Report(backend: "vault", vault: path)
-    if portal { return try createPortalVault(at: path, &report, configuration) }
+    if portal { return try createPortalVault(at: path, configuration) }
     let credential = try NewCredential.chosen(by: self, configuration, vault: path)
     if credential.keyFile?.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     if let file = credential.keyFile?.path, !force {
@@ -87,16 +86,15 @@ struct InitCommand: ParsableCommand {
       let vault = configuration.vault(at: path, credentials: [credential.source()])
       throw created?.failure(error, of: vault) ?? Self.failure(error, of: vault)
     }
-    report.madeKeyFile = created != nil
     let isInRepository = configuration.isInWorkTree(path)
-    report.policy = isInRepository ? "versioned" : "strict"
-    do throws(SecretError) {
-      try record(&report, credential.keyFile?.path, configuration)
-    } catch {
-      throw Self.unrecorded(path, error, advice: "Select it with --vault and COFFER_KEY_FILE.")
-    }
+    let (id, isChosen) = try Self.record(
+      path, keyFile: credential.keyFile?.path, configuration,
+      advice: "Select it with --vault and COFFER_KEY_FILE.")
+    let report = Report(
+      backend: "vault", vault: path, id: id, keyFile: credential.keyFile?.path,
+      madeKeyFile: created != nil, policy: isInRepository ? "versioned" : "strict", recorded: isChosen)
     if format.json { try Output.standard.json(report) }
-    explain(report, credential)
+    Self.explain(report, credential, at: path)
     if !isKnown {
       note(
         """
@@ -119,9 +117,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private func createPortalVault(
-    at path: String, _ report: inout Report, _ configuration: CofferConfiguration
-  ) throws {
+  private func createPortalVault(at path: String, _ configuration: CofferConfiguration) throws {
     let recoveryKey = try configuration.createPortalVault(at: path)
     inform("Created the vault \(path).")
     // Before everything else: nothing else has the key.
@@ -134,20 +130,12 @@ struct InitCommand: ParsableCommand {
         advice: "Add another one with secret key add --recovery.")
     }
     inform("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
-    do throws(SecretError) {
-      try record(&report, nil, configuration)
-    } catch {
-      throw Self.unrecorded(path, error, advice: "Select it with --vault.")
-    }
+    let (_, isChosen) = try Self.record(
+      path, keyFile: nil, configuration, advice: "Select it with --vault.")
     inform(
       "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
     )
-    Self.noteNext(report)
-  }
-
-  private static func unrecorded(_ path: String, _ error: SecretError, advice: String) -> SecretError {
-    SecretError(
-      error.code, "The vault \(path) was created, but could not be recorded: \(error.reason)", advice: advice)
+    if isChosen { Self.noteNext() }
   }
 
   /// The error to report if the vault was not created, or was created although the last barrier failed.
@@ -159,20 +147,20 @@ struct InitCommand: ParsableCommand {
       advice: "Check the disk, and then the vault with secret verify.")
   }
 
-  /// Records the key file's path and, for a vault at the default path, the backend to use.
-  private func record(
-    _ report: inout Report, _ keyFile: String?, _ configuration: CofferConfiguration
-  ) throws(SecretError) {
-    guard let path = report.vault else { return }
-    let id = try VaultBackend.describe(path: path).id
-    report.id = id
-    if let keyFile {
-      report.keyFile = keyFile
-      try configuration.record(keyFile: keyFile, forVault: id)
-    }
-    if path == configuration.defaultVaultPath {
-      try configuration.record(backend: .vault)
-      report.recorded = true
+  /// Records the key file's path and, for a vault at the default path, the backend to use. `isChosen` tells the latter.
+  private static func record(
+    _ path: String, keyFile: String?, _ configuration: CofferConfiguration, advice: String
+  ) throws(SecretError) -> (id: String, isChosen: Bool) {
+    do throws(SecretError) {
+      let id = try VaultBackend.describe(path: path).id
+      if let keyFile { try configuration.record(keyFile: keyFile, forVault: id) }
+      let isChosen = path == configuration.defaultVaultPath
+      if isChosen { try configuration.record(backend: .vault) }
+      return (id, isChosen)
+    } catch {
+      throw SecretError(
+        error.code, "The vault \(path) was created, but could not be recorded: \(error.reason)",
+        advice: advice)
     }
   }
 
@@ -207,8 +195,8 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private func explain(_ report: Report, _ credential: borrowing NewCredential) {
-    inform("Created the vault \(report.vault ?? "").")
+  private static func explain(_ report: Report, _ credential: borrowing NewCredential, at path: String) {
+    inform("Created the vault \(path).")
     switch credential.kind {
     case .passphrase:
       inform("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
@@ -226,11 +214,10 @@ struct InitCommand: ParsableCommand {
         "Not protected: the secrets from programs that can read both files, such as root's and your own.")
       inform("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
-    Self.noteNext(report)
+    if report.recorded { noteNext() }
   }
 
-  private static func noteNext(_ report: Report) {
-    if !report.recorded { return }
+  private static func noteNext() {
     inform("The vault is now the backend to use. Next: secret set NAME")
     noteKeyring()
   }
