@@ -71,7 +71,7 @@ extension CofferConfiguration {
   /// With ``BackendName/memory``, the other parameters have no effect, and the result is always the same object.
   ///
   /// Throws what ``choice()`` throws, `.configuration` if there is no such backend, and `.unsupported` if the
-  /// program was built without it or if it has no places.
+  /// program was built without it.
   public func backend(
     _ name: BackendName? = nil,
     at place: String? = nil,

@@ -95,14 +95,9 @@ struct ConfigurationFile {
 
   /// `text` without the spaces and tabs at both ends.
   private static func trimmed(_ text: Substring) -> Substring {
-    var text = text
-    while let first = text.unicodeScalars.first, first == " " || first == "\t" {
-      text.unicodeScalars.removeFirst()
-    }
-    while let last = text.unicodeScalars.last, last == " " || last == "\t" {
-      text.unicodeScalars.removeLast()
-    }
-    return text
+    func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
+    let rest = text.unicodeScalars.drop(while: isBlank)
+    return rest.lastIndex { !isBlank($0) }.map { Substring(rest[...$0]) } ?? ""
   }
 }
 

@@ -6,8 +6,8 @@ package import CofferVault
 package protocol BackendProvider: Sendable {
   var name: BackendName { get }
 
-  /// What names one of the backend's stores, such as `PATH`, or `nil` if there is only one store.
-  var placeName: String? { get }
+  /// What names one of the backend's stores, such as `PATH`.
+  var placeName: String { get }
 
   /// The variable that also names a store, and has no effect if a place is given, or `nil` if there is none.
   var placeVariable: String? { get }
@@ -30,8 +30,7 @@ package protocol BackendProvider: Sendable {
 
   /// Makes the backend for the store at `place`, or for the one that the configuration names. Opens nothing.
   ///
-  /// Throws `.unsupported` if the program was built without the backend, or if `place` is given and the backend
-  /// has only one store.
+  /// Throws `.unsupported` if the program was built without the backend.
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
@@ -59,9 +58,7 @@ package struct BackendSelection: Hashable, Sendable, CustomStringConvertible {
 extension [any BackendProvider] {
   /// The texts that select a backend or one of its stores, for messages: `NAME` and `NAME:PLACE`.
   package var forms: [String] {
-    flatMap { provider in
-      [provider.name.rawValue] + (provider.placeName.map { ["\(provider.name):\($0)"] } ?? [])
-    }
+    flatMap { [$0.name.rawValue, "\($0.name):\($0.placeName)"] }
   }
 
   /// The backend and the store that a text in one of the ``forms`` names, or `nil` if it has another form.
@@ -71,8 +68,7 @@ extension [any BackendProvider] {
       return nil
     }
     if parts.count == 1 { return BackendSelection(provider.name) }
-    if provider.placeName == nil || parts[1].isEmpty { return nil }
-    return BackendSelection(provider.name, at: String(parts[1]))
+    return parts[1].isEmpty ? nil : BackendSelection(provider.name, at: String(parts[1]))
   }
 }
 

@@ -13,7 +13,7 @@ extension BackendName {
 /// The keyring, which the trait `Keyring` builds in.
 struct KeyringProvider: BackendProvider {
   let name = BackendName.keyring
-  let placeName: String? = "COLLECTION"
+  let placeName = "COLLECTION"
   let placeVariable: String? = nil
   let variables: [String] = []
   #if Keyring

@@ -10,7 +10,7 @@ extension BackendName {
 /// The vault that `COFFER_VAULT` names, or the default vault.
 struct VaultProvider: BackendProvider {
   let name = BackendName.vault
-  let placeName: String? = "PATH"
+  let placeName = "PATH"
   let placeVariable: String? = "COFFER_VAULT"
   let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
   let setup = "Create a vault with `secret init` or VaultBackend.create, or set COFFER_VAULT to its path."

@@ -30,7 +30,8 @@ final class InheritedDescriptor: Sendable {
   /// Everything that the descriptor had to read.
   func text(timeout: Duration) throws(SecretError) -> SecretBytes {
     try lock.withLock(timeout: timeout + .seconds(10)) { () throws(SecretError) in
-      let outcome = self.outcome ?? firstOutcome(timeout)
+      let outcome =
+        self.outcome ?? Result { () throws(SecretError) in SharedSecret(try read(timeout)) }
       // A failure is kept too: the rest of a passphrase that was read in part is no passphrase.
       self.outcome = outcome
       return try outcome.get().bytes.copy()
@@ -47,14 +48,6 @@ final class InheritedDescriptor: Sendable {
       let null = open("/dev/null", O_RDONLY | O_CLOEXEC)
       if null < 0 { close(descriptor) } else { dup2(null, descriptor) }
       close(null)
-    }
-  }
-
-  private func firstOutcome(_ timeout: Duration) -> Result<SharedSecret, SecretError> {
-    do throws(SecretError) {
-      return .success(SharedSecret(try read(timeout)))
-    } catch {
-      return .failure(error)
     }
   }
 

@@ -6,7 +6,7 @@ import CofferVault
 /// A keyring without a session bus.
 struct StubKeyring: BackendProvider {
   let name = BackendName.keyring
-  let placeName: String? = "COLLECTION"
+  let placeName = "COLLECTION"
   let placeVariable: String? = nil
   let variables: [String] = []
   let setup = "Start the keyring."
