@@ -25,14 +25,11 @@ enum CompletionAnswer {
 
   /// The longest text that begins every name, in whole characters.
   static func commonPrefix(_ names: [String]) -> String {
-    var common = Array((names.first ?? "").unicodeScalars)
+    var common = Substring(names.first ?? "").unicodeScalars
     for name in names.dropFirst() {
-      let same = zip(common, name.unicodeScalars).prefix { $0 == $1 }.count
-      common.removeSubrange(same...)
+      common = common.prefix(zip(common, name.unicodeScalars).prefix { $0 == $1 }.count)
     }
-    var text = ""
-    text.unicodeScalars.append(contentsOf: common)
-    return text
+    return String(common)
   }
 
   /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate

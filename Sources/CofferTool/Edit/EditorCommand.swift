@@ -20,14 +20,11 @@ struct EditorCommand {
     options = Self.program(of: text).flatMap { Self.options(for: $0, words: Self.words(text), directory) }
   }
 
-  /// The editor's name for messages: the first word.
-  var name: String { Self.words(text).first ?? text }
-
   /// What a person should know before the editor starts, or `nil` for a known editor.
   var note: String? {
     guard options == nil else { return nil }
     return """
-      secret: The editor “\(name)” may keep copies of the value in backups, swap files, undo files or a history. \
+      secret: The editor “\(Self.words(text).first ?? text)” may keep copies of the value in backups, swap files, undo files or a history. \
       secret prevents that only for vim, nvim, nano, micro, emacs and code.
       """
   }

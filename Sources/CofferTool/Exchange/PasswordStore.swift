@@ -70,7 +70,6 @@ struct PasswordStore {
     }
   }
 
-  /// Decrypts the entry `name`.
   func contents(of name: String) throws -> SecretBytes {
     let process: CapturedProcess
     do throws(SecretError) {

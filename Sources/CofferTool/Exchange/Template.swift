@@ -52,13 +52,11 @@ struct Template: ~Copyable {
   private let source: SecretBytes
   private let parts: [Part]
 
-  /// Throws if the text contains an invalid reference.
   init(_ source: consuming SecretBytes) throws {
     parts = try source.withBytes { try Self.parse($0) }
     self.source = source
   }
 
-  /// The secrets that the template refers to.
   var identifiers: Set<SecretIdentifier> {
     Set(parts.compactMap { if case .value(let insertion) = $0 { insertion.identifier } else { nil } })
   }

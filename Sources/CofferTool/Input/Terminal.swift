@@ -20,7 +20,6 @@ struct Terminal {
     }
   }
 
-  /// Whether the process has a terminal.
   static var isAvailable: Bool {
     do throws(SecretError) { _ = try Terminal() } catch { return false }
     return true

@@ -54,7 +54,6 @@ struct HistoryCommand: ParsableCommand {
 }
 
 extension SecretVersion.Kind {
-  /// The word that `history` prints.
   fileprivate var name: String {
     switch self {
     case .current: "current"

@@ -67,7 +67,6 @@ struct HistoryLimitCommand: ParsableCommand {
 }
 
 extension HistoryLimit {
-  /// The limit in a message.
   var sentence: String {
     if versions == 0 { return "No earlier versions are kept." }
     let age = days == 0 ? "without a limit of age" : "for \(days) \(days == 1 ? "day" : "days")"
