@@ -25,15 +25,6 @@ struct HistoryCommand: ParsableCommand {
     let label: String?
     let expires: Date?
     let attributes: [String: String]
-
-    init(_ version: SecretVersion) {
-      self.version = version.number
-      kind = version.kind.name
-      time = version.date
-      label = version.metadata.label
-      expires = version.metadata.expires
-      attributes = version.metadata.attributes
-    }
   }
 
   func run() throws {
@@ -41,7 +32,15 @@ struct HistoryCommand: ParsableCommand {
     let backend = try global.openVersioned()
     let versions = try backend.versions(of: identifier)
     if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
-    if format.json { return try Output.standard.json(versions.map(Line.init)) }
+    if format.json {
+      return try Output.standard.json(
+        versions.map { version in
+          Line(
+            version: version.number, kind: version.kind.name, time: version.date,
+            label: version.metadata.label, expires: version.metadata.expires,
+            attributes: version.metadata.attributes)
+        })
+    }
     try Output.standard.write(
       versions.map { version in
         let fields = [

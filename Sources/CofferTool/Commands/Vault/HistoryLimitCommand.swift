@@ -24,11 +24,6 @@ struct HistoryLimitCommand: ParsableCommand {
   @Flag(help: "Erase the versions beyond the new limit without a question.")
   var purge = false
 
-  private struct Report: Encodable {
-    let versions: Int
-    let days: Int
-  }
-
   func run() throws {
     let backend = try global.openVersioned()
     var limit = try backend.historyLimit()
@@ -41,7 +36,7 @@ struct HistoryLimitCommand: ParsableCommand {
       limit = changed
     }
     if format.json {
-      return try Output.standard.json(Report(versions: limit.versions, days: limit.days))
+      return try Output.standard.json(["versions": limit.versions, "days": limit.days])
     }
     try Output.standard.line(limit.sentence)
   }

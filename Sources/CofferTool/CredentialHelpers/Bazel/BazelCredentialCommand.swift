@@ -21,9 +21,6 @@ struct BazelCredentialCommand: ParsableCommand {
   private struct Request: Decodable {
     var uri: String
   }
-  private struct Answer: Encodable {
-    var headers: [String: [String]]
-  }
 
   func run() throws {
     guard operation == "get" else {
@@ -33,10 +30,10 @@ struct BazelCredentialCommand: ParsableCommand {
     guard let host = Self.host(of: request.uri) else {
       throw Failure.usage("The uri in bazel's request has no host.")
     }
-    var answer = Answer(headers: [:])
+    var headers: [String: [String]] = [:]
     guard Self.isProtected(request.uri, host) else {
       note("secret: bazel gets no header without encryption. Use https or grpcs, or http on this machine.")
-      return try Output.standard.jsonLine(answer)
+      return try Output.standard.jsonLine(["headers": headers])
     }
     let backend = try backendOptions.open()
     for identifier in try backend.identifiers(inService: "bazel:" + host) {
@@ -50,9 +47,9 @@ struct BazelCredentialCommand: ParsableCommand {
           """
         )
       }
-      answer.headers[identifier.account] = [try value.string()]
+      headers[identifier.account] = [try value.string()]
     }
-    try Output.standard.jsonLine(answer)
+    try Output.standard.jsonLine(["headers": headers])
   }
 
   /// The host of a URI, with the port if the URI has one.

@@ -20,7 +20,8 @@ struct CargoCredentialCommand: ParsableCommand {
   var isPlugin = false
 
   func run() throws {
-    try Output.standard.jsonLine(CargoProtocol.Greeting())
+    // The first message of a provider: the versions that it supports.
+    try Output.standard.jsonLine(["v": [1]])
     while let line = try CargoProtocol.readLine() {
       var answer = CargoProtocol.Answer()
       do {

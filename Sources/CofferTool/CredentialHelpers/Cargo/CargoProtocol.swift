@@ -4,11 +4,6 @@ internal import Glibc
 
 /// Version 1 of cargo's credential provider protocol: a line of JSON for each message.
 enum CargoProtocol {
-  /// The first message of a provider: the versions that it supports.
-  struct Greeting: Encodable {
-    let v = [1]
-  }
-
   struct Request: Decodable {
     struct Registry: Decodable {
       var indexURL: String

@@ -68,7 +68,6 @@ struct GitCredential {
     return Self.scheme + protocolName + "://" + (host ?? "") + (path.map { "/" + $0 } ?? "")
   }
 
-  /// The identifier of the stored secret.
   func identifier() throws(SecretError) -> SecretIdentifier? {
     guard let service else { return nil }
     return try SecretIdentifier(service: service, account: account)

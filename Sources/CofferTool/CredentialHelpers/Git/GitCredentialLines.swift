@@ -61,6 +61,5 @@ struct GitCredentialLines {
   /// The values of a key that ends in `[]`.
   func all(_ key: String) -> [String] { texts[key] ?? [] }
 
-  /// A secret value, or `nil` if the input does not contain it.
   func secret(_ key: String) -> SharedSecret? { secrets[key] }
 }

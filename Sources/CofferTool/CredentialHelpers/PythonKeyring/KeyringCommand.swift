@@ -76,8 +76,9 @@ struct KeyringCommand: ParsableCommand {
     guard let identifier, let value = try backend.lookUp(identifier) else { throw ExitCode(1) }
     switch output {
     case .json:
-      let username = mode == .creds ? identifier.account : nil
-      try Output.standard.jsonLine(Login(username: username, password: try value.string()))
+      var login = ["password": try value.string()]
+      if mode == .creds { login["username"] = identifier.account }
+      try Output.standard.jsonLine(login)
     case .plain:
       if mode == .creds {
         var answer = AnswerLines(about: identifier)
@@ -90,11 +91,6 @@ struct KeyringCommand: ParsableCommand {
       try Output.standard.reveal(value, refusal: refusal)
       try Output.standard.write("\n")
     }
-  }
-
-  private struct Login: Encodable {
-    var username: String?
-    let password: String
   }
 
   private func requiredIdentifier() throws -> SecretIdentifier {

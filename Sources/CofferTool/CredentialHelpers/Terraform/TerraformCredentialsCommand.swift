@@ -19,16 +19,12 @@ struct TerraformCredentialsCommand: ParsableCommand {
   @Argument(help: "The host that the token is for.")
   var host: String
 
-  private struct Credentials: Codable {
-    var token: String?
-  }
-
   func run() throws {
     let identifier = try SecretIdentifier(service: "terraform:" + host, account: "token")
     switch operation {
     case "get":
-      let value = try backendOptions.open().lookUp(identifier)
-      try Output.standard.jsonLine(Credentials(token: try value?.string()))
+      let token = try backendOptions.open().lookUp(identifier)?.string()
+      try Output.standard.jsonLine(["token": token].compactMapValues(\.self))
     case "store":
       let properties = try ProgramJSON.input(
         [String: String].self, expected: "an object with token and nothing else")
