@@ -17,17 +17,13 @@ struct StoredTexts {
     switch selecting {
     case "--service": service = value
     case "--collection": options.collection = value
-    case "--vault": options.vault = Self.expanded(value)
+    case "--vault":
+      // Shells expand a tilde only when they run the command.
+      options.vault = value.hasPrefix("~/") ? (Environment.value("HOME") ?? "~") + value.dropFirst() : value
     default:
       options.backend = BackendArgument(argument: value)
       if options.backend == nil { isUnknown = true }
     }
-  }
-
-  /// Shells expand a tilde only when they run the command.
-  private static func expanded(_ path: String) -> String {
-    guard path.hasPrefix("~/"), let home = Environment.value("HOME") else { return path }
-    return home + path.dropFirst()
   }
 
   func names() -> [String] {

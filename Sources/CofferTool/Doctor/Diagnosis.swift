@@ -107,8 +107,6 @@ struct Diagnosis {
     }
   }
 
-  // MARK: Adding findings
-
   mutating func add(
     _ grade: Finding.Grade, _ subject: String, _ text: String, _ advice: String? = nil,
     status: ExitStatus = .done
@@ -118,7 +116,6 @@ struct Diagnosis {
         subject: subject, ok: grade != .bad, grade: grade, status: status, text: text, advice: advice))
   }
 
-  /// Adds an error as a bad finding.
   mutating func add(_ subject: String, _ error: SecretError) {
     add(
       .bad, subject, error.reason, Advice.advice(error.advice, for: error.code),

@@ -160,8 +160,6 @@ struct DotenvParser {
     }
   }
 
-  // MARK: Positions
-
   private func peek(_ bytes: Span<UInt8>) -> UInt8? { index < bytes.count ? bytes[index] : nil }
 
   private static func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }

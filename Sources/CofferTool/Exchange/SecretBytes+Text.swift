@@ -39,7 +39,6 @@ extension SecretBytes {
     }
   }
 
-  /// The bytes before the first line feed.
   var firstLine: SecretBytes {
     withBytes { bytes in
       let end = bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count

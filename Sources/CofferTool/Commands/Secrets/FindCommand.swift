@@ -23,7 +23,8 @@ struct FindCommand: ParsableCommand {
       let metadata = item.metadata
       let texts = [item.identifier.service, item.identifier.account, metadata.label ?? ""]
       return (texts + metadata.attributes.values).contains { text in
-        text.lowercased().unicodeScalars.containsSequence(wanted.unicodeScalars)
+        // Compares scalars, so that a match may end before a combining accent.
+        wanted.isEmpty || text.lowercased().unicodeScalars.contains(wanted.unicodeScalars)
       }
     }
     if format.json {
@@ -32,14 +33,5 @@ struct FindCommand: ParsableCommand {
       try Output.standard.write(found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
     }
     if found.isEmpty && UnreadableItems.status == nil { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
-  }
-}
-
-extension String.UnicodeScalarView {
-  /// Compares scalars, so that a match may end before a combining accent.
-  fileprivate func containsSequence(_ other: Self) -> Bool {
-    let (mine, wanted) = (Array(self), Array(other))
-    guard wanted.count <= mine.count else { return false }
-    return (0...(mine.count - wanted.count)).contains { mine[$0...].starts(with: wanted) }
   }
 }

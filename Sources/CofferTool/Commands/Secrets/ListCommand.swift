@@ -49,22 +49,16 @@ struct ListCommand: ParsableCommand {
     if let expiring, span == nil {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
     }
-    if format.json || long || removed || span != nil {
-      try printItems(expiringWithin: span)
-    } else {
+    guard format.json || long || removed || span != nil else {
       let backend = try UnreadableItems.leaveOut(of: global.open())
-      try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
+      return try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
     }
-  }
-
-  /// With `span`, a number of seconds, prints only what has expired or expires within it.
-  private func printItems(expiringWithin span: Int?) throws {
     let now = Date()
     let items = try found(expiringWithin: span, now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
     if format.json {
-      try Output.standard.json(items)
+      try output.json(items)
     } else if long {
-      try Output.standard.write(items.map { Self.line($0, now: now) + "\n" }.joined())
+      try output.write(items.map { Self.line($0, now: now) + "\n" }.joined())
     } else {
       try print(names: items.map(\.account))
     }
@@ -83,6 +77,7 @@ struct ListCommand: ParsableCommand {
     }
   }
 
+  /// With `span`, a number of seconds, only what has expired or expires within it.
   private func found(expiringWithin span: Int?, now: Date) throws -> [ItemDescription] {
     if removed {
       return try global.openVersioned().removedItems(inService: global.serviceName)
