@@ -41,11 +41,13 @@ struct ConfigurationFile {
           throw fail("does not have an absolute path")
         }
         backend = selection
-      } else if let id = Self.vaultIdentifier(in: name) {
+      } else if name.hasPrefix("key-file.") {
+        let id = String(name.dropFirst("key-file.".count))
+        guard Self.isVaultIdentifier(id) else {
+          throw fail("has a vault id that is not 32 lower-case hexadecimal digits")
+        }
         guard Self.isRecordable(value) else { throw fail("does not have a path") }
         keyFiles[id] = value
-      } else if name.hasPrefix("key-file.") {
-        throw fail("has a vault id that is not 32 lower-case hexadecimal digits")
       } else {
         throw fail("has an unknown name: it is neither backend nor key-file.ID")
       }
@@ -73,12 +75,6 @@ struct ConfigurationFile {
   static func isRecordable(_ value: String) -> Bool {
     !value.utf8.contains { $0 == 0 || $0 == 10 || $0 == 13 }
       && trimmed(Substring(value)).utf8.elementsEqual(value.utf8)
-  }
-
-  private static func vaultIdentifier(in name: String) -> String? {
-    guard name.hasPrefix("key-file.") else { return nil }
-    let id = String(name.dropFirst("key-file.".count))
-    return isVaultIdentifier(id) ? id : nil
   }
 
   private static func isComment(_ line: Substring) -> Bool {

@@ -23,6 +23,16 @@ struct Failure: Error {
       """)
   }
 
+  /// The failure to store an empty value for `identifier`, which may be the output of a program that failed. `reason` is a
+  /// clause for the message.
+  static func empty(
+    _ reason: String, _ identifier: SecretIdentifier, in backend: any SecretBackend, advice: String
+  ) throws(SecretError) -> Failure {
+    let kept =
+      try backend.item(identifier) == nil ? "" : " The secret “\(identifier.account)” keeps its value."
+    return .usage("\(reason), and nothing was stored.\(kept) \(advice)")
+  }
+
   /// A backend's error with the advice of this tool, or a failure. `nil` for another error.
   init?(_ error: any Error) {
     switch error {

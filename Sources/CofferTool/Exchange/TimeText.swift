@@ -20,26 +20,18 @@ enum TimeText {
 
   private static func absolute(_ text: String) -> Date? {
     let shape = String(decoding: text.utf8.map { (0x30...0x39).contains($0) ? 0x30 : $0 }, as: UTF8.self)
+    let (style, inUTC): (Date.ISO8601FormatStyle, String)
     switch shape {
-    case "0000-00-00": return day(text)
+    case "0000-00-00": (style, inUTC) = (.iso8601.year().month().day(), text)
     case "0000-00-00T00:00:00Z", "0000-00-00T00:00:00+00:00", "0000-00-00T00:00:00-00:00":
-      let time = text.dropFirst(11).prefix(8).split(separator: ":").compactMap { Int($0) }
-      guard day(String(text.prefix(10))) != nil, time[0] < 24, time[1] < 60, time[2] < 60 else { return nil }
-      return date(text, .iso8601)
+      (style, inUTC) = (.iso8601, text.prefix(19) + "Z")
     default: return nil
     }
-  }
-
-  /// The first moment of a day. Rejects a day that does not exist, such as 30 February, which the system's
-  /// parser converts to 2 March.
-  private static func day(_ text: String) -> Date? {
-    let style = Date.ISO8601FormatStyle.iso8601.year().month().day()
-    guard let day = date(text, style), day.formatted(style) == text else { return nil }
-    return day
-  }
-
-  private static func date(_ text: String, _ style: Date.ISO8601FormatStyle) -> Date? {
-    do { return try Date(text, strategy: style) } catch { return nil }
+    do {
+      // The system's parser converts a time that does not exist, such as 30 February to 2 March.
+      guard try Date(inUTC, strategy: style).formatted(style) == inUTC else { return nil }
+      return try Date(text, strategy: style)
+    } catch { return nil }
   }
 
   /// Parses a span such as `30m` into seconds, up to a hundred years, or returns `nil`.

@@ -44,7 +44,7 @@ struct EditCommand: ParsableCommand {
     let edited = try Self.edit(path, in: files, original: value, signals)
     if !isNew && edited.isEqual(to: value) { return inform("Nothing was changed.") }
     if edited.isEmpty {
-      throw try EmptyValue.failure(
+      throw try Failure.empty(
         "The edited text is empty", identifier, in: backend,
         advice: "To store an empty value: secret set --allow-empty")
     }

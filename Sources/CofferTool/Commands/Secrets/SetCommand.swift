@@ -67,7 +67,7 @@ struct SetCommand: ParsableCommand {
     if input.isPrompt { _ = try backend.item(identifier) }
     let value = try input.read(for: name)
     if value.isEmpty && !allowEmpty {
-      throw try EmptyValue.failure(
+      throw try Failure.empty(
         "The value is empty", identifier, in: backend,
         advice: "Check the program before the pipe. To store an empty value, add --allow-empty.")
     }

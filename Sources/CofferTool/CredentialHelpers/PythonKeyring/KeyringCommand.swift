@@ -49,7 +49,7 @@ struct KeyringCommand: ParsableCommand {
       let text = try ValueInput(verbatim: true).read(for: identifier.account)
       let value = text.endsWithLineFeed ? text.prefix(text.count - 1) : text
       if value.isEmpty {
-        throw try EmptyValue.failure(
+        throw try Failure.empty(
           "The password is empty", identifier, in: backend,
           advice: "Check the program before the pipe. To store an empty value: secret set --allow-empty")
       }
