@@ -4,7 +4,6 @@ final class RedactedEnvironment: Sendable, CustomStringConvertible, CustomReflec
 
   init(_ variables: [String: String]) { self.variables = variables }
 
-  /// The value of a variable, or `nil` if it is unset.
   subscript(name: String) -> String? { variables[name] }
 
   /// The value of a variable, or `nil` if it is unset or empty.

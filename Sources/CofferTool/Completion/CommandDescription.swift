@@ -16,7 +16,15 @@ final class CommandDescription {
   var isShown: Bool { type.configuration.shouldDisplay }
   var subcommands: [CommandDescription] { type.configuration.subcommands.map(CommandDescription.init) }
 
-  private(set) lazy var arguments: [Argument] = Self.arguments(of: type)
+  private(set) lazy var arguments: [Argument] = {
+    // The root's description contains those of all commands, and it has no arguments of its own.
+    if type == SecretCommand.self { return [] }
+    do {
+      return try JSONDecoder().decode(Tool.self, from: Data(type._dumpHelp().utf8)).command.arguments ?? []
+    } catch {
+      return []  // a later version of the argument parser has another form, which a test notices
+    }
+  }()
 
   var positionals: [Argument] { arguments.filter { $0.kind == .positional && $0.shouldDisplay } }
 
@@ -39,16 +47,6 @@ final class CommandDescription {
   private struct Tool: Decodable {
     struct Command: Decodable { let arguments: [Argument]? }
     let command: Command
-  }
-
-  private static func arguments(of type: any ParsableCommand.Type) -> [Argument] {
-    do {
-      // The root's description contains those of all commands, and it has no arguments of its own.
-      if type == SecretCommand.self { return [] }
-      return try JSONDecoder().decode(Tool.self, from: Data(type._dumpHelp().utf8)).command.arguments ?? []
-    } catch {
-      return []  // a later version of the argument parser has another form, which a test notices
-    }
   }
 }
 

@@ -12,9 +12,10 @@ struct PasswordStore {
 
   /// Uses `path`, or else the directory that `pass` uses.
   init(_ path: String?) throws(Failure) {
+    let home = BaseDirectories(environment: Environment.value).home
     if let given = path ?? Environment.value("PASSWORD_STORE_DIR") {
       directory = given
-    } else if let home = BaseDirectories(environment: Environment.value).home {
+    } else if let home {
       directory = home + "/.password-store"
     } else {
       throw Failure(
@@ -24,7 +25,7 @@ struct PasswordStore {
     }
     var environment = Environment.all
     // gpg creates files there.
-    environment["HOME"] = BaseDirectories(environment: Environment.value).home
+    environment["HOME"] = home
     // Tells the agent which terminal to prompt on, as `pass` does.
     if environment["GPG_TTY"] == nil, let terminal = ttyname(STDIN_FILENO) ?? ttyname(STDERR_FILENO) {
       environment["GPG_TTY"] = String(cString: terminal)

@@ -26,10 +26,6 @@ struct ValueInput {
         "There is no value: standard input is a terminal, and prompts are disabled. Use a pipe or --from-file."
       )
     }
-    return try Self.prompt(for: name)
-  }
-
-  private static func prompt(for name: String) throws -> SecretBytes {
     let terminal = try Terminal()
     let first = try terminal.readLine("Value of \(name): ")
     if first.isEmpty {

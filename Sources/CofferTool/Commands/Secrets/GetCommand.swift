@@ -34,8 +34,7 @@ struct GetCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(orReference: name)
-    let value =
-      try version.map { try earlierValue(of: identifier, version: $0) } ?? currentValue(of: identifier)
+    let value = try value(of: identifier)
     let output = Output.standard
     try output.reveal(
       value, force: force,
@@ -53,14 +52,12 @@ struct GetCommand: ParsableCommand {
     if addsLineFeed { try output.write("\n") }
   }
 
-  private func currentValue(of identifier: SecretIdentifier) throws -> SecretBytes {
-    let backend = try global.open()
-    return try Expiry.warning(of: [identifier], in: backend) { try backend.existingValue(identifier) }
-  }
-
-  private func earlierValue(of identifier: SecretIdentifier, version: Int) throws -> SecretBytes {
-    let backend = try global.openVersioned()
-    guard let value = try backend.lookUp(identifier, version: version) else {
+  private func value(of identifier: SecretIdentifier) throws -> SecretBytes {
+    guard let version else {
+      let backend = try global.open()
+      return try Expiry.warning(of: [identifier], in: backend) { try backend.existingValue(identifier) }
+    }
+    guard let value = try global.openVersioned().lookUp(identifier, version: version) else {
       throw MissingSecret.failure(identifier, version: version)
     }
     return value

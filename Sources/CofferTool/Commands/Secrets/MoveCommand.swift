@@ -33,22 +33,18 @@ struct MoveCommand: ParsableCommand {
     let old = try global.identifier(name)
     let new = try SecretIdentifier(service: toService ?? global.serviceName, account: newName)
     let backend = try global.open()
-    switch try move(old, to: new, in: backend) {
+    let outcome: SecretMoveOutcome
+    if let backend = backend as? any MultipleItemSecretBackend {
+      outcome = try backend.move(old, to: new, replacing: force, all: all)
+    } else if let vault = backend as? VaultBackend {
+      outcome = try vault.move(old, to: new, replacing: force)
+    } else {
+      throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
+    }
+    switch outcome {
     case .moved: break
     case .missing: throw MissingSecret.failure(old, in: backend)
     case .taken: throw Failure.exists(new)
     }
-  }
-
-  private func move(
-    _ old: SecretIdentifier, to new: SecretIdentifier, in backend: any SecretBackend
-  ) throws(SecretError) -> SecretMoveOutcome {
-    if let backend = backend as? any MultipleItemSecretBackend {
-      return try backend.move(old, to: new, replacing: force, all: all)
-    }
-    guard let vault = backend as? VaultBackend else {
-      throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
-    }
-    return try vault.move(old, to: new, replacing: force)
   }
 }
