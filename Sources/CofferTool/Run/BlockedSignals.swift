@@ -54,10 +54,11 @@ struct BlockedSignals: ~Copyable {
     return (arrival, requests.indices.filter { requests[$0].revents != 0 })
   }
 
-  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does. Returns `nil` without a ready
-  /// request if `milliseconds` have passed; -1 waits without a limit.
-  borrowing func wait(for requests: inout [pollfd], milliseconds: Int32 = -1) throws(SecretError) -> Arrival?
-  {
+  /// Waits until a signal arrives or some of `requests` are ready, as poll(2) does, but not longer than until `deadline`.
+  borrowing func wait(
+    for requests: inout [pollfd], until deadline: ContinuousClock.Instant? = nil
+  ) throws(SecretError) -> Arrival? {
+    let milliseconds = deadline.map { Int32(max(0, (($0 - .now) / .milliseconds(1)).rounded(.up))) } ?? -1
     requests.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
     defer { requests.removeLast() }
     while poll(&requests, nfds_t(requests.count), milliseconds) < 0 {
@@ -69,7 +70,7 @@ struct BlockedSignals: ~Copyable {
   /// Returns a signal that has arrived, or `nil`. Does not wait.
   borrowing func pending() throws(SecretError) -> Int32? {
     var others: [pollfd] = []
-    return try wait(for: &others, milliseconds: 0)?.signal
+    return try wait(for: &others, until: .now)?.signal
   }
 
   private borrowing func nextArrival() throws(SecretError) -> Arrival {

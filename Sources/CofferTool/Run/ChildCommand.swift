@@ -8,7 +8,7 @@ final class ChildCommand {
   private let program: ProgramFile
   private let arguments: ProgramFile.Vector
   private let (isPristine, isRedacted): (Bool, Bool)
-  /// For the next start. With a relay, it is in a ``CommandLaunch``, of which `launch` is the descriptor.
+  /// For the next start. With a relay, `launch` is the descriptor of the ``CommandLaunch`` that has it.
   private var environment: CommandEnvironment?
   private var launch: Int32?
   /// What the command was given, if it is restarted.
@@ -45,13 +45,11 @@ final class ChildCommand {
   }
 
   private func prepare(_ secrets: borrowing SecretEnvironment) throws(SecretError) {
-    if isRedacted { secrets.noteUnredacted() }
     if secrets.hasFiles { files.append(try ValueFiles(for: .run)) }
-    let environment = try secrets.environment(isPristine: isPristine, files: files.last)
     if isRedacted {
-      launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
+      launch = try secrets.launch(isPristine: isPristine, files: files.last)
     } else {
-      self.environment = consume environment
+      environment = try secrets.environment(isPristine: isPristine, files: files.last)
     }
   }
 
@@ -80,9 +78,6 @@ final class ChildCommand {
       return try OwnProgram.start(.relay, ["\(launch)"], program, arguments, spawn)
     }
     guard let environment = environment.take() else { throw FileSystemError(EINVAL) }
-    return try environment.withVector { variables throws(FileSystemError) in
-      spawn.environment = .vector(variables)
-      return try program.start(spawn, arguments)
-    }
+    return try program.start(spawn, arguments, environment)
   }
 }

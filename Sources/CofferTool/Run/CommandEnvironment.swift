@@ -13,13 +13,10 @@ struct CommandEnvironment: ~Copyable {
   /// The variables of this process that `isKept` selects by their names, and `entries`: a name, and a value with
   /// a NUL.
   init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]) {
-    var inherited: [UnsafePointer<CChar>] = []
-    var next = coffer_environment()
-    while let entry = next?.pointee {
-      let name = String(
-        decoding: UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "=")), as: UTF8.self)
-      if isKept(name) { inherited.append(entry) }
-      next = next?.successor()
+    let all = coffer_environment().map { ProgramFile.Vector($0).strings } ?? []
+    let inherited = all.filter { entry in
+      let name = UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "="))
+      return isKept(String(decoding: name, as: UTF8.self))
     }
     let count =
       inherited.reduce(0) { $0 + strlen($1) + 1 }
@@ -38,15 +35,13 @@ struct CommandEnvironment: ~Copyable {
   /// The value of a variable, or `nil` if it is not set.
   borrowing func value(of variable: String) -> SecretBytes? {
     withVector { vector in
-      var next = vector
-      while let entry = next.pointee {
+      for entry in vector.strings {
         let rest = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
         let name = "\(variable)=".utf8
         if rest.starts(with: name) {
           let value = UnsafeRawBufferPointer(rebasing: rest.dropFirst(name.count))
           return SecretBytes(copying: Span(_unsafeBytes: value))
         }
-        next = next.successor()
       }
       return nil
     }
@@ -59,13 +54,8 @@ struct CommandEnvironment: ~Copyable {
   borrowing func withVector<R: ~Copyable, E: Error>(
     onTerminal terminal: Int32? = nil, _ body: (ProgramFile.Vector) throws(E) -> R
   ) throws(E) -> R {
-    var name = [CChar](repeating: 0, count: 256)
     let variable = "GPG_TTY="
-    var replacement: UnsafeMutablePointer<CChar>?
-    if let terminal, ttyname_r(terminal, &name, name.count) == 0 {
-      replacement = strdup(
-        variable + String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self))
-    }
+    let replacement = terminal.flatMap { ttyname($0) }.flatMap { strdup(variable + String(cString: $0)) }
     defer { free(replacement) }
     return try bytes.withBytes { bytes throws(E) in
       try bytes.withUnsafeBytes { bytes throws(E) in

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc
@@ -13,71 +14,71 @@ struct CommandLaunch: ~Copyable {
   let environment: CommandEnvironment
   private let redactions: [Redaction]
 
-  /// A variable whose value is redacted.
-  struct Redaction {
-    let variable: String
-    /// Whether the variable has the path of a file with the value.
-    let isFile: Bool
+  /// A variable whose value is redacted, and whether it has the path of a file with the value.
+  typealias Redaction = (variable: String, isFile: Bool)
 
-    init(of variable: String, isFile: Bool = false) { (self.variable, self.isFile) = (variable, isFile) }
-
-    fileprivate var text: String { variable + (isFile ? "=" : "") }
-
-    fileprivate init(parsing text: UnsafeRawBufferPointer.SubSequence) {
-      let text = String(decoding: text, as: UTF8.self)
-      self.init(of: text.filter { $0 != "=" }, isFile: text.hasSuffix("="))
-    }
-  }
-
-  init(_ environment: consuming CommandEnvironment, redacting redactions: [Redaction]) {
-    self.environment = environment
-    self.redactions = redactions
-  }
-
-  /// Reads what ``inherited()`` wrote. Programs that this process executes do not inherit the file.
+  /// Reads the file that ``write(_:redacting:)`` wrote.
   init(inherited descriptor: Int32) throws {
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    let text = try Self.contents(of: descriptor)
-    let end = text.withBytes { bytes in
-      bytes.indices.first { bytes[$0] == 0 && ($0 == 0 || bytes[$0 - 1] == 0) }
+    guard lseek(descriptor, 0, SEEK_SET) == 0,
+      let text = try readToEnd(of: descriptor, named: "a file in memory", limit: Int(Int32.max)),
+      let end = text.withBytes({ bytes in
+        bytes.indices.first { bytes[$0] == 0 && ($0 == 0 || bytes[$0 - 1] == 0) }
+      })
+    else {
+      throw Failure(.internalError, "The command's environment is not as it was written. Report this.")
     }
-    guard let end else { throw Self.damaged }
-    let redactions = text.withBytes { bytes in
-      bytes.extracting(first: end).withUnsafeBytes { $0.split(separator: 0).map { Redaction(parsing: $0) } }
+    redactions = text.withBytes { bytes in
+      bytes.extracting(first: end).withUnsafeBytes { names in
+        names.split(separator: 0).map { name in
+          let variable = String(decoding: name.drop { $0 == UInt8(ascii: "=") }, as: UTF8.self)
+          return (variable, isFile: name.first == UInt8(ascii: "="))
+        }
+      }
     }
-    let environment = text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) }
-    self.init(CommandEnvironment(environment), redacting: redactions)
+    let variables = text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) }
+    environment = CommandEnvironment(variables)
   }
 
-  /// Writes the file, and returns a descriptor of it that the next program inherits.
-  borrowing func inherited() throws(SecretError) -> Int32 {
-    let names = redactions.map { $0.text + "\0" }.joined() + "\0"
+  /// Writes a file without a name, which only its owner can read and nobody can change. The kernel removes it when the last
+  /// process that has it open ends.
+  ///
+  /// Returns its descriptor in the programs that this process executes or starts: at least 20, because shells use the numbers
+  /// up to 9. Throws `.unsupported` if the system does not provide files in memory, and `.io`.
+  static func write(
+    _ environment: borrowing CommandEnvironment, redacting redactions: [Redaction]
+  ) throws(SecretError) -> Int32 {
+    let names = redactions.map { ($0.isFile ? "=" : "") + $0.variable + "\0" }.joined() + "\0"
     let text = SecretWriter.bytes(capacity: names.utf8.count + environment.bytes.count) { writer in
       writer.append(names)
       writer.append(environment.bytes)
     }
-    return try MemoryFile.inherited(text)
+    let file: Descriptor
+    do throws(FileSystemError) { file = try Descriptor(opened: coffer_memfd("secret")) } catch {
+      throw SecretError(
+        .unsupported, "A file in memory cannot be created: \(error).", advice: "Leave out --redact.")
+    }
+    defer { withExtendedLifetime(file) {} }
+    try text.withBytes { bytes throws(SecretError) in
+      try writeAll(bytes, to: file.number, named: "a file in memory")
+    }
+    let (addSeals, allSeals): (Int32, Int32) = (1033, 0xF)  // glibc declares them only for _GNU_SOURCE
+    guard fchmod(file.number, 0o400) == 0, fcntl(file.number, addSeals, allSeals) == 0 else {
+      throw SecretError(.io, "A file in memory cannot be made read-only: \(FileSystemError(errno)).")
+    }
+    let copy = fcntl(file.number, F_DUPFD, 20)
+    if copy < 0 {
+      throw SecretError(.io, "A file in memory cannot be passed to the command: \(FileSystemError(errno)).")
+    }
+    return copy
   }
 
   /// What to redact.
   borrowing func patterns() throws -> RedactionPatterns {
     var values: [(variable: String, value: SharedSecret)] = []
-    for redaction in redactions {
-      guard let text = environment.value(of: redaction.variable) else { continue }
-      let value = redaction.isFile ? try ValueInput.read(file: text.string()) : text
-      values.append((redaction.variable, SharedSecret(value)))
+    for (variable, isFile) in redactions {
+      guard let text = environment.value(of: variable) else { continue }
+      values.append((variable, SharedSecret(isFile ? try ValueInput.read(file: text.string()) : text)))
     }
     return RedactionPatterns(values)
-  }
-
-  private static func contents(of file: Int32) throws -> SecretBytes {
-    guard lseek(file, 0, SEEK_SET) == 0,
-      let bytes = try readToEnd(of: file, named: "a file in memory", limit: Int(Int32.max))
-    else { throw damaged }
-    return bytes
-  }
-
-  private static var damaged: Failure {
-    Failure(.internalError, "The command's environment is not as it was written. Report this.")
   }
 }

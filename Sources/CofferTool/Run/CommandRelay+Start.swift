@@ -26,10 +26,7 @@ extension CommandRelay {
     guard let outer else {
       let process = try spawn.startCommand(arguments[0], mask: signals.previous) {
         spawn throws(FileSystemError) in
-        try launch.environment.withVector { variables throws(FileSystemError) in
-          spawn.environment = .vector(variables)
-          return try file.start(spawn, arguments)
-        }
+        try file.start(spawn, arguments, launch.environment)
       }
       redirectToNullDevice([STDIN_FILENO])
       return CommandRelay(
@@ -52,9 +49,10 @@ extension CommandRelay {
     withExtendedLifetime((inner.terminal, otherEnd)) {}
     if !onTerminal.contains(STDIN_FILENO) { redirectToNullDevice([STDIN_FILENO]) }
     let shown = RedactedStream(from: inner.controller, to: outer.descriptor, isInteractive: true, patterns)
+    let session = Session(outer: outer, shown: shown, channel: SessionChannel(descriptor: channel))
     return CommandRelay(
-      process: process, signals: signals, outputs: piped + [shown],
-      session: Session(outer, shown, SessionChannel(channel)), ownsTerminal: ownsTerminal)
+      process: process, signals: signals, outputs: piped + [shown], session: session,
+      ownsTerminal: ownsTerminal)
   }
 
   /// Whether a standard stream other than `onTerminal` leads to another process, which may use the terminal.
@@ -81,8 +79,7 @@ extension CommandRelay {
         ends.append(writing)
         outputs.append(RedactedStream(from: reading, to: group[0], isInteractive: false, patterns))
       } catch {
-        throw SecretError(
-          .io, "A channel for the command's output cannot be created: \(error).")
+        throw SecretError(.io, "A channel for the command's output cannot be created: \(error).")
       }
     }
     return (outputs, ends)

@@ -35,9 +35,10 @@ extension CommandRelay {
   }
 
   func receive() {
-    switch session?.channel.receive() {
-    case .stopped(let signal): commandStopped(by: signal)
-    default: isChannelOpen = false
+    if case (.stopped, let signal)? = session?.channel.receive() {
+      commandStopped(by: signal)
+    } else {
+      isChannelOpen = false
     }
   }
 
@@ -70,22 +71,16 @@ extension CommandRelay {
       hasSettings = true
       outer.makeRaw()
     }
-    session?.channel.send(.resume(inForeground: inForeground))
+    session?.channel.send(inForeground ? .resumeInForeground : .resumeInBackground)
   }
 
   /// Shows what the command has printed, such as what restores a screen.
   private func showRest() {
     let end = ContinuousClock.now + .seconds(1)
-    while ContinuousClock.now < end {
-      guard let shown = session?.shown else { return }
-      var requests: [pollfd] = []
+    while ContinuousClock.now < end, let shown = session?.shown {
       if shown.wantsToWrite {
-        requests.append(pollfd(fd: shown.destination, events: Int16(POLLOUT), revents: 0))
-        guard poll(&requests, 1, 100) >= 0 else { continue }
-        if requests[0].revents != 0 { shown.write() }
-      } else if let source = shown.readable {
-        requests.append(pollfd(fd: source, events: Int16(POLLIN), revents: 0))
-        guard poll(&requests, 1, 0) > 0 else { return }
+        if Self.isReady(shown.destination, for: POLLOUT, milliseconds: 100) { shown.write() }
+      } else if let source = shown.readable, Self.isReady(source, for: POLLIN) {
         shown.read()
       } else {
         return

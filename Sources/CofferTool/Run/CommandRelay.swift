@@ -23,16 +23,11 @@ final class CommandRelay {
   private static let drainTime = Duration.seconds(1)
 
   /// The parts of a relay with a terminal.
-  final class Session {
+  struct Session {
     let outer: OuterTerminal
     /// The output of the inner terminal.
     let shown: RedactedStream
     let channel: SessionChannel
-
-    init(_ outer: OuterTerminal, _ shown: RedactedStream, _ channel: consuming SessionChannel) {
-      (self.outer, self.shown) = (outer, shown)
-      self.channel = channel
-    }
   }
 
   init(
@@ -93,7 +88,7 @@ final class CommandRelay {
       if output.wantsToWrite { add(output.destination, POLLOUT, output.write) }
     }
     addSession(add)
-    let arrival = try signals.wait(for: &requests, milliseconds: timeout())
+    let arrival = try signals.wait(for: &requests, until: deadline)
     for (request, action) in zip(requests, actions) where request.revents != 0 { action() }
     for output in outputs { output.showBeginning() }
     return arrival
@@ -113,19 +108,23 @@ final class CommandRelay {
     }
   }
 
-  /// The milliseconds until the beginning of a value is shown or the output has been read for long enough.
-  private func timeout() -> Int32 {
-    if drainEnds != nil, outputs.contains(where: { $0.readable != nil }) { return 0 }
-    guard let next = outputs.compactMap(\.pauseEnds).min() else { return -1 }
-    return Int32(max(0, ((next - .now) / .milliseconds(1)).rounded(.up)))
+  /// When the beginning of a value is shown. After the end of the command, output is not waited for.
+  private var deadline: ContinuousClock.Instant? {
+    if drainEnds != nil, outputs.contains(where: { $0.readable != nil }) { return .now }
+    return outputs.compactMap(\.pauseEnds).min()
+  }
+
+  /// Whether `events` of poll(2) occur on the descriptor within `milliseconds`.
+  static func isReady(_ descriptor: Int32, for events: Int32, milliseconds: Int32 = 0) -> Bool {
+    var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
+    return poll(&request, 1, milliseconds) > 0
   }
 
   /// Ends the outputs of a command that has ended from which nothing more can be read at once.
   private func endDrainedOutputs() {
     for output in outputs {
       guard let source = output.readable else { continue }
-      var request = pollfd(fd: source, events: Int16(POLLIN), revents: 0)
-      if poll(&request, 1, 0) <= 0 || drainEnds.map({ $0 < .now }) == true { output.end() }
+      if !Self.isReady(source, for: POLLIN) || drainEnds.map({ $0 < .now }) == true { output.end() }
     }
     if session?.shown.isFinished == true { session?.outer.restore() }
   }
@@ -143,7 +142,7 @@ final class CommandRelay {
       session?.outer.restore()
       BlockedSignals.deliver(signal)
     case let signal where session != nil:
-      session?.channel.send(.signal(signal, toGroup: arrival.isFromKernel))
+      session?.channel.send(arrival.isFromKernel ? .groupSignal : .signal, signal)
     case let signal:
       // The kernel sent a signal for a key to the command as well, which is in the same group.
       if !arrival.isFromKernel { kill(process, signal) }

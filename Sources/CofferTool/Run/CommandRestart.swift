@@ -42,11 +42,8 @@ final class CommandRestart {
     killTime == nil ? [pollfd(fd: changed.number, events: Int16(POLLIN), revents: 0)] : []
   }
 
-  /// The milliseconds to wait for at most, or -1.
-  var timeout: Int32 {
-    guard let next = killTime ?? readTime else { return -1 }
-    return Int32(max(0, ((next - .now) / .milliseconds(1)).rounded(.up)))
-  }
+  /// When to call ``proceed(with:hasChanged:)`` at the latest.
+  var deadline: ContinuousClock.Instant? { killTime ?? readTime }
 
   /// Takes note of a signal that this process has received.
   func observe(_ arrival: BlockedSignals.Arrival) {

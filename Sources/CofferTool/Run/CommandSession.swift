@@ -16,7 +16,6 @@ struct CommandSession: ~Copyable {
   borrowing func run(_ file: ProgramFile, _ arguments: ProgramFile.Vector, launch descriptor: Int32) throws
     -> ProcessEnd
   {
-    _ = fcntl(terminal, F_SETFD, FD_CLOEXEC)
     guard ioctl(terminal, UInt(TIOCSCTTY), 0) == 0 else {
       throw SecretError(.io, "The command's terminal cannot be used: \(FileSystemError(errno)).")
     }
@@ -43,10 +42,7 @@ struct CommandSession: ~Copyable {
     spawn.isGroupLeader = true
     spawn.foregroundTerminal = isForeground ? terminal : nil
     return try spawn.startCommand(arguments[0], mask: mask) { spawn throws(FileSystemError) in
-      try launch.environment.withVector(onTerminal: terminal) { variables throws(FileSystemError) in
-        spawn.environment = .vector(variables)
-        return try file.start(spawn, arguments)
-      }
+      try file.start(spawn, arguments, launch.environment, onTerminal: terminal)
     }
   }
 
@@ -56,11 +52,15 @@ struct CommandSession: ~Copyable {
       let (arrival, ready) = try signals.wait(orReadable: [channel.descriptor.number])
       if !ready.isEmpty {
         switch channel.receive() {
-        case .signal(let signal, let toGroup): kill(toGroup ? -process : process, signal)
-        case .resume(let inForeground):
-          tcsetpgrp(terminal, inForeground ? foreground : getpgrp())
+        case (.signal, let signal)?: kill(process, signal)
+        case (.groupSignal, let signal)?: kill(-process, signal)
+        case (.resumeInForeground, _)?:
+          tcsetpgrp(terminal, foreground)
           kill(-process, SIGCONT)
-        case .stopped, nil:
+        case (.resumeInBackground, _)?:
+          tcsetpgrp(terminal, getpgrp())
+          kill(-process, SIGCONT)
+        case (.stopped, _)?, nil:
           // The relay has ended without waiting, so it was killed.
           kill(-process, SIGHUP)
           kill(-process, SIGCONT)
@@ -75,7 +75,7 @@ struct CommandSession: ~Copyable {
         // The command continues with the group in the foreground that was there.
         let group = tcgetpgrp(terminal)
         foreground = group > 0 && group != getpgrp() ? group : process
-        channel.send(.stopped(by: (status >> 8) & 0xFF))
+        channel.send(.stopped, (status >> 8) & 0xFF)
       // The kernel sends SIGHUP only to the leader when the terminal is gone.
       case let signal?: kill(arrival?.isFromKernel == true ? -process : process, signal)
       }

@@ -11,12 +11,8 @@ enum ControllingVariables {
     /// What the variables control, for Documentation/Reference.md.
     let purpose: String
     let names: String
-    let prefixes: String
-    let suffixes: String
-
-    init(_ purpose: String, names: String = "", prefixes: String = "", suffixes: String = "") {
-      (self.purpose, self.names, self.prefixes, self.suffixes) = (purpose, names, prefixes, suffixes)
-    }
+    var prefixes = ""
+    var suffixes = ""
   }
 
   /// Words separated by spaces: names, and prefixes and suffixes of names that programs make up. Each is exact, so that the
@@ -24,14 +20,14 @@ enum ControllingVariables {
   /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups = [
     Group(
-      "the loader and the C library",
+      purpose: "the loader and the C library",
       names: """
         GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH \
         RESOLV_HOST_CONF RES_OPTIONS TZDIR
         """,
       prefixes: "LD_"),
     Group(
-      "the user, directories, the terminal and the session",
+      purpose: "the user, directories, the terminal and the session",
       names: """
         CREDENTIALS_DIRECTORY DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS DISPLAY GNUPGHOME GPG_TTY HOME \
         LOGNAME NOTIFY_SOCKET OLDPWD PATH PWD SHELL SSH_AUTH_SOCK TEMP TERM TERMCAP TERMINFO TERMINFO_DIRS TMP \
@@ -40,14 +36,14 @@ enum ControllingVariables {
         """,
       prefixes: "COFFER_"),
     Group(
-      "shells",
+      purpose: "shells",
       names: """
         BASHOPTS BASH_ENV CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS INPUTRC NULLCMD PROMPT_COMMAND PS0 PS1 PS4 \
         READNULLCMD SHELLOPTS TMPPREFIX ZDOTDIR
         """,
       prefixes: "BASH_FUNC_"),
     Group(
-      "programs that others start, and their options",
+      purpose: "programs that others start, and their options",
       names: """
         BROWSER CURL_HOME CVS_RSH EDITOR EMACSLOADPATH EXINIT FZF_DEFAULT_COMMAND FZF_DEFAULT_OPTS HGEDITOR \
         HGRCPATH KUBECTL_EXTERNAL_DIFF LESS LESSCLOSE LESSKEY LESSKEYIN LESSKEY_CONTENT LESSKEY_SYSTEM \
@@ -57,7 +53,7 @@ enum ControllingVariables {
         """,
       suffixes: "PAGER _ASKPASS _EDITOR"),
     Group(
-      "git",
+      purpose: "git",
       names: """
         GIT_ALLOW_PROTOCOL GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_EXEC_PATH \
         GIT_EXTERNAL_DIFF GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND \
@@ -65,7 +61,7 @@ enum ControllingVariables {
         """,
       prefixes: "GIT_CONFIG GIT_TRACE"),
     Group(
-      "interpreters and virtual machines",
+      purpose: "interpreters and virtual machines",
       names: """
         AWKLIBPATH AWKPATH BUNDLE_GEMFILE BUNDLE_PATH BUN_OPTIONS CAML_LD_LIBRARY_PATH CLASSPATH COMPOSER \
         COMPOSER_HOME CORECLR_ENABLE_PROFILING CORECLR_PROFILER CORECLR_PROFILER_PATH CORECLR_PROFILER_PATH_32 \
@@ -81,7 +77,7 @@ enum ControllingVariables {
         """,
       prefixes: "LUA_CPATH LUA_INIT LUA_PATH"),
     Group(
-      "compilers, build tools and package managers",
+      purpose: "compilers, build tools and package managers",
       names: """
         ANSIBLE_CONFIG ANSIBLE_LIBRARY AR AS CARGO_ENCODED_RUSTFLAGS CARGO_HOME CC CCACHE_PREFIX CFLAGS \
         CGO_CFLAGS CGO_LDFLAGS CMAKE_TOOLCHAIN_FILE COMPILER_PATH CONFIG_SITE CPATH CPP CXX CXXFLAGS \
@@ -97,7 +93,7 @@ enum ControllingVariables {
       prefixes: "CARGO_ALIAS_ CARGO_BUILD_ CARGO_TARGET_ TF_CLI_ARGS",
       suffixes: "_CREDENTIAL_PROVIDER _CREDENTIAL_PROVIDERS"),
     Group(
-      "modules and data of libraries",
+      purpose: "modules and data of libraries",
       names: """
         FONTCONFIG_FILE FONTCONFIG_PATH GIO_EXTRA_MODULES GIO_MODULE_DIR GI_TYPELIB_PATH GST_PLUGIN_PATH \
         GTK_MODULES GTK_PATH KRB5CCNAME KRB5_CONFIG KRB5_KTNAME ODBCINI ODBCSYSINI OPENSSL_CONF OPENSSL_ENGINES \
@@ -105,7 +101,7 @@ enum ControllingVariables {
         """,
       suffixes: "SAN_OPTIONS"),
     Group(
-      "connections, and files with credentials or trusted keys",
+      purpose: "connections, and files with credentials or trusted keys",
       names: """
         AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST KUBECONFIG \
         NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED PGSERVICEFILE PGSYSCONFDIR SSLKEYLOGFILE SSL_CERT_DIR \
@@ -138,14 +134,5 @@ enum ControllingVariables {
       separator: ", ")
     if unsafe.count > most { list += " and \(unsafe.count - most) more" }
     throw .usage("Such a variable can change what a program runs: \(list). \(advice)")
-  }
-}
-
-extension ControllingVariables {
-  /// The row of the table in Documentation/Reference.md.
-  static func row(_ group: Group) -> String {
-    let patterns = words(group.prefixes).map { $0 + "*" } + words(group.suffixes).map { "*" + $0 }
-    let variables = (words(group.names) + patterns).map { "`\($0)`" }.joined(separator: " ")
-    return "| \(group.purpose) | \(variables) |"
   }
 }

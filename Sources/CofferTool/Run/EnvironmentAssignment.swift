@@ -5,12 +5,9 @@ internal import Glibc
 struct EnvironmentAssignment {
   let variable: String
   let identifier: SecretIdentifier
+}
 
-  init(variable: String, identifier: SecretIdentifier) {
-    self.variable = variable
-    self.identifier = identifier
-  }
-
+extension EnvironmentAssignment {
   /// Parses the argument of `option`, which has the form `VAR=NAME`. NAME may be a reference.
   init(_ text: String, of option: String = "--set", _ options: GlobalOptions) throws {
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
@@ -30,17 +27,8 @@ struct EnvironmentAssignment {
   /// underscore in place of each byte that a variable's name cannot contain.
   init(for identifier: SecretIdentifier, prefix: String = "") throws(Failure) {
     self.identifier = identifier
-    variable =
-      prefix
-      + String(
-        decoding: identifier.account.utf8.map { byte in
-          switch byte {
-          case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 32
-          case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
-          default: UInt8(ascii: "_")
-          }
-        },
-        as: UTF8.self)
+    let name = identifier.account.utf8.map { $0.isASCIILetterOrDigit ? $0 : UInt8(ascii: "_") }
+    variable = prefix + String(decoding: name, as: UTF8.self).uppercased()
     guard Self.isVariableName(variable) else {
       throw .usage(
         """

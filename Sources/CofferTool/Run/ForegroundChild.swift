@@ -23,7 +23,7 @@ enum ForegroundChild {
     var process = try spawn.startCommand(name, mask: mask, start)
     while true {
       var changes = restart?.requests ?? []
-      let arrival = try signals.wait(for: &changes, milliseconds: restart?.timeout ?? -1)
+      let arrival = try signals.wait(for: &changes, until: restart?.deadline)
       if arrival?.signal == SIGCHLD, let status = ProcessEnd.changed(process, WUNTRACED) {
         if status & 0xFF == 0x7F {
           // A key does not stop this process by itself: the command may restore the terminal first, or go on. With SIGTSTP,

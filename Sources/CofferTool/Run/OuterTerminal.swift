@@ -29,11 +29,8 @@ final class OuterTerminal {
   private static func isControlling(_ descriptor: Int32) -> Bool { tcgetsid(descriptor) == getsid(0) }
 
   private static func open(_ terminal: Int32, _ isControlling: Bool) -> Descriptor? {
-    var name = [CChar](repeating: 0, count: 256)
-    guard isControlling || ttyname_r(terminal, &name, name.count) == 0 else { return nil }
-    let path =
-      isControlling
-      ? "/dev/tty" : String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let path = isControlling ? "/dev/tty" : ttyname(terminal).map { String(cString: $0) }
+    guard let path else { return nil }
     do throws(FileSystemError) {
       return try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
     } catch { return nil }

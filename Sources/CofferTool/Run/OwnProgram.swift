@@ -28,16 +28,9 @@ enum OwnProgram {
     _ part: Part, _ settings: [String], _ file: ProgramFile, _ arguments: ProgramFile.Vector,
     _ body: (ProgramFile.Vector) throws(E) -> R
   ) throws(E) -> R {
-    var owned = (["secret", part.rawValue] + settings).map { strdup($0) }
-    owned.append(strdup(file.path))
+    let owned = (["secret", part.rawValue] + settings).map { strdup($0) } + [strdup(file.path)]
     defer { owned.forEach { free($0) } }
-    var vector = owned
-    var next = arguments
-    while let argument = next.pointee {
-      vector.append(argument)
-      next = next.successor()
-    }
-    return try body(vector + [nil])
+    return try body(owned + arguments.strings + [nil])
   }
 
   /// Replaces this process by a part. Returns the `errno`.
@@ -72,13 +65,15 @@ enum OwnProgram {
       numbers.count >= min(3, part.settings)
     else { throw Failure.usage("There is no command “\(part.rawValue)”. See secret --help.") }
     _ = coffer_set_process_name("secret")
+    // The programs that this process executes do not inherit the descriptors.
+    for number in numbers { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
     let (file, arguments) = (ProgramFile(path: path), ProgramFile.Vector(all + 3 + part.settings))
     switch part {
     case .relay:
       throw ForegroundChild.end(as: try CommandRelay.start(file, arguments, launch: numbers[0]).run())
     case .session:
       let session = CommandSession(
-        terminal: numbers[1], channel: try SessionChannel(inherited: numbers[2]),
+        terminal: numbers[1], channel: SessionChannel(descriptor: try Descriptor(opened: numbers[2])),
         isForeground: settings.last == "foreground")
       throw ForegroundChild.end(as: try session.run(file, arguments, launch: numbers[0]))
     }

@@ -59,27 +59,42 @@ struct ProgramFile {
     }
   }
 
-  /// Starts the program as a child.
-  func start(_ spawn: Spawn, _ arguments: Vector) throws(FileSystemError) -> pid_t {
-    do throws(FileSystemError) {
-      return try spawn.start(arguments, file: path)
-    } catch  where error.number == ENOEXEC {
-      return try withShell(arguments) { shell throws(FileSystemError) in try spawn.start(shell) }
+  /// Starts the program as a child with the variables of `environment`, on `terminal` if that is given.
+  func start(
+    _ spawn: Spawn, _ arguments: Vector, _ environment: borrowing CommandEnvironment,
+    onTerminal terminal: Int32? = nil
+  ) throws(FileSystemError) -> pid_t {
+    try environment.withVector(onTerminal: terminal) { variables throws(FileSystemError) in
+      var spawn = spawn
+      spawn.environment = .vector(variables)
+      do throws(FileSystemError) {
+        return try spawn.start(arguments, file: path)
+      } catch  where error.number == ENOEXEC {
+        return try withShell(arguments) { shell throws(FileSystemError) in try spawn.start(shell) }
+      }
     }
   }
 
   /// Calls `body` with the arguments of a shell that reads the file: a script without a first line that names
   /// its interpreter, as execvp(3) treats it.
   private func withShell<R, E: Error>(_ arguments: Vector, _ body: (Vector) throws(E) -> R) throws(E) -> R {
-    var count = 0
-    while arguments[count] != nil { count += 1 }
     let shell = strdup("/bin/sh")
     let file = strdup(path)
     defer {
       free(shell)
       free(file)
     }
-    let rest = count > 0 ? (1..<count).map { arguments[$0] } : []
-    return try body([shell, file] + rest + [nil])
+    return try body([shell, file] + Array(arguments.strings.dropFirst()) + [nil])
+  }
+}
+
+extension ProgramFile.Vector {
+  /// The strings up to the `nil` at the end.
+  var strings: [UnsafeMutablePointer<CChar>] {
+    Array(
+      sequence(state: self) { next in
+        defer { next += 1 }
+        return next.pointee
+      })
   }
 }

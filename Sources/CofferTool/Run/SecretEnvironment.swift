@@ -8,10 +8,8 @@ struct SecretEnvironment: ~Copyable {
   /// A variable, the secret that it gets, and the value: followed by a NUL, unless the variable gets the path of a file.
   private typealias Entry = (variable: String, secret: SecretIdentifier?, isFile: Bool, text: SharedSecret)
   private var entries: [Entry] = []
-  /// The values to redact in the command's output.
-  private(set) var redactions: [CommandLaunch.Redaction] = []
   /// The variables whose values are too short to be redacted.
-  private(set) var unredacted: [String] = []
+  private var unredacted: [String] = []
 
   /// Adds a variable that holds the value. Throws if the value contains a NUL.
   mutating func add(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) throws(Failure) {
@@ -28,14 +26,13 @@ struct SecretEnvironment: ~Copyable {
       )
     }
     entries.append((assignment.variable, assignment.identifier, false, SharedSecret(text)))
-    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable))
+    if !value.isEmpty, !OutputRedactor.canRedact(value) { unredacted.append(assignment.variable) }
   }
 
   /// Adds a variable that holds the path of a file with the value.
   mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) {
-    let copy = SharedSecret(value.withBytes { SecretBytes(copying: $0) })
-    entries.append((assignment.variable, assignment.identifier, true, copy))
-    addRedaction(of: value, CommandLaunch.Redaction(of: assignment.variable, isFile: true))
+    entries.append((assignment.variable, assignment.identifier, true, SharedSecret(value.copy())))
+    if !value.isEmpty, !OutputRedactor.canRedact(value) { unredacted.append(assignment.variable) }
   }
 
   /// Adds a variable whose value is not secret.
@@ -48,21 +45,6 @@ struct SecretEnvironment: ~Copyable {
       writer.append(bytes)
       writer.append(0)
     }
-  }
-
-  private mutating func addRedaction(of value: borrowing SecretBytes, _ redaction: CommandLaunch.Redaction) {
-    if OutputRedactor.canRedact(value) {
-      redactions.append(redaction)
-    } else if !value.isEmpty {
-      unredacted.append(redaction.variable)
-    }
-  }
-
-  /// Tells which variables ``redactions`` cannot contain.
-  func noteUnredacted() {
-    if unredacted.isEmpty { return }
-    note(
-      "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
   }
 
   var hasFiles: Bool { entries.contains { $0.isFile } }
@@ -96,5 +78,17 @@ struct SecretEnvironment: ~Copyable {
     }
     return CommandEnvironment(
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: texts)
+  }
+
+  /// Writes the command's environment for the relay of its output, and returns the descriptor. Tells which values are too short
+  /// to be redacted.
+  func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
+    if !unredacted.isEmpty {
+      note(
+        "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+    }
+    return try CommandLaunch.write(
+      environment(isPristine: isPristine, files: files),
+      redacting: entries.filter { $0.secret != nil }.map { ($0.variable, $0.isFile) })
   }
 }

@@ -63,10 +63,6 @@ final class ValueFiles {
     [BaseDirectories(environment: Environment.value).given(variable), common].compactMap(\.self)
   }
 
-  private static func tryLock(_ directory: String) -> Descriptor? {
-    do throws(FileSystemError) { return try PrivateDirectory.tryLock(directory) } catch { return nil }
-  }
-
   /// The directories of this user that no running `command` uses: it was killed, or `edit` kept the edited text.
   static func leftBehind(by command: Command) -> [String] {
     var found: Set<String> = []
@@ -76,7 +72,9 @@ final class ValueFiles {
       for name in names where name.hasPrefix(command.rawValue) {
         let path = "\(place)/\(name)"
         let owner = FileStatus(of: path, followingLink: false)?.owner
-        if owner == geteuid(), tryLock(path) != nil { found.insert(path) }
+        do throws(FileSystemError) {
+          if owner == geteuid(), try PrivateDirectory.tryLock(path) != nil { found.insert(path) }
+        } catch {}  // gone, or not a directory
       }
     }
     return found.sorted()

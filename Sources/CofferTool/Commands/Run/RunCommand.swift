@@ -121,14 +121,13 @@ struct RunCommand: ParsableCommand {
       let child = ChildCommand(file, arguments, isPristine: pristine, isRedacted: isRedacted)
       throw ForegroundChild.end(as: try child.run(secrets, of: backend, restartedAfter: changes))
     }
-    let environment = try secrets.environment(isPristine: pristine)
     guard isRedacted else {
+      let environment = try secrets.environment(isPristine: pristine)
       ProcessHardening.applied.lift()
       let failure = environment.withVector { file.execute(arguments, environment: $0) }
       throw ForegroundChild.notStarted(program, failure)
     }
-    secrets.noteUnredacted()
-    let launch = try CommandLaunch(environment, redacting: secrets.redactions).inherited()
+    let launch = try secrets.launch(isPristine: pristine)
     ProcessHardening.applied.lift()
     throw ForegroundChild.notStarted("secret", OwnProgram.execute(.relay, ["\(launch)"], file, arguments))
   }
@@ -207,8 +206,8 @@ struct RunCommand: ParsableCommand {
       }
       return value
     }
-    for assignment in chosen {
-      if values[assignment.identifier] == nil, optional.contains(assignment.variable) { continue }
+    for assignment in chosen
+    where values[assignment.identifier] != nil || !optional.contains(assignment.variable) {
       try environment.add(try value(of: assignment).bytes, as: assignment)
     }
     for assignment in inFiles { environment.addFile(try value(of: assignment).bytes, as: assignment) }
