@@ -19,17 +19,6 @@ enum Expiry {
     expires.ISO8601Format() + (expires <= now ? " (expired)" : "")
   }
 
-  /// The sentences for a secret that has expired or expires soon, or `nil`.
-  static func warning(for item: SecretItem, now: Date) -> String? {
-    guard let expires = item.metadata.expires else { return nil }
-    let name = item.identifier.account
-    return switch state(of: item.metadata, now: now) {
-    case .none: nil
-    case .soon: "“\(name)” expires on \(expires.ISO8601Format())."
-    case .expired: "“\(name)” expired on \(expires.ISO8601Format()). Store a new value."
-    }
-  }
-
   /// Returns what `read` does, which looks up `identifiers` in `backend`, and prints their warnings. A keyring tells the
   /// expiry during the lookup. To ask it afterwards would take two more round trips.
   static func warning<R: ~Copyable>(
@@ -51,6 +40,12 @@ enum Expiry {
   }
 
   private static func warn(of item: SecretItem) {
-    if let text = warning(for: item, now: Date()) { note("secret: \(text)") }
+    guard let expires = item.metadata.expires else { return }
+    let name = item.identifier.account
+    switch state(of: item.metadata, now: Date()) {
+    case .none: break
+    case .soon: note("secret: “\(name)” expires on \(expires.ISO8601Format()).")
+    case .expired: note("secret: “\(name)” expired on \(expires.ISO8601Format()). Store a new value.")
+    }
   }
 }

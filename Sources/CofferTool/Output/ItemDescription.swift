@@ -5,14 +5,14 @@ internal import FoundationEssentials
 struct ItemDescription: Encodable {
   let service: String
   let account: String
-  let label: String?
-  let created: Date?
-  let modified: Date?
-  let expires: Date?
+  private(set) var label: String?
+  private(set) var created: Date?
+  private(set) var modified: Date?
+  private(set) var expires: Date?
   /// When the secret was removed. `nil` for a secret that exists.
-  let removed: Date?
+  private(set) var removed: Date?
   /// `nil` for a removed secret.
-  let attributes: [String: String]?
+  private(set) var attributes: [String: String]?
 
   init(_ item: SecretItem) {
     service = item.identifier.service
@@ -21,7 +21,6 @@ struct ItemDescription: Encodable {
     created = item.metadata.created
     modified = item.metadata.modified
     expires = item.metadata.expires
-    removed = nil
     attributes = item.metadata.attributes
   }
 
@@ -29,6 +28,5 @@ struct ItemDescription: Encodable {
     service = secret.identifier.service
     account = secret.identifier.account
     removed = secret.removed
-    (label, created, modified, expires, attributes) = (nil, nil, nil, nil, nil)
   }
 }

@@ -3,32 +3,33 @@
 extension String {
   /// The text with every character that a terminal obeys, reorders or does not show written as an escape.
   var printable: String {
-    var result = ""
-    for scalar in unicodeScalars {
+    escaped { scalar in
       switch scalar {
-      case "\n": result += "\\n"
-      case "\r": result += "\\r"
-      case "\t": result += "\\t"
+      case "\n": "\\n"
+      case "\r": "\\r"
+      case "\t": "\\t"
       case _ where scalar.isUnsafeOnTerminal:
-        result += "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
-      default: result.unicodeScalars.append(scalar)
+        "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
+      default: nil
       }
     }
-    return result
   }
 
   /// JSON text with the same characters, except line feeds between its elements, in JSON's own escapes.
   var printableJSON: String {
+    escaped { scalar in
+      guard scalar.isUnsafeOnTerminal && scalar != "\n" else { return nil }
+      return String(scalar).utf16.map { unit in
+        "\\u" + (UInt8(unit >> 8).hexadecimal + UInt8(unit & 0xFF).hexadecimal).lowercased()
+      }.joined()
+    }
+  }
+
+  /// The text that has what `escape` returns in place of a character, unless this is `nil`.
+  func escaped(_ escape: (Unicode.Scalar) -> String?) -> String {
     var result = ""
     for scalar in unicodeScalars {
-      guard scalar.isUnsafeOnTerminal && scalar != "\n" else {
-        result.unicodeScalars.append(scalar)
-        continue
-      }
-      for unit in String(scalar).utf16 {
-        let digits = String(unit, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      }
+      if let text = escape(scalar) { result += text } else { result.unicodeScalars.append(scalar) }
     }
     return result
   }

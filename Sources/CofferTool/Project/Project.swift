@@ -15,11 +15,11 @@ struct Project {
 
   /// The path of the file without links.
   let path: String
-  let file: ProjectFile
+  private(set) var file: ProjectFile
   /// The path of the vault that the file names, without links if it exists.
-  let vault: String?
+  private(set) var vault: String?
   /// Whether the vault is in the file's directory or below it.
-  private let isVaultInside: Bool
+  private var isVaultInside = false
   /// Why another user may have written the file.
   private let exposure: String?
 
@@ -97,19 +97,12 @@ struct Project {
     self.path = path
     exposure =
       isForeign ? "belongs to another user" : status.mode & 0o002 != 0 ? "can be changed by other users" : nil
-    var file = try ProjectFile(parsing: text.withBytes { bytes in bytes.indices.map { bytes[$0] } }, of: path)
-    guard let name = file.vault else {
-      (self.file, vault, isVaultInside) = (file, nil, false)
-      return
-    }
-    if name.utf8.starts(with: "/".utf8) {
-      (self.file, vault, isVaultInside) = (file, name, false)
-      return
-    }
-    let given = Self.path(name, in: directory)
-    var resolved = given
+    file = try ProjectFile(parsing: text.withBytes { bytes in bytes.indices.map { bytes[$0] } }, of: path)
+    vault = file.vault
+    guard let name = vault, !name.utf8.starts(with: "/".utf8) else { return }
+    var resolved = Self.path(name, in: directory)
     do throws(FileSystemError) {
-      resolved = try LinuxFileSystem().locate(given, followingLink: true).path
+      resolved = try LinuxFileSystem().locate(resolved, followingLink: true).path
     } catch {
       // The command that uses the vault reports that it cannot be reached.
     }
@@ -118,7 +111,6 @@ struct Project {
     isVaultInside = !leaves && resolved.utf8.starts(with: Self.path("", in: directory).utf8)
     // What is allowed is the vault, and not what a link leads to later.
     if !isVaultInside { file.vaultPath = resolved }
-    self.file = file
   }
 
   private static func path(_ name: String, in directory: String) -> String {
@@ -151,14 +143,14 @@ struct Project {
         "chooses among your own secrets, in the service “\(file.service ?? GlobalOptions.defaultService)”"
     }
     if try AllowedProjects.contains(self) { return noteOnce() }
-    let state: String
-    if Environment.value("COFFER_ALLOW") != nil {
-      state = "COFFER_ALLOW is the digest of something else"
-    } else {
-      state =
-        try AllowedProjects.declarations(of: self) == nil
-        ? "is not allowed" : "has changed since it was allowed"
-    }
+    let state =
+      if Environment.value("COFFER_ALLOW") != nil {
+        "COFFER_ALLOW is the digest of something else"
+      } else if try AllowedProjects.declarations(of: self) == nil {
+        "is not allowed"
+      } else {
+        "has changed since it was allowed"
+      }
     throw SecretError(
       .configuration, "The project's file \(path) \(reason), and \(state). Nothing was read.",
       advice: "Read it, and run secret allow. Or decide without it, with --backend or --vault.")

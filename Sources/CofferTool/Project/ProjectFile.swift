@@ -168,12 +168,7 @@ struct ProjectFile {
 
   /// The text on one line, so that two texts never look the same.
   private static func quoted(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
-      if scalar == "\\" || scalar == "\"" { result += "\\" }
-      result.unicodeScalars.append(scalar)
-    }
-    return "\"\(result.printable)\""
+    "\"\(text.escaped { $0 == "\\" || $0 == "\"" ? "\\\($0)" : nil }.printable)\""
   }
 }
 

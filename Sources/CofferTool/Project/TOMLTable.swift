@@ -126,10 +126,9 @@ private struct TOMLReader {
     if !skip("=") { throw problem("has no = after the name “\(name)”") }
     skipBlanks()
     let value: TOMLTable.Value
-    if skip("\"") {
-      value = .string(try readString(until: UInt8(ascii: "\"")))
-    } else if skip("'") {
-      value = .string(try readString(until: UInt8(ascii: "'")))
+    if let quote = next, "\"'".utf8.contains(quote) {
+      index += 1
+      value = .string(try readString(until: quote))
     } else if skip("true") {
       value = .boolean(true)
     } else if skip("false") {
