@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Coffer
 internal import CofferConfiguration
 
 /// A backend or one of its stores as an option names it, in one of the forms of the registry.

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import CofferConfiguration
 internal import Synchronization
 
 /// The options that select a backend. Commands that implement another program's protocol take only these,

@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import CofferConfiguration
 
 /// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command's
 /// name.

@@ -1,5 +1,4 @@
 internal import Coffer
-internal import CofferConfiguration
 
 /// The stores that a command does not use, for hints. They are read only if that needs no prompt and stretches no passphrase.
 enum OtherStores {

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Coffer
 
 /// The profiles of the project's file that a command uses.
 struct ProfileOption: ParsableArguments {

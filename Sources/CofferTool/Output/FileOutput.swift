@@ -1,6 +1,5 @@
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
 
 /// A file that a command writes for the user.
 enum FileOutput {

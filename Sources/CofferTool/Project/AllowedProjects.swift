@@ -1,4 +1,3 @@
-internal import Coffer
 internal import CofferConfiguration
 internal import CofferCore
 internal import CofferSystem

@@ -1,6 +1,4 @@
-internal import CLinux
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferSystem
 internal import Glibc
 internal import Synchronization

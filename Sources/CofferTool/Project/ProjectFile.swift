@@ -1,4 +1,3 @@
-internal import Coffer
 internal import CofferCore
 
 /// What a project's file declares: the store, and the variables of commands. It never has a secret's value.

@@ -1,6 +1,5 @@
 internal import CLinux
 internal import Coffer
-internal import CofferSystem
 internal import Glibc
 
 /// The environment of a command, in guarded memory, as the system takes it: `NAME=value` and a NUL for each

@@ -1,5 +1,3 @@
-internal import CLinux
-internal import ArgumentParser
 internal import Coffer
 internal import CofferSystem
 internal import Glibc

@@ -1,4 +1,3 @@
-internal import Coffer
 internal import CofferSystem
 internal import Glibc
 

@@ -1,5 +1,3 @@
-internal import ArgumentParser
-internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc

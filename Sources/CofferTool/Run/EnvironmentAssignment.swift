@@ -1,5 +1,4 @@
 internal import Coffer
-internal import Glibc
 
 /// A variable of a command's environment, and the secret that it gets.
 struct EnvironmentAssignment {

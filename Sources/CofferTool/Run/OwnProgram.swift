@@ -1,6 +1,4 @@
-internal import ArgumentParser
 internal import CLinux
-internal import Coffer
 internal import CofferSystem
 internal import Glibc
 

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Coffer
 
 struct AllowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,4 @@
 internal import ArgumentParser
-internal import Coffer
-internal import CofferSystem
 
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSystem
-internal import Glibc
 
 struct RunCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
