@@ -10,10 +10,8 @@ struct BackendArgument: ExpressibleByArgument {
     self.selection = selection
   }
 
-  /// The names of all backends.
   static var names: [String] { BackendRegistry.names.map(\.rawValue) }
 
-  /// The forms of all arguments.
   static var forms: [String] { BackendRegistry.providers.forms }
 
   // The parser's message for another argument lists these.

@@ -1,8 +1,7 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command's
-/// name.
+/// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command.
 struct GlobalOptions: ParsableArguments {
   static let defaultService = "secret"
 

@@ -14,7 +14,6 @@ enum Expiry {
     return expires <= now.addingTimeInterval(Double(soon)) ? .soon : .none
   }
 
-  /// The text for the time of an expiry.
   static func text(_ expires: Date, now: Date) -> String {
     expires.ISO8601Format() + (expires <= now ? " (expired)" : "")
   }

@@ -11,7 +11,6 @@ struct Progress {
     Self.write("\r\(verb) \(done) of \(total)")
   }
 
-  /// Erases the line.
   func clear() {
     if isShown { Self.write(Self.erasure) }
   }

@@ -20,7 +20,6 @@ enum AllowedProjects {
     return text.map { $0.split(separator: "\n").dropFirst().map(String.init) }
   }
 
-  /// Records what the file declares now.
   static func add(_ project: Project) throws(SecretError) {
     let lines = [project.path.printable] + project.file.declarations
     try PrivateDirectory.create(directory)

@@ -107,8 +107,7 @@ struct ProjectFile {
     }
   }
 
-  /// The variables of the base, and over them those of each profile in the order given. Throws `.configuration` for an unknown
-  /// profile.
+  /// The variables of the base, replaced by those of each profile in turn. Throws `.configuration` for an unknown profile.
   func variables(with chosen: [String]) throws(SecretError) -> [Variable] {
     var result = variables
     for name in chosen {
@@ -125,7 +124,6 @@ struct ProjectFile {
     return result
   }
 
-  /// The names of all secrets, of every profile.
   var secretNames: [String] {
     (variables + profiles.values.flatMap(\.self)).compactMap { variable in
       if case .secret(let name, _) = variable.source { name } else { nil }
@@ -148,7 +146,6 @@ struct ProjectFile {
     return lines.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// The digest of the ``declarations``.
   var digest: String { Self.digest(of: declarations) }
 
   /// The BLAKE2b-256 hash of declarations in lower-case hexadecimal.

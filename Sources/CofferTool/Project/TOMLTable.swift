@@ -32,17 +32,15 @@ final class TOMLTable {
   fileprivate init(isInline: Bool = false) { self.isInline = isInline }
 
   static func parse(_ bytes: [UInt8]) throws(Problem) -> TOMLTable {
-    var reader = TOMLReader(bytes)
+    var reader = TOMLReader(bytes: bytes)
     return try reader.read()
   }
 }
 
 private struct TOMLReader {
-  private let bytes: [UInt8]
-  private var index = 0
-  private var line = 1
-
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  let bytes: [UInt8]
+  var index = 0
+  var line = 1
 
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 

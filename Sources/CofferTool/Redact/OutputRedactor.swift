@@ -3,8 +3,7 @@ internal import Coffer
 /// Replaces a command's values in its output by the names of their variables.
 ///
 /// Holds back a possible beginning of a value until more output arrives or the output ends, so that a value
-/// that is split between two reads is redacted too. ``showBeginning()`` shows a part of it earlier. Not
-/// thread-safe.
+/// that is split between two reads is redacted too. Not thread-safe.
 struct OutputRedactor {
   /// The least size in bytes of a value that is redacted. Shorter values occur in ordinary words and numbers.
   static let minimumLength = 4
@@ -22,15 +21,13 @@ struct OutputRedactor {
     return take(isEnd: false)
   }
 
-  /// Returns the rest of the output at its end.
   mutating func finish() -> [UInt8] { take(isEnd: true) }
 
   /// The most bytes of a value that ``showBeginning()`` shows: half of the value, and not more than these.
   static let longestBeginning = 8
 
   /// Returns what can be shown of a possible beginning of a value, because the output pauses there and somebody
-  /// may wait for it. If the rest of the value follows, it is redacted: a value that is written slowly is shown
-  /// up to its half, or up to ``longestBeginning`` bytes.
+  /// may wait for it. If the value goes on, its rest is redacted.
   mutating func showBeginning() -> [UInt8] {
     var end = held.count
     patterns.search(held) { search in
@@ -44,7 +41,6 @@ struct OutputRedactor {
     return Array(held[shownEarly..<end])
   }
 
-  /// Whether output is held back.
   var isHolding: Bool { held.count > shownEarly }
 
   private mutating func take(isEnd: Bool) -> [UInt8] {
@@ -69,6 +65,5 @@ struct OutputRedactor {
     return shown
   }
 
-  /// Whether the value is long enough to be redacted.
   static func canRedact(_ value: borrowing SecretBytes) -> Bool { value.withBytes(PatternWriter.canRedact) }
 }

@@ -1,8 +1,7 @@
 internal import CofferSystem
 internal import Glibc
 
-/// One stream of a command's output, on its way through the redactor. Neither reading nor writing waits. Not
-/// thread-safe.
+/// A stream of a command's output through the redactor. Neither reading nor writing waits. Not thread-safe.
 final class RedactedStream {
   /// Where the command's output arrives; `nil` after its end.
   private(set) var source: Descriptor?

@@ -36,18 +36,14 @@ struct BlockedSignals: ~Copyable {
     pthread_sigmask(SIG_SETMASK, &previous, nil)
   }
 
-  /// A signal that arrived.
   struct Arrival {
     let signal: Int32
-    /// The process that sent it.
     let sender: pid_t
-    /// Whether the kernel sent it, as it does for a key on the terminal. The whole process group then
-    /// received it.
+    /// Whether the kernel sent it, as for a key on the terminal. The whole process group then received it.
     let isFromKernel: Bool
   }
 
-  /// Waits until a signal arrives or some of `others` can be read or have ended, and returns the indices of
-  /// those.
+  /// Waits until a signal arrives or some of `others` can be read or have ended. Returns the indices of those.
   borrowing func wait(orReadable others: [Int32]) throws(SecretError) -> (arrival: Arrival?, ready: [Int]) {
     var requests = others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     let arrival = try wait(for: &requests)

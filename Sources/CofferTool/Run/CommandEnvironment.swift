@@ -2,15 +2,13 @@ internal import CLinux
 internal import Coffer
 internal import Glibc
 
-/// The environment of a command, in guarded memory, as the system takes it: `NAME=value` and a NUL for each
-/// variable.
+/// The environment of a command, in guarded memory: `NAME=value` and a NUL for each variable.
 struct CommandEnvironment: ~Copyable {
   let bytes: SecretBytes
 
   init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
 
-  /// The variables of this process that `isKept` selects by their names, and `entries`: a name, and a value with
-  /// a NUL.
+  /// The variables of this process that `isKept` selects by name, and `entries`, whose texts end with a NUL.
   init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]) {
     let all = coffer_environment().map { ProgramFile.Vector($0).strings } ?? []
     let inherited = all.filter { entry in
@@ -31,7 +29,6 @@ struct CommandEnvironment: ~Copyable {
     }
   }
 
-  /// The value of a variable, or `nil` if it is not set.
   borrowing func value(of variable: String) -> SecretBytes? {
     withVector { vector in
       for entry in vector.strings {

@@ -62,8 +62,7 @@ extension CommandRelay {
     }
   }
 
-  /// Adds a pipe for each of the output streams: a single one if both are the same file, so that the order of the
-  /// output is kept.
+  /// Adds a pipe for each output stream, or a single one if both are the same file, which keeps the order of the output.
   private static func addPipes(
     for streams: [Int32], _ patterns: RedactionPatterns, to spawn: inout Spawn
   ) throws(SecretError) -> (outputs: [RedactedStream], ends: [Descriptor]) {

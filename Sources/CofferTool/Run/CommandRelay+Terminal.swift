@@ -41,8 +41,7 @@ extension CommandRelay {
     }
   }
 
-  /// The command was stopped: in the background of its terminal because it used the terminal, or by a key, another
-  /// process or itself.
+  /// The command was stopped: because it used its terminal in the background, or by a key, another process or itself.
   private func commandStopped(by signal: Int32) {
     guard let outer = session?.outer else { return }
     let usedTerminal = signal == SIGTTIN || signal == SIGTTOU

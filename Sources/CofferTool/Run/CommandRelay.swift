@@ -49,8 +49,7 @@ final class CommandRelay {
   /// The typed bytes that the inner terminal has not yet taken.
   var typed: [UInt8] = []
 
-  /// Relays input, output and signals until the command has ended and its output is written. Restores the
-  /// terminal.
+  /// Relays until the command has ended and its output is written. Restores the terminal.
   func run() throws -> ProcessEnd {
     defer { session?.outer.restore() }
     if ownsTerminal { session?.outer.makeRaw() }

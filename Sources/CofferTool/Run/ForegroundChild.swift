@@ -10,8 +10,6 @@ enum ForegroundChild {
 
   /// Starts the command with `start`, in this process's environment, and forwards signals until it has ended. Starts it
   /// again as `restart` says. `mask` has the signals that the command blocks.
-  ///
-  /// Throws what ``Spawn/startCommand(_:mask:_:)`` throws.
   static func run(
     named name: String, mask: sigset_t, restart: CommandRestart? = nil,
     start: (inout Spawn) throws(FileSystemError) -> pid_t
@@ -44,8 +42,7 @@ enum ForegroundChild {
     }
   }
 
-  /// Prints why the command `name` was not started, and returns the exit status: 127 if it does not exist,
-  /// else 126.
+  /// Prints why a command was not started, and returns the exit status: 127 if it does not exist, else 126.
   static func notStarted(_ name: String, _ code: Int32) -> ExitCode {
     note("secret: The command “\(name)” could not be started: \(FileSystemError(code)).")
     return ExitCode(code == ENOENT ? 127 : 126)

@@ -35,7 +35,6 @@ final class OuterTerminal {
     } catch { return nil }
   }
 
-  /// Whether `other` is this terminal.
   func isSame(as other: Int32) -> Bool {
     guard isatty(other) == 1 else { return false }
     if isControlling || Self.isControlling(other) { return isControlling && Self.isControlling(other) }

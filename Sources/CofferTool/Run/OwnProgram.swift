@@ -21,7 +21,6 @@ enum OwnProgram {
       : CommandLine.unsafeArgv[0].map { Array(UnsafeBufferPointer(start: $0, count: strlen($0) + 1)) } ?? [0]
   }
 
-  /// Calls `body` with the arguments for a part.
   private static func withArguments<R, E: Error>(
     _ part: Part, _ settings: [String], _ file: ProgramFile, _ arguments: ProgramFile.Vector,
     _ body: (ProgramFile.Vector) throws(E) -> R
@@ -41,7 +40,6 @@ enum OwnProgram {
     }
   }
 
-  /// Starts a part as a child.
   static func start(
     _ part: Part, _ settings: [String], _ file: ProgramFile, _ arguments: ProgramFile.Vector, _ spawn: Spawn
   ) throws(FileSystemError) -> pid_t {
@@ -50,8 +48,7 @@ enum OwnProgram {
     }
   }
 
-  /// Runs the part that the arguments of this process name, and throws the exit status. Returns at once if they
-  /// name none.
+  /// Runs the part that this process's arguments name, and throws the exit status. Returns at once if they name none.
   static func runPart() throws {
     let all = CommandLine.unsafeArgv
     guard CommandLine.argc > 1, let part = all[1].flatMap({ Part(rawValue: String(cString: $0)) }) else {

@@ -35,7 +35,6 @@ struct SecretEnvironment: ~Copyable {
     if !value.isEmpty, !OutputRedactor.canRedact(value) { unredacted.append(assignment.variable) }
   }
 
-  /// Adds a variable whose value is not secret.
   mutating func addPlain(_ value: String, as variable: String) {
     entries.append((variable, nil, false, SharedSecret(Self.terminated(value.utf8.span))))
   }
@@ -50,8 +49,7 @@ struct SecretEnvironment: ~Copyable {
   var hasFiles: Bool { entries.contains { $0.isFile } }
   var secrets: Set<SecretIdentifier> { Set(entries.compactMap(\.secret)) }
 
-  /// The same variables with the values that `backend` has now. Adds the secrets with other values to `changed`. Throws if a
-  /// secret does not exist.
+  /// These variables with the values that `backend` has now. Adds the secrets that differ to `changed`. Throws if one is missing.
   func current(
     in backend: any SecretBackend, changed: inout Set<SecretIdentifier>
   ) throws -> SecretEnvironment {
@@ -80,8 +78,7 @@ struct SecretEnvironment: ~Copyable {
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: texts)
   }
 
-  /// Writes the command's environment for the relay of its output, and returns the descriptor. Tells which values are too short
-  /// to be redacted.
+  /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short to be redacted.
   func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
     if !unredacted.isEmpty {
       note(

@@ -14,8 +14,7 @@ final class ValueFiles {
   private let tree: PrivateTree
   private var names: [String] = []
 
-  /// Creates the directory. With `allowsDisk`, uses the directory for temporary files if there is no file system
-  /// in memory; otherwise throws `.unsupported` in that case.
+  /// Creates the directory. If there is no file system in memory, throws `.unsupported` unless `allowsDisk`.
   init(for command: Command, allowsDisk: Bool = false) throws(SecretError) {
     Environment.noteIgnored(["XDG_RUNTIME_DIR"] + (allowsDisk ? ["TMPDIR"] : []))
     var created: PrivateTree?
@@ -33,7 +32,6 @@ final class ValueFiles {
     tree = created
   }
 
-  /// Writes a file and returns its path.
   func add(_ value: borrowing SecretBytes, named name: String, mode: mode_t) throws(SecretError) -> String {
     let path = "\(directory)/\(name)"
     names.append(name)
