@@ -60,16 +60,7 @@ struct BlockedSignals: ~Copyable {
     while poll(&requests, nfds_t(requests.count), milliseconds) < 0 {
       if errno != EINTR { throw SecretError(.io, "Waiting for a signal failed: \(FileSystemError(errno)).") }
     }
-    return requests[requests.count - 1].revents != 0 ? try nextArrival() : nil
-  }
-
-  /// Returns a signal that has arrived, or `nil`. Does not wait.
-  borrowing func pending() throws(SecretError) -> Int32? {
-    var others: [pollfd] = []
-    return try wait(for: &others, until: .now)?.signal
-  }
-
-  private borrowing func nextArrival() throws(SecretError) -> Arrival {
+    if requests[requests.count - 1].revents == 0 { return nil }
     var info = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
     guard read(descriptor, &info, size) == size else {
@@ -80,6 +71,12 @@ struct BlockedSignals: ~Copyable {
     return Arrival(
       signal: isRequest ? SIGKILL : Int32(bitPattern: info.ssi_signo), sender: pid_t(info.ssi_pid),
       isFromKernel: info.ssi_code == fromKernel)
+  }
+
+  /// Returns a signal that has arrived, or `nil`. Does not wait.
+  borrowing func pending() throws(SecretError) -> Int32? {
+    var others: [pollfd] = []
+    return try wait(for: &others, until: .now)?.signal
   }
 
   /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL as

@@ -8,8 +8,8 @@ struct CommandEnvironment: ~Copyable {
 
   init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
 
-  /// The variables of this process that `isKept` selects by name, and `entries`, whose texts end with a NUL.
-  init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, text: SharedSecret)]) {
+  /// The variables of this process that `isKept` selects by name, and `entries`, whose values have no NUL.
+  init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, value: SharedSecret)]) {
     let all = coffer_environment().map { ProgramFile.Vector($0).strings } ?? []
     let inherited = all.filter { entry in
       let name = UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "="))
@@ -17,14 +17,15 @@ struct CommandEnvironment: ~Copyable {
     }
     let count =
       inherited.reduce(0) { $0 + strlen($1) + 1 }
-      + entries.reduce(0) { $0 + $1.variable.utf8.count + 1 + $1.text.bytes.count }
+      + entries.reduce(0) { $0 + $1.variable.utf8.count + $1.value.bytes.count + 2 }
     bytes = SecretWriter.bytes(capacity: count) { writer in
       for entry in inherited {
         writer.append(Span(_unsafeBytes: UnsafeRawBufferPointer(start: entry, count: strlen(entry) + 1)))
       }
       for entry in entries {
         writer.append(entry.variable + "=")
-        writer.append(entry.text.bytes)
+        writer.append(entry.value.bytes)
+        writer.append(0)
       }
     }
   }

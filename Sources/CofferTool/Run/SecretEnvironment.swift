@@ -5,19 +5,13 @@ struct SecretEnvironment: ~Copyable {
   /// The variables that `--pristine` keeps.
   static let pristine = ["PATH", "HOME", "TERM", "LANG"]
 
-  /// A variable, the secret that it gets, and the value: followed by a NUL, unless the variable gets the path of a file.
-  private typealias Entry = (variable: String, secret: SecretIdentifier?, isFile: Bool, text: SharedSecret)
+  /// A variable, the secret that it gets, whether it gets the path of a file, and the value.
+  private typealias Entry = (variable: String, secret: SecretIdentifier?, isFile: Bool, value: SharedSecret)
   private var entries: [Entry] = []
-  /// The variables whose values are too short to be redacted.
-  private var unredacted: [String] = []
 
   /// Adds a variable that holds the value. Throws if the value contains a NUL.
-  mutating func add(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) throws(Failure) {
-    let text = value.withBytes { bytes -> SecretBytes? in
-      for index in bytes.indices where bytes[index] == 0 { return nil }
-      return Self.terminated(bytes)
-    }
-    guard let text else {
+  mutating func add(_ value: SharedSecret, as assignment: EnvironmentAssignment) throws(Failure) {
+    if value.bytes.withBytes({ bytes in bytes.indices.contains { bytes[$0] == 0 } }) {
       throw .usage(
         """
         The secret “\(assignment.identifier.account)” contains a NUL, which an environment variable cannot hold. \
@@ -25,25 +19,16 @@ struct SecretEnvironment: ~Copyable {
         """
       )
     }
-    entries.append((assignment.variable, assignment.identifier, false, SharedSecret(text)))
-    if !value.isEmpty, !OutputRedactor.canRedact(value) { unredacted.append(assignment.variable) }
+    entries.append((assignment.variable, assignment.identifier, false, value))
   }
 
   /// Adds a variable that holds the path of a file with the value.
-  mutating func addFile(_ value: borrowing SecretBytes, as assignment: EnvironmentAssignment) {
-    entries.append((assignment.variable, assignment.identifier, true, SharedSecret(value.copy())))
-    if !value.isEmpty, !OutputRedactor.canRedact(value) { unredacted.append(assignment.variable) }
+  mutating func addFile(_ value: SharedSecret, as assignment: EnvironmentAssignment) {
+    entries.append((assignment.variable, assignment.identifier, true, value))
   }
 
   mutating func addPlain(_ value: String, as variable: String) {
-    entries.append((variable, nil, false, SharedSecret(Self.terminated(value.utf8.span))))
-  }
-
-  private static func terminated(_ bytes: Span<UInt8>) -> SecretBytes {
-    SecretWriter.bytes(capacity: bytes.count + 1) { writer in
-      writer.append(bytes)
-      writer.append(0)
-    }
+    entries.append((variable, nil, false, SharedSecret(SecretBytes(copying: value))))
   }
 
   var hasFiles: Bool { entries.contains { $0.isFile } }
@@ -56,11 +41,11 @@ struct SecretEnvironment: ~Copyable {
     let values = try backend.lookUp(Array(secrets))
     var current = SecretEnvironment()
     current.entries = entries.filter { $0.secret == nil }
-    for case (let variable, let secret?, let isFile, let text) in entries {
+    for case (let variable, let secret?, let isFile, let old) in entries {
       guard let value = values[secret] else { throw MissingSecret.failure(secret, in: backend) }
       let assignment = EnvironmentAssignment(variable: variable, identifier: secret)
-      try isFile ? current.addFile(value.bytes, as: assignment) : current.add(value.bytes, as: assignment)
-      if current.entries.last?.text.bytes.isEqual(to: text.bytes) == false { changed.insert(secret) }
+      try isFile ? current.addFile(value, as: assignment) : current.add(value, as: assignment)
+      if !value.bytes.isEqual(to: old.bytes) { changed.insert(secret) }
     }
     return current
   }
@@ -69,23 +54,27 @@ struct SecretEnvironment: ~Copyable {
   /// vault, and these variables. Writes the values that are in files to `files`.
   func environment(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> CommandEnvironment {
     let replaced = Set(entries.map(\.variable))
-    let texts = try entries.map { entry throws(SecretError) -> (variable: String, text: SharedSecret) in
-      guard entry.isFile, let files else { return (entry.variable, entry.text) }
-      let path = try files.add(entry.text.bytes, named: entry.variable, mode: 0o400)
-      return (entry.variable, SharedSecret(Self.terminated(path.utf8.span)))
+    let values = try entries.map { entry throws(SecretError) -> (variable: String, value: SharedSecret) in
+      guard entry.isFile, let files else { return (entry.variable, entry.value) }
+      let path = try files.add(entry.value.bytes, named: entry.variable, mode: 0o400)
+      return (entry.variable, SharedSecret(SecretBytes(copying: path)))
     }
     return CommandEnvironment(
-      inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: texts)
+      inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: values)
   }
 
   /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short to be redacted.
   func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
+    let secrets = entries.filter { $0.secret != nil }
+    let unredacted = secrets.filter { entry in
+      !entry.value.bytes.isEmpty && !OutputRedactor.canRedact(entry.value.bytes)
+    }.map(\.variable)
     if !unredacted.isEmpty {
       note(
         "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
     }
     return try CommandLaunch.write(
       environment(isPristine: isPristine, files: files),
-      redacting: entries.filter { $0.secret != nil }.map { ($0.variable, $0.isFile) })
+      redacting: secrets.map { ($0.variable, $0.isFile) })
   }
 }

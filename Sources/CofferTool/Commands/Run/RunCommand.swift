@@ -207,9 +207,9 @@ struct RunCommand: ParsableCommand {
     }
     for assignment in chosen
     where values[assignment.identifier] != nil || !optional.contains(assignment.variable) {
-      try environment.add(try value(of: assignment).bytes, as: assignment)
+      try environment.add(value(of: assignment), as: assignment)
     }
-    for assignment in inFiles { environment.addFile(try value(of: assignment).bytes, as: assignment) }
+    for assignment in inFiles { environment.addFile(try value(of: assignment), as: assignment) }
     return environment
   }
 }
