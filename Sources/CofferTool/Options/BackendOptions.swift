@@ -81,7 +81,6 @@ extension BackendOptions {
     return backend
   }
 
-  /// The prompts for what opens a vault.
   static func prompts(_ configuration: CofferConfiguration) -> [any VaultCredentialSource] {
     configuration.mayPrompt ? [PassphrasePrompt()] : []
   }

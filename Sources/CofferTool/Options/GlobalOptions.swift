@@ -87,7 +87,6 @@ struct GlobalOptions: ParsableArguments {
     try SecretIdentifier(service: serviceName, account: name)
   }
 
-  /// The identifier that a reference names, or that of the secret called `name`.
   func identifier(orReference name: String) throws -> SecretIdentifier {
     try SecretReference(name)?.identifier ?? identifier(name)
   }

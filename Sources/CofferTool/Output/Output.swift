@@ -18,7 +18,6 @@ struct Output {
 
   var isTerminal: Bool { isatty(descriptor) == 1 }
 
-  /// Whether both streams are the same file, pipe or terminal.
   func isSameFile(as other: Output) -> Bool {
     var (first, second) = (stat(), stat())
     return fstat(descriptor, &first) == 0 && fstat(other.descriptor, &second) == 0
@@ -54,10 +53,8 @@ struct Output {
   /// or hide in any case, which JSON permits.
   func json(_ value: some Encodable) throws { try write(Self.json(value, [.prettyPrinted])) }
 
-  /// Writes the same JSON on one line.
   func jsonLine(_ value: some Encodable) throws { try write(Self.json(value, [])) }
 
-  /// The text that ``json(_:)`` and ``jsonLine(_:)`` write.
   static func json(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = formatting.union([.sortedKeys, .withoutEscapingSlashes])

@@ -4,7 +4,6 @@ internal import CofferCore
 struct ProjectFile {
   static let name = ".coffer.toml"
 
-  /// A variable, and what it gets.
   struct Variable {
     let name: String
     let source: Source
@@ -27,7 +26,8 @@ struct ProjectFile {
   /// Parses the file at `path`. Throws `.configuration` with the line and what was expected.
   init(parsing bytes: [UInt8], of path: String) throws(SecretError) {
     do throws(TOMLTable.Problem) {
-      try read(TOMLTable.parse(bytes))
+      var reader = TOMLReader(bytes: bytes)
+      try read(reader.read())
     } catch {
       throw SecretError(
         .configuration, "Line \(error.line) of \(path) \(error.text).",

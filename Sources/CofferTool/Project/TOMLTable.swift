@@ -17,7 +17,6 @@ final class TOMLTable {
     let value: Value
   }
 
-  /// What is wrong with a line.
   struct Problem: Error, Equatable {
     let line: Int
     /// Completes the sentence "Line 3 …".
@@ -30,14 +29,10 @@ final class TOMLTable {
   fileprivate let isInline: Bool
 
   fileprivate init(isInline: Bool = false) { self.isInline = isInline }
-
-  static func parse(_ bytes: [UInt8]) throws(Problem) -> TOMLTable {
-    var reader = TOMLReader(bytes: bytes)
-    return try reader.read()
-  }
 }
 
-private struct TOMLReader {
+/// Reads the text of a ``TOMLTable``.
+struct TOMLReader {
   let bytes: [UInt8]
   var index = 0
   var line = 1

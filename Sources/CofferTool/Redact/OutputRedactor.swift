@@ -64,6 +64,4 @@ struct OutputRedactor {
     shownEarly = max(0, shownEarly - index)
     return shown
   }
-
-  static func canRedact(_ value: borrowing SecretBytes) -> Bool { value.withBytes(PatternWriter.canRedact) }
 }

@@ -164,7 +164,6 @@ struct PatternWriter {
     }
   }
 
-  /// Adds a pattern with the bytes that `write` appends.
   private mutating func addPattern(
     isSeparable: Bool = false, sharedBits: Int = 0, _ write: (inout PatternWriter) -> Void
   ) {

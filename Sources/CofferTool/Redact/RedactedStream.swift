@@ -16,10 +16,6 @@ final class RedactedStream {
   /// Why the output could not be written.
   private(set) var failure: Int32?
 
-  /// Reading stops while more is pending.
-  private static let mostPending = 65_536
-  /// A write of up to PIPE_BUF bytes does not wait if poll(2) reports that there is room.
-  private static let mostWritten = 4096
   /// How long output that may be the beginning of a value is held back on a terminal.
   static let pause = Duration.milliseconds(50)
 
@@ -30,8 +26,8 @@ final class RedactedStream {
     redactor = OutputRedactor(patterns)
   }
 
-  /// The descriptor to read when it is readable.
-  var readable: Int32? { pending.count < Self.mostPending ? source?.number : nil }
+  /// The descriptor to read when it is readable. `nil` while much output is pending.
+  var readable: Int32? { pending.count < 65_536 ? source?.number : nil }
   var wantsToWrite: Bool { !pending.isEmpty }
   var isFinished: Bool { source == nil && pending.isEmpty }
 
@@ -55,10 +51,10 @@ final class RedactedStream {
     pending += redactor.showBeginning()
   }
 
-  /// Writes once.
+  /// Writes once: up to PIPE_BUF bytes, for which write(2) does not wait if poll(2) reports that there is room.
   func write() {
     guard !pending.isEmpty else { return }
-    let count = Glibc.write(destination, pending, min(pending.count, Self.mostWritten))
+    let count = Glibc.write(destination, pending, min(pending.count, 4096))
     if count >= 0 {
       pending.removeFirst(count)
     } else if errno != EINTR && errno != EAGAIN {

@@ -32,13 +32,10 @@ struct CommandEnvironment: ~Copyable {
 
   borrowing func value(of variable: String) -> SecretBytes? {
     withVector { vector in
-      for entry in vector.strings {
-        let rest = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
-        let name = "\(variable)=".utf8
-        if rest.starts(with: name) {
-          let value = UnsafeRawBufferPointer(rebasing: rest.dropFirst(name.count))
-          return SecretBytes(copying: Span(_unsafeBytes: value))
-        }
+      let (name, count) = (variable + "=", variable.utf8.count + 1)
+      for entry in vector.strings where strncmp(entry, name, count) == 0 {
+        let value = UnsafeRawBufferPointer(start: entry + count, count: strlen(entry) - count)
+        return SecretBytes(copying: Span(_unsafeBytes: value))
       }
       return nil
     }

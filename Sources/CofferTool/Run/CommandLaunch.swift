@@ -72,7 +72,6 @@ struct CommandLaunch: ~Copyable {
     return copy
   }
 
-  /// What to redact.
   borrowing func patterns() throws -> RedactionPatterns {
     var values: [(variable: String, value: SharedSecret)] = []
     for (variable, isFile) in redactions {

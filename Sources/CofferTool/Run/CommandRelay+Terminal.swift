@@ -53,12 +53,6 @@ extension CommandRelay {
       // group that nobody can continue, the kernel does not stop it.
       BlockedSignals.deliver(signal, toGroup: true)
     }
-    resume()
-  }
-
-  /// Continues the command, in the foreground if it is its turn and this process is there.
-  private func resume() {
-    guard let outer = session?.outer else { return }
     resize()
     let inForeground = ownsTerminal && outer.isForeground
     if inForeground {

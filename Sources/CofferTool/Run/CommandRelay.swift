@@ -17,10 +17,8 @@ final class CommandRelay {
   let process: pid_t
   let outputs: [RedactedStream]
   let session: Session?
-  /// Whether the output of the command, which has ended, is read on: not for longer than processes that it left
-  /// running need for what they have written so far.
+  /// When the output of a command that has ended is read no more: processes that it left running may go on writing.
   var drainEnds: ContinuousClock.Instant?
-  private static let drainTime = Duration.seconds(1)
 
   /// The parts of a relay with a terminal.
   struct Session {
@@ -66,7 +64,7 @@ final class CommandRelay {
       if let arrival = try exchange() {
         if arrival.signal == SIGCHLD, end == nil {
           end = ProcessEnd.changed(process).map(ProcessEnd.init(waitStatus:))
-          if end != nil { drainEnds = .now + Self.drainTime }
+          if end != nil { drainEnds = .now + .seconds(1) }
         } else {
           handle(arrival, hasEnded: end != nil)
         }

@@ -27,8 +27,7 @@ struct CommandSession: ~Copyable {
     // Only the command keeps its streams, so that their other ends learn when it closes them.
     redirectToNullDevice(Array(STDIN_FILENO...STDERR_FILENO))
     defer {
-      // When its leader ends, the foreground group of a session gets SIGHUP: not the processes that the command
-      // left running.
+      // The foreground group gets SIGHUP when the leader ends: not the processes that the command left running.
       tcsetpgrp(terminal, getpgrp())
     }
     return try wait(for: process, signals)

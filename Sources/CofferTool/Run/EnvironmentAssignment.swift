@@ -43,7 +43,6 @@ extension EnvironmentAssignment {
     return text.utf8.allSatisfy { $0.isASCIILetterOrDigit || $0 == UInt8(ascii: "_") }
   }
 
-  /// Throws if two secrets have the same variable.
   static func checkDistinct(_ assignments: [EnvironmentAssignment]) throws(Failure) {
     var seen: [String: SecretIdentifier] = [:]
     for assignment in assignments {

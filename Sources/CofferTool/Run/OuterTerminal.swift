@@ -20,21 +20,18 @@ final class OuterTerminal {
     let terminals = descriptors.filter { isatty($0) == 1 }
     guard let first = terminals.first(where: Self.isControlling) ?? terminals.first else { return nil }
     isControlling = Self.isControlling(first)
-    opened = Self.open(first, isControlling)
+    let path = isControlling ? "/dev/tty" : ttyname(first).map { String(cString: $0) }
+    do throws(FileSystemError) {
+      opened = try path.map { path throws(FileSystemError) in
+        try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
+      }
+    } catch { opened = nil }
     descriptor = opened?.number ?? first
   }
 
   deinit { restore() }
 
   private static func isControlling(_ descriptor: Int32) -> Bool { tcgetsid(descriptor) == getsid(0) }
-
-  private static func open(_ terminal: Int32, _ isControlling: Bool) -> Descriptor? {
-    let path = isControlling ? "/dev/tty" : ttyname(terminal).map { String(cString: $0) }
-    guard let path else { return nil }
-    do throws(FileSystemError) {
-      return try Descriptor(opening: path, O_RDWR | O_NOCTTY | O_NONBLOCK)
-    } catch { return nil }
-  }
 
   func isSame(as other: Int32) -> Bool {
     guard isatty(other) == 1 else { return false }
@@ -81,7 +78,6 @@ struct InnerTerminal {
   /// The command's side. To be closed here after the command has started.
   let terminal: Descriptor
 
-  /// Copies the settings and the size of `outer`.
   init(like outer: OuterTerminal) throws(SecretError) {
     var (controller, terminal): (Int32, Int32) = (-1, -1)
     do throws(FileSystemError) {

@@ -2,7 +2,6 @@ internal import Coffer
 
 /// The variables of a command's environment, in guarded memory until all of them are known.
 struct SecretEnvironment: ~Copyable {
-  /// The variables that `--pristine` keeps.
   static let pristine = ["PATH", "HOME", "TERM", "LANG"]
 
   /// A variable, the secret that it gets, whether it gets the path of a file, and the value.
@@ -65,9 +64,9 @@ struct SecretEnvironment: ~Copyable {
 
   /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short to be redacted.
   func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
-    let secrets = entries.filter { $0.secret != nil }
-    let unredacted = secrets.filter { entry in
-      !entry.value.bytes.isEmpty && !OutputRedactor.canRedact(entry.value.bytes)
+    let given = entries.filter { $0.secret != nil }
+    let unredacted = given.filter { entry in
+      !entry.value.bytes.isEmpty && !entry.value.bytes.withBytes(PatternWriter.canRedact)
     }.map(\.variable)
     if !unredacted.isEmpty {
       note(
@@ -75,6 +74,6 @@ struct SecretEnvironment: ~Copyable {
     }
     return try CommandLaunch.write(
       environment(isPristine: isPristine, files: files),
-      redacting: secrets.map { ($0.variable, $0.isFile) })
+      redacting: given.map { ($0.variable, $0.isFile) })
   }
 }

@@ -107,8 +107,7 @@ struct RunCommand: ParsableCommand {
     let changes = restart ? try backend.observable().changes() : nil
     let secrets = try environment(declared, of: project, from: backend)
     VaultNotes.print()
-    // The arguments after `--` are the last ones of this process, byte for byte: ArgumentOrder does not move
-    // them.
+    // The last arguments of this process, byte for byte: ArgumentOrder does not move what follows `--`.
     let arguments = CommandLine.unsafeArgv + (Int(CommandLine.argc) - command.count)
     guard let name = arguments[0] else { return }
     let file: ProgramFile
