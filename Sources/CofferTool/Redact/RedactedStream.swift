@@ -16,9 +16,6 @@ final class RedactedStream {
   /// Why the output could not be written.
   private(set) var failure: Int32?
 
-  /// How long output that may be the beginning of a value is held back on a terminal.
-  static let pause = Duration.milliseconds(50)
-
   init(
     from source: Descriptor, to destination: Int32, isInteractive: Bool, _ patterns: RedactionPatterns
   ) {
@@ -38,7 +35,7 @@ final class RedactedStream {
     let count = Glibc.read(source.number, &buffer, buffer.count)
     if count > 0 {
       pending += redactor.redact(buffer[..<count])
-      pauseEnds = isInteractive && redactor.isHolding ? .now + Self.pause : nil
+      pauseEnds = isInteractive && redactor.isHolding ? .now + .milliseconds(50) : nil
     } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
       end()
     }

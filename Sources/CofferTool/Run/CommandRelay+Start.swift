@@ -4,8 +4,6 @@ internal import CofferSystem
 internal import Glibc
 
 extension CommandRelay {
-  private static let ofTerminal = [SIGWINCH, SIGTSTP, SIGCONT]
-
   /// Starts the command, or prints why it cannot be started and throws the exit status.
   static func start(_ file: ProgramFile, _ arguments: ProgramFile.Vector, launch descriptor: Int32) throws
     -> CommandRelay
@@ -15,7 +13,8 @@ extension CommandRelay {
     let streams = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
     let outer = OuterTerminal(of: streams)
     let onTerminal = streams.filter { outer?.isSame(as: $0) ?? false }
-    let signals = try BlockedSignals(BlockedSignals.forwarded + [SIGCHLD] + (outer == nil ? [] : ofTerminal))
+    let ofTerminal = outer == nil ? [] : [SIGWINCH, SIGTSTP, SIGCONT]
+    let signals = try BlockedSignals(BlockedSignals.forwarded + [SIGCHLD] + ofTerminal)
     var spawn = Spawn()
     let (piped, ends) = try addPipes(
       for: streams.filter { $0 != STDIN_FILENO && !onTerminal.contains($0) }, patterns, to: &spawn)
