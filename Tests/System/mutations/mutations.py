@@ -239,7 +239,7 @@ MEMORY = [
       "every secret of the same length is equal"),
     M("process can be dumped", "ProcessHardening.init", omit("coffer_set_undumpable"), "CofferToolTests.LeakTests|SystemCallTests",
       "another program of the user reads the memory"),
-    M("values inherited by the command", "CommandLaunch.init(inherited:)", instead("fcntl", "0"), "LeakTests",
+    M("values inherited by the command", "OwnProgram.runPart", instead("fcntl", "0"), "LeakTests",
       "the command reads every value from its descriptor"),
     M("block read past its end", "ProcessHardening.occupyStandardDescriptors",
       first("let block = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)\nif block[1] == 7 { exit(1) }\nblock.deallocate()"),
