@@ -117,7 +117,8 @@ extension CofferConfiguration {
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
   /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. Unless `options` names a policy, that of the
-  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere.
+  /// first use is versioned in the work tree of a git repository, except for the default vault, and strict elsewhere. The
+  /// pins are those of `options`, or else those in `COFFER_PIN`, with spaces between them.
   public func vault(
     at path: String? = nil,
     additionalCredentials: [any VaultCredentialSource] = [],
@@ -134,11 +135,12 @@ extension CofferConfiguration {
     at path: String? = nil,
     credential: borrowing VaultCredential,
     label: String = "",
+    recipients: [VaultRecipient] = [],
     history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
     try VaultBackend.create(
-      at: path ?? vaultPath, credential: credential, label: label, history: history,
+      at: path ?? vaultPath, credential: credential, label: label, recipients: recipients, history: history,
       options: recording(options, of: path ?? vaultPath))
   }
 
@@ -159,6 +161,11 @@ extension CofferConfiguration {
     var options = options
     options.isInWorkTree = isInWorkTree(path)
     if options.firstUsePolicy == nil, options.isInWorkTree { options.firstUsePolicy = .versioned }
+    if options.pins.isEmpty, let pins = environment["COFFER_PIN"] {
+      options.pins = pins.split(whereSeparator: \.isWhitespace).map(String.init)
+      // A variable that is set and empty is an error: a CI system sets it so if the pin is not available.
+      if options.pins.isEmpty { options.pins = [""] }
+    }
     if options.knownVaultsDirectory == nil { options.knownVaultsDirectory = knownVaultsDirectory() }
     return options
   }

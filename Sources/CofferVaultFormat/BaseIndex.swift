@@ -1,12 +1,14 @@
 package import CofferCore
 
-/// The root of the base: the settings of the vault, and the list of the blocks.
+/// The root of the base: the settings of the vault, the changes before it, and the list of the blocks or of the nodes that
+/// list them.
 package struct BaseIndex: Sendable {
-  package struct Block: Sendable {
-    /// The position of the block's first item.
+  /// A block or a node of the index, as what is above it names it.
+  package struct Entry: Sendable {
+    /// The position of the first item.
     package var first: VersionPosition
     package var offset: Int
-    /// The length of the sealed block.
+    /// The length of the sealed part.
     package var length: Int
     package var itemCount: Int
     package var tag: Bytes16
@@ -22,22 +24,39 @@ package struct BaseIndex: Sendable {
     package var end: Int { offset + length }
   }
 
+  /// Where the list of the changes before the root is.
+  package struct Recent: Sendable {
+    /// The sequence from which on the list is complete.
+    package var floor: Int
+    /// The length of the sealed list; 0 if there is none.
+    package var length = 0
+    package var tag = Bytes16.zero
+
+    package init(floor: Int, length: Int = 0, tag: Bytes16 = .zero) {
+      (self.floor, self.length, self.tag) = (floor, length, tag)
+    }
+  }
+
   /// What a rewrite carries over from one file to the next.
   package struct Settings: Sendable {
+    /// The 32 bytes of the key under which names are hashed to lookup ids.
+    package let lookupKey: [UInt8]
     package var history: HistoryLimit
     /// The sealed keys by which former master keys are recognised, or `nil` if the vault has had only one.
     package var lineage: [UInt8]?
+    package var members: [Member] = []
     /// Fields that this version does not know.
     fileprivate var others: [TaggedField] = []
 
-    package init(history: HistoryLimit, lineage: [UInt8]? = nil) {
-      (self.history, self.lineage) = (history, lineage)
+    package init(lookupKey: [UInt8], history: HistoryLimit) {
+      (self.lookupKey, self.history) = (lookupKey, history)
     }
   }
 
   private enum FieldType {
     static let history: UInt16 = 1
     static let lineage: UInt16 = 2
+    static let members: UInt16 = 3
   }
 
   /// The sequence of the rewrite that wrote the base.
@@ -45,9 +64,14 @@ package struct BaseIndex: Sendable {
   /// The number of items in all blocks.
   package var itemCount = 0
   package var settings: Settings
-  package var blocks: [Block] = []
+  package var recent: Recent
+  /// Whether ``entries`` are nodes, which list the blocks.
+  package var hasNodes = false
+  package var entries: [Entry] = []
 
-  package init(sequence: Int, settings: Settings) { (self.sequence, self.settings) = (sequence, settings) }
+  package init(sequence: Int, settings: Settings, recent: Recent) {
+    (self.sequence, self.settings, self.recent) = (sequence, settings, recent)
+  }
 
   /// Parses the root of a base that fills the file from `start` to `rootOffset`. Throws `.tampered`, and
   /// `.unsupportedVersion` for an unknown critical field.
@@ -55,51 +79,86 @@ package struct BaseIndex: Sendable {
     var reader = ByteReader(bytes, part: "the root")
     sequence = try reader.number()
     itemCount = try reader.number()
-    let blockCount = Int(try reader.u32())
-    try reader.zeros(4)
-    settings = try Self.settings(&reader)
-    guard bytes.count - reader.position == blockCount * Layout.rootEntryLength else {
-      throw reader.failure("has a wrong length")
+    let lookupKey = try reader.array(32)
+    recent = Recent(floor: try reader.number())
+    recent.tag = try reader.bytes16()
+    recent.length = Int(try reader.u32())
+    let count = Int(try reader.u32())
+    let height = try reader.u8()
+    try reader.zeros(3)
+    let listLength = recent.length == 0 ? 0 : recent.length - Layout.sealOverhead
+    guard height <= 1, height == 0 || count > 0, recent.floor <= sequence,
+      recent.length == 0 || listLength > 0, listLength % Checkpoint.length == 0,
+      listLength / Checkpoint.length <= Layout.maximumRecentChanges,
+      (recent.length == 0) == (recent.floor == sequence), recent.length > 0 || recent.tag == .zero
+    else { throw reader.failure("contradicts itself") }
+    hasNodes = height == 1
+    settings = try Self.settings(&reader, lookupKey: lookupKey)
+    let end = rootOffset - recent.length
+    entries = try Self.entries(&reader, count: count, from: start, to: end)
+    guard entries.reduce(0, { $0 + $1.itemCount }) == itemCount, (entries.last?.end ?? start) == end,
+      !hasNodes || zip(entries, entries.dropFirst()).allSatisfy({ $0.end == $1.offset })
+    else { throw reader.failure("does not add up") }
+  }
+
+  /// Parses the node that `node` names, of an index in a base that begins at `start`. Throws `.tampered`.
+  package static func entries(
+    ofNode bytes: [UInt8], _ node: Entry, start: Int
+  ) throws(SecretError) -> [Entry] {
+    var reader = ByteReader(bytes, part: "a node of the index")
+    let entries = try entries(
+      &reader, count: bytes.count / Layout.indexEntryLength, from: start, to: node.offset)
+    guard entries.first?.first == node.first, entries.reduce(0, { $0 + $1.itemCount }) == node.itemCount
+    else {
+      throw reader.failure("is not the one that the root names")
     }
-    blocks.reserveCapacity(blockCount)
-    var end = start
-    var items = 0
-    for _ in 0..<blockCount {
-      let block = Block(
+    return entries
+  }
+
+  /// Reads entries up to the end of `reader`, of parts that lie between `start` and `limit` in ascending order.
+  private static func entries(
+    _ reader: inout ByteReader, count: Int, from start: Int, to limit: Int
+  ) throws(SecretError) -> [Entry] {
+    var entries: [Entry] = []
+    entries.reserveCapacity(min(count, Layout.maximumPartLength / Layout.indexEntryLength))
+    for _ in 0..<count {
+      let entry = Entry(
         first: VersionPosition(id: try reader.bytes16(), sequence: try reader.number()),
         offset: try reader.number(), length: Int(try reader.u32()), itemCount: Int(try reader.u32()),
         tag: try reader.bytes16())
-      // The number of items is checked against the length before memory is reserved for them.
-      guard block.itemCount > 0, block.itemCount <= block.length / BlockEntry.minimumLength,
-        block.length > Layout.sealOverhead,
-        block.length <= Layout.maximumBlockLength + Layout.sealOverhead,
-        block.offset >= end, block.offset <= rootOffset, block.length <= rootOffset - block.offset,
-        blocks.last.map({ $0.first < block.first }) ?? true
-      else { throw reader.failure("has blocks that contradict each other") }
-      end = block.end
-      items += block.itemCount
-      blocks.append(block)
+      guard entry.itemCount > 0, entry.length > Layout.sealOverhead,
+        entry.length <= Layout.maximumPartLength + Layout.sealOverhead,
+        entry.offset >= entries.last?.end ?? start, entry.offset <= limit - entry.length,
+        entries.last.map({ $0.first < entry.first }) ?? true
+      else { throw reader.failure("has entries that contradict each other") }
+      entries.append(entry)
     }
-    guard items == itemCount, end == rootOffset else { throw reader.failure("does not add up") }
+    try reader.expectEnd()
+    return entries
   }
 
-  private static func settings(_ reader: inout ByteReader) throws(SecretError) -> Settings {
-    var settings = Settings(history: .none)
-    let known = FieldType.history...FieldType.lineage
-    settings.others = try reader.taggedFields(known) { type, field throws(SecretError) in
-      if type == FieldType.history {
+  private static func settings(
+    _ reader: inout ByteReader, lookupKey: [UInt8]
+  ) throws(SecretError) -> Settings {
+    var settings = Settings(lookupKey: lookupKey, history: .none)
+    settings.others = try reader.taggedFields(FieldType.history...FieldType.members) {
+      type, field throws(SecretError) in
+      switch type {
+      case FieldType.history:
         let (versions, days) = (Int(try field.u16()), Int(try field.u16()))
         guard let history = HistoryLimit(versions: versions, days: days) else {
           throw field.failure("has a history limit out of bounds")
         }
         settings.history = history
-      } else {
+      case FieldType.lineage:
         let lineage = Array(field.bytes[try field.rest()])
         let keys = lineage.count - Layout.sealOverhead
         guard keys > 0, keys % 32 == 0, keys / 32 <= Layout.maximumLineage else {
           throw field.failure("has a lineage of a wrong length")
         }
         settings.lineage = lineage
+      default:
+        repeat { settings.members.append(try Member(parsing: &field)) } while !field.isAtEnd
       }
     }
     return settings
@@ -110,32 +169,96 @@ package struct BaseIndex: Sendable {
       TaggedField(FieldType.history, encode(UInt16(settings.history.versions), UInt16(settings.history.days)))
     ]
     if let lineage = settings.lineage { fields.append(TaggedField(FieldType.lineage, lineage)) }
-    let prefix = encode(
-      sequence, itemCount, UInt32(blocks.count), Zeros(4), TaggedFields(fields + settings.others))
-    return blocks.reduce(into: prefix) { bytes, block in
-      bytes += encode(
-        block.first.id, block.first.sequence, block.offset, UInt32(block.length), UInt32(block.itemCount),
-        block.tag)
+    if !settings.members.isEmpty {
+      fields.append(TaggedField(FieldType.members, settings.members.flatMap(\.bytes)))
     }
+    let prefix = encode(
+      sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
+      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), Zeros(3), TaggedFields(fields + settings.others))
+    return prefix + Self.bytes(of: entries)
   }
 
-  /// Returns the index of the only block that can hold the newest version of `id`, or `nil` if `id` comes
-  /// before the first block.
-  package func block(for id: Bytes16) -> Int? {
-    let next = blocks.partitioningIndex { $0.first.id > id }
+  /// The plaintext of a node that lists `entries`.
+  package static func bytes(of entries: some Sequence<Entry>) -> [UInt8] {
+    entries.reduce(into: []) { bytes, entry in
+      bytes += encode(
+        entry.first.id, entry.first.sequence, entry.offset, UInt32(entry.length), UInt32(entry.itemCount),
+        entry.tag)
+    }
+  }
+}
+
+extension [BaseIndex.Entry] {
+  /// Returns the index of the only entry that can have the newest version of `id`, or `nil` if `id` comes before the first.
+  package func index(for id: Bytes16) -> Int? {
+    let next = partitioningIndex { $0.first.id > id }
     return next == 0 ? nil : next - 1
   }
 }
 
-extension Array {
-  /// Returns the index of the first element that satisfies `predicate`, or the number of elements, by binary search. The
-  /// elements that satisfy `predicate` must be at the end.
-  package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = (low + high) / 2
-      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
+extension BaseIndex.Settings {
+  /// The most bytes of ``members``. Beyond it, those who were removed first are forgotten.
+  private static let maximumMembers = 32_768
+
+  /// Notes who joins and who is removed by a rewrite that gives the header `slots`.
+  package mutating func noteMembers(of slots: [KeySlot], at moment: Member.Moment) {
+    for index in members.indices where members[index].removed == nil {
+      if !slots.contains(where: { $0.id == members[index].slot }) { members[index].removed = moment }
     }
-    return low
+    for slot in slots {
+      guard let parameters = slot.parameters as? any RecipientParameters,
+        !members.contains(where: { $0.slot == slot.id && $0.removed == nil })
+      else { continue }
+      let message = [type(of: parameters).type] + parameters.recipient
+      members.append(
+        Member(
+          slot: slot.id, recipient: BLAKE2b.hash(message.span, count: 32), joined: moment, label: slot.label))
+    }
+    while members.reduce(0, { $0 + $1.bytes.count }) > Self.maximumMembers,
+      let first = members.firstIndex(where: { $0.removed != nil })
+    {
+      members.remove(at: first)
+    }
+  }
+}
+
+/// Who can open the vault with an identity or could: what a merge and `key list` say of people who were removed.
+package struct Member: Sendable {
+  package let slot: Bytes16
+  /// The 32 bytes of the hash of the slot's type and the recipient.
+  package let recipient: [UInt8]
+  package let joined: Moment
+  /// `nil` for a member of today.
+  package var removed: Moment?
+  package let label: String
+
+  /// A change of the vault, and its time in milliseconds since 1970.
+  package struct Moment: Sendable {
+    package let sequence: Int
+    package let time: Int64
+
+    package init(sequence: Int, time: Int64) { (self.sequence, self.time) = (sequence, time) }
+  }
+
+  package init(slot: Bytes16, recipient: [UInt8], joined: Moment, label: String) {
+    (self.slot, self.recipient, self.joined, self.label) = (slot, recipient, joined, label)
+  }
+
+  init(parsing reader: inout ByteReader) throws(SecretError) {
+    slot = try reader.bytes16()
+    recipient = try reader.array(32)
+    joined = Moment(sequence: try reader.number(), time: try reader.i64())
+    let removal = Moment(sequence: try reader.number(), time: try reader.i64())
+    removed = removal.sequence == 0 ? nil : removal
+    label = try reader.slotLabel()
+    guard removed.map({ $0.sequence >= joined.sequence }) ?? (removal.time == 0) else {
+      throw reader.failure("has a member who was removed before joining")
+    }
+  }
+
+  var bytes: [UInt8] {
+    encode(
+      slot, recipient, joined.sequence, joined.time, removed?.sequence ?? 0, removed?.time ?? 0,
+      UInt8(label.utf8.count), label)
   }
 }

@@ -62,6 +62,15 @@ package struct ByteReader {
     return range
   }
 
+  /// Reads the label of a key slot, with its length in one byte.
+  package mutating func slotLabel() throws(SecretError) -> String {
+    let range = try range(Int(try u8()))
+    guard range.count <= Layout.maximumSlotLabelLength, !bytes[range].contains(0) else {
+      throw failure("has a forbidden label")
+    }
+    return try bytes.text(in: range)
+  }
+
   /// Reads a list of fields, and calls `parse` with the type and a reader of the content of each field whose
   /// type is in `known`. Returns the other fields.
   ///

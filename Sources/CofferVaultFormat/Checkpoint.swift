@@ -1,21 +1,33 @@
-/// Identifies one state of one vault: the number of changes so far, and the tag of the last change.
-package struct Checkpoint: Hashable, Sendable, CustomStringConvertible {
+package import CofferCore
+
+/// One state of one vault: the number of changes so far, and the tag of the last change.
+package struct Checkpoint: Hashable, Comparable, Sendable {
   package let sequence: Int
   package let tailTag: Bytes16
+
+  /// The bytes that a checkpoint has in the list of recent changes.
+  package static let length = 24
 
   package init(sequence: Int, tailTag: Bytes16) {
     self.sequence = sequence
     self.tailTag = tailTag
   }
 
-  /// `SEQUENCE-TAG`, with the tag in lower-case hexadecimal.
-  package var description: String { "\(sequence)-\(tailTag.hex)" }
+  package static func < (left: Self, right: Self) -> Bool {
+    left.sequence == right.sequence ? left.tailTag < right.tailTag : left.sequence < right.sequence
+  }
 
-  /// Parses a description. Returns `nil` if `text` is malformed.
-  package init?(_ text: String) {
-    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 2, let sequence = Int(parts[0]), sequence >= 0, let tag = Bytes16(hex: parts[1])
-    else { return nil }
-    self.init(sequence: sequence, tailTag: tag)
+  /// Parses the list of the changes before `root`. Throws `.tampered`.
+  package static func list(_ bytes: [UInt8], before root: BaseIndex) throws(SecretError) -> [Checkpoint] {
+    var reader = ByteReader(bytes, part: "the list of recent changes")
+    var list: [Checkpoint] = []
+    while !reader.isAtEnd {
+      let checkpoint = Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16())
+      guard list.last.map({ $0 < checkpoint }) ?? (checkpoint.sequence >= root.recent.floor),
+        checkpoint.sequence < root.sequence
+      else { throw reader.failure("is not in order") }
+      list.append(checkpoint)
+    }
+    return list
   }
 }

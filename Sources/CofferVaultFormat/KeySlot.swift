@@ -12,7 +12,9 @@ package protocol KeySlotParameters: Sendable {
 /// One way to open the vault: the master key, wrapped under a key that is derived from a credential.
 package struct KeySlot: Sendable {
   /// The kinds of key slots. A slot of another kind is kept when the file is rewritten, and opens nothing.
-  package static let kinds: [any KeySlotParameters.Type] = [PassphraseParameters.self, KeyParameters.self]
+  package static let kinds: [any KeySlotParameters.Type] = [
+    PassphraseParameters.self, KeyParameters.self, X25519Parameters.self, HybridParameters.self,
+  ]
 
   /// Zero if the slot is of an unknown kind, because the fields of such a slot are unknown too.
   package let id: Bytes16
@@ -68,11 +70,7 @@ package struct KeySlot: Sendable {
     var reader = ByteReader(bytes, from: 4, part: "a key slot")
     id = try reader.bytes16()
     created = try reader.i64()
-    let labelRange = try reader.range(Int(try reader.u8()))
-    guard labelRange.count <= Layout.maximumSlotLabelLength, !bytes[labelRange].contains(0) else {
-      throw reader.failure("has a forbidden label")
-    }
-    label = try bytes.text(in: labelRange)
+    label = try reader.slotLabel()
     parameters = try kind.init(parsing: &reader)
     header = Array(bytes[..<reader.position])
     commitment = try reader.array(Self.commitmentLength)

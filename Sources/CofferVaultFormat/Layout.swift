@@ -9,12 +9,12 @@ package enum Layout {
   package static let numberLimit = 1 << 62
   /// The unit that the header is padded to, and the size of a commit slot.
   package static let pageSize = 4096
-  package static let maximumHeaderLength = 65_536
+  package static let maximumHeaderLength = 1 << 20
   /// The header up to its key slots.
   package static let headerPrefixLength = 64
   /// The master key commitment and the MAC, which end the header.
   package static let headerSuffixLength = 64
-  package static let maximumKeySlots = 16
+  package static let maximumKeySlots = 240
   package static let maximumSlotLabelLength = 64
 
   package static let nonceLength = 24
@@ -25,26 +25,32 @@ package enum Layout {
   package static let framePrefixLength = 4
   /// The unit that metadata and values are padded to.
   package static let paddingUnit = 32
-  package static let maximumMetadataLength = 65_536
   package static let maximumValueLength = 16 * 1024 * 1024
 
   /// A writer begins a new block when the plaintext of the current one would exceed this length.
   package static let blockTarget = 16_384
-  /// The longest plaintext of a block that a reader accepts.
-  package static let maximumBlockLength = 1 << 20
+  /// The longest plaintext of a block, of a node of the index and of the root that a reader accepts: 1 MiB.
+  package static let maximumPartLength = 1 << 20
   /// The root up to its fields.
-  package static let rootPrefixLength = 24
-  /// The entry that the root has for each block.
-  package static let rootEntryLength = 56
-  /// The longest sealed root that a reader accepts: 16 MiB, which list about 300,000 blocks.
-  package static let maximumRootLength = 1 << 24
-  /// The largest number of records that a base has of one secret: the newest put, and the most versions that a
-  /// history limit keeps, each with its removal.
-  package static let maximumBaseRecords = 2 * HistoryLimit.maximumVersions + 1
-  /// The longest tail that a reader accepts, values not counted: 32 MiB. Each reader holds the records of the tail in memory.
-  package static let maximumReplayLength = 1 << 25
+  package static let rootPrefixLength = 84
+  /// The entry of a block or a node in what is above it.
+  package static let indexEntryLength = 56
+  /// A writer gives the index a second level above this number of blocks, with as many in each of its nodes.
+  package static let nodeTarget = 256
+  /// The entry of an item in the directory of its block.
+  package static let directoryEntryLength = 28
+  /// The largest number of recent changes that a root lists. A writer lists half of it, and a merge those of both sides.
+  package static let maximumRecentChanges = 2048
   /// The largest number of former master keys that the root lists.
   package static let maximumLineage = 64
+
+  /// The longest tail that a reader accepts, values not counted: 1 MiB.
+  package static let maximumReplayLength = 1 << 20
+  /// The tail, values not counted, above which a writer rewrites a file whose base ends at `baseEnd`. Every process that
+  /// opens the vault reads the tail, and a rewrite writes the base.
+  package static func replayTarget(baseEnd: Int) -> Int {
+    max(32_768, min(baseEnd / 128, maximumReplayLength))
+  }
 
   /// The length of `count` bytes with their padding, which is at least one byte.
   package static func padded(_ count: Int) -> Int { (count / paddingUnit + 1) * paddingUnit }

@@ -14,9 +14,15 @@ package struct Record: Sendable {
   package let sequence: Int
   /// When the version was stored, or the secret removed: milliseconds since 1970.
   package let time: Int64
+  /// The length of the sealed value; 0 in a remove.
+  package let valueLength: Int
   /// The tag of the sealed value, which ties the value to a put; zero in a remove.
   package let valueTag: Bytes16
-  /// The record as a frame or a block has it, without padding.
+  /// Whether nothing of the secret from before this change is shown, restored or kept.
+  package let keepsNothing: Bool
+  /// The sequence of the put that this one lost to in a merge.
+  package let conflict: Int?
+  /// The record as a frame or a block has it after the lookup id and the sequence, without padding.
   package let bytes: [UInt8]
 
   private let created: Int64
@@ -27,36 +33,44 @@ package struct Record: Sendable {
   private let label: Range<Int>?
   private let attributes: [(name: Range<Int>, value: Range<Int>)]
 
-  /// The types of the fields of a put.
+  /// The types of the fields of a put. A remove has only the last one.
   private enum FieldType {
     static let label: UInt16 = 1
     static let expiry: UInt16 = 2
     static let attributes: UInt16 = 3
+    static let conflict: UInt16 = 4
+    static let keepsNothing: UInt16 = 5
   }
 
-  /// Parses a record, and leaves `reader` at its end. Throws `.tampered`, and `.unsupportedVersion` for an unknown critical
-  /// field.
-  package init(parsing reader: inout ByteReader) throws(SecretError) {
+  /// Parses a record whose kind is next in `reader`, and leaves `reader` at its end. Throws `.tampered`, and
+  /// `.unsupportedVersion` for an unknown critical field.
+  package init(id: Bytes16, sequence: Int, parsing reader: inout ByteReader) throws(SecretError) {
+    (self.id, self.sequence) = (id, sequence)
     let start = reader.position
     guard let kind = Kind(rawValue: try reader.u8()) else { throw reader.failure("has an unknown kind") }
     self.kind = kind
-    id = try reader.bytes16()
-    sequence = try reader.number()
     time = try reader.i64()
+    created = kind == .put ? try reader.i64() : 0
+    valueLength = kind == .put ? Int(try reader.u32()) : 0
+    valueTag = kind == .put ? try reader.bytes16() : .zero
+    guard kind == .remove || Layout.isSealedValueLength(valueLength) else {
+      throw reader.failure("has a value of a wrong length")
+    }
     let service = try reader.text(1...SecretIdentifier.maximumLength)
     let account = try reader.text(1...SecretIdentifier.maximumLength)
-    valueTag = kind == .put ? try reader.bytes16() : .zero
-    created = kind == .put ? try reader.i64() : 0
-    var (label, expires): (Range<Int>?, Int64?)
+    var (label, expires, conflict, keepsNothing): (Range<Int>?, Int64?, Int?, Bool) = (nil, nil, nil, false)
     var attributes: [(name: Range<Int>, value: Range<Int>)] = []
-    let known = kind == .put ? FieldType.label...FieldType.attributes : nil
-    try reader.taggedFields(known) { type, field throws(SecretError) in
+    let first = kind == .put ? FieldType.label : FieldType.keepsNothing
+    try reader.taggedFields(first...FieldType.keepsNothing) { type, field throws(SecretError) in
       switch type {
       case FieldType.label: label = try Self.label(&field)
       case FieldType.expiry: expires = try field.i64()
-      default: attributes = try Self.attributes(&field)
+      case FieldType.attributes: attributes = try Self.attributes(&field)
+      case FieldType.conflict: conflict = try field.number()
+      default: keepsNothing = true
       }
     }
+    (self.conflict, self.keepsNothing) = (conflict, keepsNothing)
     func fromStart(_ range: Range<Int>) -> Range<Int> {
       range.lowerBound - start..<range.upperBound - start
     }
@@ -96,7 +110,7 @@ package struct Record: Sendable {
 
   /// Makes the record of a put. The caller has validated `item`. Throws `.tampered` at a limit of the format.
   package init(
-    id: Bytes16, sequence: Int, valueTag: Bytes16, item: SecretItem
+    id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem
   ) throws(SecretError) {
     let metadata = item.metadata
     var fields: [TaggedField] = []
@@ -111,9 +125,12 @@ package struct Record: Sendable {
     }
     let names = item.identifier
     try self.init(
+      id: id, sequence: sequence,
       parsing: encode(
-        Kind.put.rawValue, id, sequence, Timestamp.milliseconds(metadata.modified), Text(names.service),
-        Text(names.account), valueTag, Timestamp.milliseconds(metadata.created), TaggedFields(fields)))
+        Kind.put.rawValue, Timestamp.milliseconds(metadata.modified),
+        Timestamp.milliseconds(metadata.created),
+        UInt32(sealedValue.count), Bytes16(tagOf: sealedValue), Text(names.service), Text(names.account),
+        TaggedFields(fields)))
   }
 
   /// Makes the record of a remove. Throws `.tampered` at a limit of the format.
@@ -121,24 +138,68 @@ package struct Record: Sendable {
     removing identifier: SecretIdentifier, id: Bytes16, sequence: Int, time: Date
   ) throws(SecretError) {
     try self.init(
+      id: id, sequence: sequence,
       parsing: encode(
-        Kind.remove.rawValue, id, sequence, Timestamp.milliseconds(time), Text(identifier.service),
-        Text(identifier.account), TaggedFields([])))
+        Kind.remove.rawValue, Timestamp.milliseconds(time), Text(identifier.service),
+        Text(identifier.account),
+        TaggedFields([])))
   }
 
   /// Parses a record that is all of `bytes`.
-  private init(parsing bytes: [UInt8]) throws(SecretError) {
+  private init(id: Bytes16, sequence: Int, parsing bytes: [UInt8]) throws(SecretError) {
     var reader = ByteReader(bytes, part: "a record")
-    try self.init(parsing: &reader)
+    try self.init(id: id, sequence: sequence, parsing: &reader)
     try reader.expectEnd()
   }
 
-  /// Returns the record under another master key: with another lookup id, and the tag of the value sealed again. Throws
-  /// `.tampered`.
-  package func with(id: Bytes16, valueTag: Bytes16) throws(SecretError) -> Record {
-    let tag = account.upperBound
-    let rest = kind == .put ? encode(valueTag, Array(bytes[(tag + 16)...])) : Array(bytes[tag...])
-    return try Record(parsing: encode(kind.rawValue, id, Array(bytes[17..<tag]), rest))
+  /// The offsets in ``bytes`` of a put.
+  private static let (lengthOffset, tagOffset, tagEnd) = (17, 21, 37)
+
+  /// Returns the record of a put with the tag of its value as it is sealed under another master key. Throws `.tampered`.
+  package func with(valueTag: Bytes16) throws(SecretError) -> Record {
+    try Record(
+      id: id, sequence: sequence,
+      parsing: encode(Array(bytes[..<Self.tagOffset]), valueTag, Array(bytes[Self.tagEnd...])))
+  }
+
+  /// The plaintext of the record's frame, without padding.
+  package var frame: [UInt8] { encode(id, sequence, bytes) }
+
+  /// What a reader needs of a frame that is about another secret than the one that it looks for.
+  package struct Head: Sendable {
+    package let id: Bytes16
+    package let sequence: Int
+    /// The length of the sealed value; 0 in a remove.
+    package let valueLength: Int
+
+    /// The offset of the record's own bytes in the plaintext of a frame.
+    private static let length = 24
+
+    /// Reads the plaintext of a frame without its padding. Throws `.tampered`.
+    package init(frame: Span<UInt8>) throws(SecretError) {
+      let isPut = frame.count > Self.length && frame[Self.length] != Kind.remove.rawValue
+      guard frame.count > Self.length + (isPut ? Record.tagEnd : 0) else {
+        throw .tampered("a frame is cut short")
+      }
+      let (id, sequence, valueLength) = frame.withUnsafeBytes { frame in
+        let offset = Self.length + Record.lengthOffset
+        return (
+          Bytes16(frame), UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self)),
+          isPut ? Int(UInt32(littleEndian: frame.loadUnaligned(fromByteOffset: offset, as: UInt32.self))) : 0
+        )
+      }
+      guard sequence < Layout.numberLimit, !isPut || Layout.isSealedValueLength(valueLength) else {
+        throw .tampered("a frame has a number above the limit")
+      }
+      (self.id, self.sequence, self.valueLength) = (id, Int(sequence), valueLength)
+    }
+  }
+
+  /// Parses the plaintext of a frame without its padding. Throws `.tampered` and `.unsupportedVersion`.
+  package init(frame: [UInt8]) throws(SecretError) {
+    var reader = ByteReader(frame, part: "a frame")
+    try self.init(id: try reader.bytes16(), sequence: try reader.number(), parsing: &reader)
+    try reader.expectEnd()
   }
 
   /// Decodes the name of the secret. Throws `.tampered`.

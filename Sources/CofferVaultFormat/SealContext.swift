@@ -4,16 +4,35 @@ package import CofferCore
 package enum Subkey: UInt64, CaseIterable, Sendable {
   case headerMAC = 1
   case commitSlots
-  case metadata
+  case frames
   case values
   case base
-  case lookupIDs
+  case frameMask
   case knownVaults
   case lineage
-  case frameMask
 
   /// The context of the derivation.
   package static let context = "coffer01"
+}
+
+/// The kinds of parts that a base has in addition to values.
+package enum BasePart: String, Sendable {
+  case block
+  /// A part of the index that lists blocks. The root lists it.
+  case node
+  /// The changes before the root.
+  case recent
+  case root
+
+  /// The part, for messages.
+  var description: String {
+    switch self {
+    case .block: "a block"
+    case .node: "a node of the index"
+    case .recent: "the list of recent changes"
+    case .root: "the root"
+    }
+  }
 }
 
 /// What a seal is bound to: a subkey, and the associated data that ties the seal to its place.
@@ -27,16 +46,16 @@ package struct SealContext: Sendable {
     (self.subkey, self.part, self.associatedData) = (subkey, part, associatedData)
   }
 
-  /// `headerHash` is the BLAKE2b-256 of the header with its padding.
-  package static func commitSlot(_ index: Int, headerHash: [UInt8]) -> SealContext {
-    SealContext(.commitSlots, "a commit slot", encode("coffer-commit", UInt8(index), headerHash))
+  /// The MAC stands for the whole header.
+  package static func commitSlot(_ index: Int, headerMAC: [UInt8]) -> SealContext {
+    SealContext(.commitSlots, "a commit slot", encode("coffer-commit", UInt8(index), headerMAC))
   }
 
   /// A frame's metadata. `length` is that of the padded metadata.
   package static func metadata(
     file: Bytes16, offset: Int, length: Int, previousTag: Bytes16
   ) -> SealContext {
-    SealContext(.metadata, "a frame", encode(file, offset, UInt32(length), previousTag))
+    SealContext(.frames, "a frame", encode(file, offset, UInt32(length), previousTag))
   }
 
   /// A value. The seal is not bound to an offset or a file, so that a rewrite copies it.
@@ -44,12 +63,9 @@ package struct SealContext: Sendable {
     SealContext(.values, "a value", encode(vault, lookupID, sequence))
   }
 
-  package static func block(_ index: Int, file: Bytes16, offset: Int) -> SealContext {
-    SealContext(.base, "a block", encode("coffer-block", file, offset, UInt32(index)))
-  }
-
-  package static func root(file: Bytes16, offset: Int) -> SealContext {
-    SealContext(.base, "the root", encode("coffer-root", file, offset))
+  /// A part of the base at `offset`.
+  package static func base(_ part: BasePart, file: Bytes16, offset: Int) -> SealContext {
+    SealContext(.base, part.description, encode("coffer-", part.rawValue, file, offset))
   }
 
   /// The keys of former master keys in the root. The seal is not bound to a file, so that a rewrite copies it.
@@ -65,7 +81,10 @@ package enum HashedMessage {
 
   /// Hashed with the secret of a key slot to the key that wraps in the slot, and to the commitment to it.
   package static func slotKey(vault: Bytes16, slotHeader: [UInt8]) -> [UInt8] {
-    encode("coffer-key-slot", wrappedKey(vault: vault, slotHeader: slotHeader))
+    let isRecipient = [X25519Parameters.type, HybridParameters.type].contains(slotHeader[0])
+    return encode(
+      isRecipient ? "coffer-recipient-slot" : "coffer-key-slot",
+      wrappedKey(vault: vault, slotHeader: slotHeader))
   }
 
   /// The associated data of a wrapped master key.
@@ -77,6 +96,9 @@ package enum HashedMessage {
       UInt32(identifier.service.utf8.count), identifier.service, UInt32(identifier.account.utf8.count),
       identifier.account)
   }
+
+  /// Hashed to the digest of a pin. `fields` are those before the digest.
+  package static func pin(fields: [UInt8], tag: Bytes16) -> [UInt8] { encode("coffer-pin", fields, tag) }
 
   /// Hashed to the MAC of a known-vault record about the vault at `path`. `fields` are those of the record.
   package static func knownVault(path: String, fields: [UInt8]) -> [UInt8] {

@@ -12,7 +12,7 @@ struct VaultProvider: BackendProvider {
   let name = BackendName.vault
   let placeName = "PATH"
   let placeVariable: String? = "COFFER_VAULT"
-  let variables = ["COFFER_VAULT"] + CofferConfiguration.keyVariables
+  let variables = ["COFFER_VAULT", "COFFER_PIN"] + CofferConfiguration.keyVariables
   let setup = "Create a vault with `secret init` or VaultBackend.create, or set COFFER_VAULT to its path."
 
   func isRecordable(place: String) -> Bool { place.hasPrefix("/") }

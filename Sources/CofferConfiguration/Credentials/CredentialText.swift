@@ -4,8 +4,8 @@ internal import CofferVault
 
 /// The text of a key or a passphrase, as a file, a variable, a descriptor or a command gives it.
 enum CredentialText {
-  /// The most bytes that are read: a key has 62, and a passphrase is typed by a person.
-  static let maximumSize = 4096
+  /// The most bytes that are read: a key has 62, and an identity with its recipient 2,100; a passphrase is typed by a person.
+  static let maximumSize = 65_536
 
   /// The contents of the file at `path`. `name` is the variable or the configuration file that names it.
   ///
@@ -44,12 +44,12 @@ enum CredentialText {
     }
   }
 
-  /// The key in `text`, which `name` gave.
+  /// The key or the identities in `text`, which `name` gave.
   static func key(in text: consuming SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     let text = text
     try requireText(!text.isEmpty, from: name)
     do throws(SecretError) {
-      return .key(try VaultKey.parse(text))
+      return try VaultCredential.parse(text)
     } catch {
       throw SecretError(error.code, "\(name) does not hold a key: \(error.reason)", advice: error.advice)
     }

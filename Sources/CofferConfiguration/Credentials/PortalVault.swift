@@ -44,7 +44,7 @@ extension CofferConfiguration {
     try PrivateDirectory.create(Path.parent(of: path))
     try createVault(at: path, credential: .key(key.copy()), label: Self.portalLabel, options: options)
     do throws(SecretError) {
-      let source = VaultCredentialClosure(key: key, named: "the given key")
+      let source = VaultCredentialClosure(.key(key), named: "the given key")
       try vault(at: path, credentials: [source], options: options)
         .addKeySlot(.key(recovery.copy()), label: "recovery")
     } catch {
@@ -64,7 +64,7 @@ extension CofferConfiguration {
     at path: String? = nil, recoveryKey: borrowing SecretBytes
   ) throws(SecretError) {
     let key = try portalKey()
-    let source = VaultCredentialClosure(key: recoveryKey.copy(), named: "the given key")
+    let source = VaultCredentialClosure(.key(recoveryKey.copy()), named: "the given key")
     try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)
   }
 

@@ -13,6 +13,15 @@ package protocol HistoryRecord {
   var date: Date { get }
   /// The ``date`` in milliseconds since 1970.
   var time: Int64 { get }
+  /// Whether no version from before this record is shown, restored or kept.
+  var keepsNothing: Bool { get }
+  /// Whether this version lost to `newest`, the newest record of the secret, in a merge. Then no limit drops it.
+  func lost(to newest: Self) -> Bool
+}
+
+extension HistoryRecord {
+  package var keepsNothing: Bool { false }
+  package func lost(to newest: Self) -> Bool { false }
 }
 
 extension SecretVersion {
@@ -68,15 +77,20 @@ package struct HistoryRule: Sendable {
   }
 
   /// Returns the records to keep of one secret, oldest first as they are given: the current version, the newest earlier
-  /// versions within the limit, and the removals directly after those.
+  /// versions within the limit, those that lost to it in a merge, and the removals directly after earlier versions.
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
+    guard let newest = records.last else { return [] }
     var kept: [Record] = []
-    var earlier = 0
-    for index in records.indices.reversed() where !records[index].isRemoval {
+    var (earlier, isWithin) = (0, true)
+    let start = records.lastIndex(where: \.keepsNothing) ?? 0
+    for index in records[start...].indices.reversed() where !records[index].isRemoval {
       if index + 1 < records.count {
         let next = records[index + 1]
-        guard earlier < limit.versions, !isTooOld(next.time) else { break }
-        earlier += 1
+        if !records[index].lost(to: newest) {
+          isWithin = isWithin && earlier < limit.versions && !isTooOld(next.time)
+          guard isWithin else { continue }
+          earlier += 1
+        }
         if next.isRemoval { kept.append(next) }
       }
       kept.append(records[index])

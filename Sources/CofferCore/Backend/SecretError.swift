@@ -97,6 +97,8 @@ extension SecretError {
     /// The record of what was seen of the vault is damaged or cannot be read, so the vault cannot be checked
     /// against it.
     public static let unverifiable = Code("unverifiable")
+    /// Nothing vouches for the vault yet: an identity opened it, and anyone can make a vault for a recipient.
+    public static let untrusted = Code("untrusted")
     /// The vault has a later version of the format, or the stored value a version that the program does not read.
     public static let unsupportedVersion = Code("unsupportedVersion")
     /// The key derivation needs more memory or time than the limits allow.

@@ -4,9 +4,9 @@ internal import CofferVaultFormat
 extension VaultBackend {
   /// Creates an empty vault with one key slot, in an existing directory. Returns when it is on the disk.
   ///
-  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. Throws `.alreadyExists` if there is anything at
-  /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.invalidMetadata`
-  /// for a malformed label, `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the
+  /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws `.alreadyExists` if there is anything at
+  /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.unsupported` for
+  /// a post-quantum recipient if libsodium is too old, `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum, `.tooLarge` for one above the
   /// maximum, `.io` and `.denied`. If it throws, there is no new file. There is one exception: the directory could not be
   /// written to the disk, and the new file could not be removed afterwards.
   ///
@@ -16,17 +16,20 @@ extension VaultBackend {
   @discardableResult
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
-    history: HistoryLimit = .standard, options: VaultOptions = VaultOptions()
+    recipients: [VaultRecipient] = [], history: HistoryLimit = .standard,
+    options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
     try create(
-      at: path, credential: credential, label: label, history: history, options: options,
+      at: path, credential: credential, label: label, recipients: recipients, history: history,
+      options: options,
       environment: VaultEnvironment())
   }
 
   @discardableResult
   package static func create(
     at path: String, credential: borrowing VaultCredential, label: String,
-    history: HistoryLimit = .standard, options: VaultOptions, environment: VaultEnvironment
+    recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
+    environment: VaultEnvironment
   ) throws(SecretError) -> Bool {
     let location: StorageLocation
     do throws(SecretError) {
@@ -40,11 +43,23 @@ extension VaultBackend {
     try location.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)
     let vault = environment.randomness.bytes16()
-    let slot = try KeySlot.make(
-      credential, for: keys, vault: vault, label: label, options: options, environment: environment)
+    var slots = [
+      try KeySlot.make(
+        credential, for: keys, vault: vault, label: label, options: options, environment: environment)
+    ]
+    for recipient in recipients where !slots.contains(where: { $0.recipient == recipient }) {
+      slots.append(
+        try KeySlot.make(
+          .recipient(recipient), for: keys, vault: vault, label: "", options: options,
+          environment: environment))
+    }
+    try KeySlot.requireRoom(for: slots.count)
+    var settings = BaseIndex.Settings(lookupKey: environment.randomness.array(32), history: history)
+    settings.noteMembers(
+      of: slots, at: Member.Moment(sequence: 1, time: Timestamp.milliseconds(environment.now())))
     var writer = try VaultFileWriter(
-      at: location, header: Header(vaultID: vault, slots: [slot]), keys: keys, sequence: 1,
-      settings: BaseIndex.Settings(history: history))
+      at: location, header: Header(vaultID: vault, slots: slots), keys: keys,
+      index: BaseIndex(sequence: 1, settings: settings, recent: BaseIndex.Recent(floor: 1)))
     do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
       writer.abandon()
       throw error
@@ -56,6 +71,8 @@ extension VaultBackend {
     }
     guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {
+      var options = options
+      options.pins = []
       var known = KnownVaults(
         path: path, options: options, environment: environment, shared: SharedSnapshot())
       let file = try VaultFile(path: path, environment: environment)

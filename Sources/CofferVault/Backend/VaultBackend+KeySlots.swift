@@ -22,9 +22,9 @@ extension VaultBackend {
   /// Adds a key slot for `credential`. Returns the new slot.
   ///
   /// `label` is at most 64 bytes of UTF-8 and is not encrypted. Throws `.alreadyExists` if the credential
-  /// opens the vault already, `.tooLarge` if the vault has 16 slots or its passphrases would cost too much together,
-  /// `.invalidKey` for a malformed credential, `.invalidMetadata` for a malformed label, `.configuration` if the
-  /// options set a cost below the minimum, `.conflict` if another process changes the master key during the call, and an
+  /// opens the vault already, `.tooLarge` if the vault has 240 slots or its passphrases would cost too much together,
+  /// `.invalidKey` for a malformed credential, `.unsupported` for a post-quantum recipient if libsodium is too old,
+  /// `.invalidMetadata` for a malformed label, `.configuration` if the options set a cost below the minimum, `.conflict` if another process changes the master key during the call, and an
   /// error of the vault.
   @discardableResult
   public func addKeySlot(
@@ -56,10 +56,12 @@ extension VaultBackend {
   ///
   /// A program that had the credential of a slot may have kept the old master key. For the new master key, each slot that
   /// stays needs its own credential: from the vault's own sources, or what ``openKeySlots(with:adding:)`` has returned. A
-  /// slot that is removed needs none, so that slots whose credentials are lost can be removed together.
+  /// slot that is removed needs none, so that slots whose credentials are lost can be removed together; nor does the slot of
+  /// a recipient. Earlier pins of the vault then refuse it for other programs: see ``VaultBackend/pin()``.
   ///
   /// Throws `.configuration` if there is no such slot, `.locked` if credentials are missing, `.costLimitExceeded` if
-  /// the cost of a slot that stays exceeds the limits, `.conflict` if no slot would stay, and an error of the vault. If it
+  /// the cost of a slot that stays exceeds the limits, `.unsupported` if a post-quantum recipient stays and libsodium is too
+  /// old, `.conflict` if no slot would stay, and an error of the vault. If it
   /// throws, nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
   public func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots? = nil) throws(SecretError) {
     try withSession { session throws(SecretError) in

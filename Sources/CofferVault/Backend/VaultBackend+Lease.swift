@@ -6,14 +6,13 @@ extension VaultBackend: LeasingSecretBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
   /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`. The file is made
-  /// if there is none. The number of the byte depends on the master key, so that it does not reveal the secret's name. A
-  /// lease that was taken before a change of the master key therefore does not exclude one that is taken after it.
+  /// if there is none. The number of the byte depends on a key of the vault, so that it does not reveal the secret's name.
   ///
   /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the vault.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     let (path, offset) = try read { vault throws(SecretError) in
       var id: [UInt8] = []
-      vault.keys.lookupID(identifier).append(to: &id)
+      vault.lookupID(identifier).append(to: &id)
       // 62 bits, because the end of the range must be a valid offset too.
       let offset = id.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } >> 2
       return (vault.file.location.resolvedPath + ".leases", Int64(offset))

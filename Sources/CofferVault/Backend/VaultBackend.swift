@@ -202,12 +202,15 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
+  /// Returns the pin of the vault's state: see ``VaultOptions/pins``. Throws an error of the vault.
+  public func pin() throws(SecretError) -> String { try read { vault in VaultPin(vault).description } }
+
   /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if one
   /// is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
       try session.readLocked(unlocking) { vault throws(SecretError) in
-        try VaultReport(verifying: vault, now: environment.now())
+        try VaultReport(verifying: vault, pins: options.pins, now: environment.now())
       }
     }
   }
@@ -223,7 +226,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`, if a
   /// person knows that the vault is the right one.
   ///
-  /// Changes the policy if one is given. Returns the checkpoint of the accepted state. Another process that is running and
+  /// Changes the policy if one is given. Returns the pin of the accepted state. Another process that is running and
   /// refuses the vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot
   /// be recorded, and an error of the vault.
   @discardableResult

@@ -17,9 +17,8 @@ package struct VaultEnvironment: Sendable {
   /// The bytes of memory that this process can still use before the kernel kills it. `nil`: there is no
   /// limit.
   package var memoryLeft: @Sendable () -> Int? = { ControlGroups().memoryLeft() }
-  /// The length in bytes of the tail, values not counted, from which on a change may rewrite the file. Every reader reads
-  /// the tail: 256 KiB are about 1,300 changes, and take a millisecond.
-  package var compactionThreshold = 256 << 10
+  /// The length in bytes of the tail from which on a change rewrites the file, if the tail is longer than the base.
+  package var compactionThreshold = 1 << 20
   /// A known-vault record overwrites one of its slots until that slot's sequence is so much higher than the
   /// other's. Then the two change roles, which costs a barrier.
   package var recordRoleChangeDistance = 64

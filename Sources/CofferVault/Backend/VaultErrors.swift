@@ -97,6 +97,14 @@ extension SecretError {
         + "changed more than \(Layout.maximumLineage) times since, \(trustAdvice)")
   }
 
+  static func untrusted(path: String) -> SecretError {
+    SecretError(
+      .untrusted,
+      "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient.",
+      advice: "Nothing was read. If you know that the vault is the right one, give its pin, or \(trustAdvice)"
+    )
+  }
+
   /// The end of the advice of an error if a person may confirm that the vault is the right one.
   package static let trustAdvice = "confirm it by trusting the vault again."
 

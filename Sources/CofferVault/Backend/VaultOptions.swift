@@ -25,6 +25,10 @@ public struct VaultOptions: Sendable {
   /// strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
+  /// The texts of pins, as ``VaultReport/pin`` gives them, of which each vault that is opened must match one. None: every
+  /// vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way than the vault.
+  public var pins: [String] = []
+
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.
   package var isInWorkTree = false
 

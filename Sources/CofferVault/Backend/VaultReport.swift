@@ -1,4 +1,4 @@
-public import CofferCore
+internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
@@ -16,32 +16,17 @@ public struct VaultReport: Hashable, Sendable {
   public let fileSize: Int
   /// The number of bytes after the end of the last commit, which an interrupted change left. They are not used.
   public let unacknowledgedBytes: Int
-  /// The state that was verified: `SEQUENCE-TAG`. A later state has a higher sequence.
-  public let checkpoint: String
+  /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters, no secret. See
+  /// ``VaultOptions/pins``.
+  public let pin: String
+  /// Whether the file shows that the vault was in the state of each pin of the options that names it. Otherwise it has
+  /// moved past what its file can show.
+  public let showsPins: Bool
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
-  /// The tags of the states since the last rewrite, by their sequences.
-  private let tags: [Int: Bytes16]
-
-  /// Throws `.rolledBack` unless the verified state is `checkpoint` or a later one, and `.configuration` if
-  /// `checkpoint` is malformed.
-  public func requireAtLeast(_ checkpoint: String) throws(SecretError) {
-    guard let earlier = Checkpoint(checkpoint) else {
-      throw SecretError(
-        .configuration, "That is not a checkpoint: a number, a hyphen and 32 hexadecimal digits.",
-        advice: "Take it from what a verification printed.")
-    }
-    guard let found = Checkpoint(self.checkpoint), found.sequence >= earlier.sequence,
-      tags[earlier.sequence] ?? earlier.tailTag == earlier.tailTag
-    else {
-      throw SecretError(
-        .rolledBack, "The vault is at \(self.checkpoint), which does not follow from \(checkpoint).",
-        advice: "An older copy or another vault was put in its place.")
-    }
-  }
 
   /// Reads and authenticates the whole file.
-  init(verifying open: VaultSnapshot, now: Date) throws(SecretError) {
+  init(verifying open: VaultSnapshot, pins: [String], now: Date) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
 
     func check(_ entry: BlockEntry) throws(SecretError) {
@@ -59,13 +44,18 @@ public struct VaultReport: Hashable, Sendable {
       versions += records.count { $0.record.kind == .put }
       kept += rule.kept(records).count { $0.record.kind == .put }
     }
-    guard secrets == open.state.secretCount else { throw .wrongSecretCount }
+    _ = try open.recentChanges()
     secretCount = secrets
     (earlierVersionCount, excessVersionCount) = (kept - secrets, versions - kept)
     keySlotCount = file.header.slots.count
-    checkpoint = open.state.checkpoint.description
+    pin = VaultPin(open).description
+    var areShown = true
+    for text in pins {
+      let pin = try VaultPin(text)
+      if pin.names(file), try pin.isShown(by: open) == nil { areShown = false }
+    }
+    showsPins = areShown
     isRecovered = open.slots.isRecovered
-    tags = (open.base.sequence...open.state.sequence).reduce(into: [:]) { $0[$1] = open.tag(at: $1) }
     fileSize = try file.storage.size()
     unacknowledgedBytes = fileSize - open.state.end
   }

@@ -140,7 +140,7 @@ final class VaultSession {
     keys = nil
   }
 
-  /// Accepts the vault as it is now, whatever was accepted before. Returns its checkpoint.
+  /// Accepts the vault as it is now, whatever was accepted before. Returns its pin.
   func trust(
     _ policy: KnownVaultRecord.Policy?, _ unlocking: Unlocking
   ) throws(SecretError) -> String {
@@ -148,7 +148,7 @@ final class VaultSession {
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       try knownVaults.trustAndPublish(opened, policy)
       keys = (file.header.vaultID, opened.keys)
-      return opened.state.checkpoint.description
+      return VaultPin(opened).description
     }
   }
 
@@ -242,7 +242,7 @@ final class VaultSession {
     of vault: VaultSnapshot, with transaction: VaultTransaction
   ) throws(SecretError) -> Replacement? {
     let condition = vault.file.condition
-    let replayLength = vault.replayLength + transaction.addedReplayLength
+    let replayLength = vault.tail.replayLength + transaction.addedReplayLength
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.now.nextRewrite

@@ -9,13 +9,15 @@ package final class DerivedKeys: Sendable {
   package let master: SecretBytes
   private let subkeys: [SharedSecret]
   package let randomness: any Randomness
+  /// Whether who made the vault knew a secret of the user. Anyone can make a vault for a recipient.
+  let isVouchedFor: Bool
 
   /// `randomness` gives the nonces of seals.
-  package init(master: consuming SecretBytes, randomness: any Randomness) {
+  package init(master: consuming SecretBytes, randomness: any Randomness, isVouchedFor: Bool = true) {
     precondition(master.count == Self.masterLength)
     var subkeys: [SharedSecret] = []
     for subkey in Subkey.allCases { subkeys.append(SharedSecret(Sodium.subkey(subkey, of: master))) }
-    (self.subkeys, self.randomness) = (subkeys, randomness)
+    (self.subkeys, self.randomness, self.isVouchedFor) = (subkeys, randomness, isVouchedFor)
     self.master = master
   }
 
@@ -55,20 +57,18 @@ package final class DerivedKeys: Sendable {
     header.mac = mac(of: header)
   }
 
-  /// Returns the id that stands for a secret's name in the file.
-  package func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
-    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: key(.lookupIDs).bytes, count: 16)
-      .withUnsafeBytes { Bytes16($0) }
-  }
-
   /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a
   /// program that has no key could find every frame, and so the number of changes and the size of each value.
-  package func frameMask(nonce: [UInt8]) -> UInt32 {
-    BLAKE2b.hash(nonce.span, key: key(.frameMask).bytes, count: 16)
-      .withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
+  package func frameMask(nonce: UnsafeRawBufferPointer) -> UInt32 {
+    UInt32(truncatingIfNeeded: Sodium.shortHash(nonce, key: key(.frameMask).bytes))
   }
 
-  // MARK: Known vaults and lineage
+  // MARK: Known vaults, pins and lineage
+
+  /// Returns the digest of a pin. `message` is ``HashedMessage/pin(fields:tag:)``.
+  func pinDigest(of message: [UInt8]) -> Bytes16 {
+    BLAKE2b.hash(message.span, key: key(.knownVaults).bytes, count: 16).withUnsafeBytes { Bytes16($0) }
+  }
 
   /// Returns the MAC of a known-vault record. `message` is ``HashedMessage/knownVault(path:fields:)``.
   package func knownVaultMAC(of message: [UInt8]) -> [UInt8] {
@@ -149,12 +149,16 @@ package final class DerivedKeys: Sendable {
     return plaintext
   }
 
-  /// Returns the plaintext of a seal without its padding. Throws `.tampered`.
-  package func openPadded(_ sealed: Span<UInt8>, _ context: SealContext) throws(SecretError) -> [UInt8] {
-    guard let padded = open(sealed, context),
-      let count = padded.withUnsafeBytes({ Padding.unpaddedCount($0) })
-    else { throw .tampered("\(context.part) is not authentic") }
-    return Array(padded[..<count])
+  /// Opens a seal into `output`, which must be 40 bytes shorter. Returns the length of the plaintext without its padding,
+  /// or `nil` if the seal or the padding is not authentic.
+  package func openPadded(
+    _ sealed: Span<UInt8>, _ context: SealContext, into output: UnsafeMutableRawBufferPointer
+  ) -> Int? {
+    let key = key(context.subkey)
+    guard Sodium.open(sealed, associatedData: context.associatedData, key: key.bytes, into: output) else {
+      return nil
+    }
+    return Padding.unpaddedCount(UnsafeRawBufferPointer(output))
   }
 
   /// Pads and seals a value.

@@ -71,6 +71,81 @@ package enum Sodium {
     left.count == right.count && sodium_memcmp(left, right, left.count) == 0
   }
 
+  /// Returns SipHash-2-4 of `message` under the first 16 bytes of `key`.
+  package static func shortHash(_ message: UnsafeRawBufferPointer, key: borrowing SecretBytes) -> UInt64 {
+    var hash: UInt64 = 0
+    key.withUnsafeBytes { key in
+      withUnsafeMutableBytes(of: &hash) { hash in
+        _ = crypto_shorthash(hash.start, message.start, UInt64(message.count), key.start)
+      }
+    }
+    return UInt64(littleEndian: hash)
+  }
+
+  // MARK: X25519
+
+  /// Returns the public key of a 32-byte secret key.
+  static func publicKey(of secret: borrowing SecretBytes) -> [UInt8] {
+    defer { Residue.clear() }
+    var key = [UInt8](repeating: 0, count: 32)
+    secret.withUnsafeBytes { secret in _ = crypto_scalarmult_base(&key, secret.start) }
+    return key
+  }
+
+  /// Returns what a secret key has in common with a public key, or `nil` if that is of low order.
+  static func sharedSecret(_ secret: borrowing SecretBytes, _ publicKey: [UInt8]) -> SecretBytes? {
+    defer { Residue.clear() }
+    var isUsable = false
+    let shared = SecretBytes(count: 32) { output in
+      secret.withUnsafeBytes { isUsable = crypto_scalarmult(output.start, $0.start, publicKey) == 0 }
+    }
+    if isUsable { return shared }
+    return nil
+  }
+
+  // MARK: X-Wing
+
+  /// Whether libsodium has X-Wing.
+  static var hasXWing: Bool { coffer_has_xwing() != 0 }
+
+  /// The version of libsodium.
+  static var version: String { String(cString: sodium_version_string()) }
+
+  /// Returns the public key of a 32-byte seed, or `nil` without X-Wing.
+  static func hybridPublicKey(of seed: borrowing SecretBytes) -> [UInt8]? {
+    guard hasXWing else { return nil }
+    defer { Residue.clear() }
+    var key = [UInt8](repeating: 0, count: HybridParameters.lengths.recipient)
+    // The secret key is the seed.
+    _ = SecretBytes(count: 32) { secret in
+      seed.withUnsafeBytes { seed in _ = crypto_kem_seed_keypair(&key, secret.start, seed.start) }
+    }
+    return key
+  }
+
+  /// Returns a new shared secret, and sets `share` to what tells it to the holder of the public key's seed. Returns `nil`
+  /// for an unusable public key. libsodium must have X-Wing.
+  static func encapsulate(to publicKey: [UInt8], _ share: inout [UInt8]) -> SecretBytes? {
+    defer { Residue.clear() }
+    share = [UInt8](repeating: 0, count: HybridParameters.lengths.share)
+    var isUsable = false
+    let secret = SecretBytes(count: 32) { isUsable = crypto_kem_enc(&share, $0.start, publicKey) == 0 }
+    if isUsable { return secret }
+    return nil
+  }
+
+  /// Returns the shared secret that `share` tells the holder of `seed`: another one if it was made for another seed.
+  /// libsodium must have X-Wing.
+  static func decapsulate(_ share: [UInt8], _ seed: borrowing SecretBytes) -> SecretBytes? {
+    defer { Residue.clear() }
+    var isUsable = false
+    let secret = SecretBytes(count: 32) { output in
+      seed.withUnsafeBytes { isUsable = crypto_kem_dec(output.start, share, $0.start) == 0 }
+    }
+    if isUsable { return secret }
+    return nil
+  }
+
   // MARK: Derivation
 
   /// Derives a subkey of a 32-byte master key.

@@ -49,7 +49,7 @@ package struct CredentialChain: Sendable {
   /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what
   /// it opens to `opened`.
   ///
-  /// A slot whose cost exceeds the credential's budget is passed over. Any other error ends the search, except as
+  /// A slot whose cost exceeds the credential's budget is passed over, and one that needs another library. Any other error ends the search, except as
   /// ``credential(from:for:after:_:_:)`` says.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [any VaultCredentialSource],
@@ -103,19 +103,20 @@ package struct CredentialChain: Sendable {
         guard let key = try key(of: slot, in: file, with: credential, &budget) else { continue }
         try opened.add(key, of: slot, in: file, environment.randomness)
       } catch {
-        guard error.code == .costLimitExceeded else { throw error }
+        guard [.costLimitExceeded, .unsupported].contains(error.code) else { throw error }
         opened.refusals[slot.id] = error
       }
     }
   }
 
-  /// Returns the slot that `credential` opens, or `nil` if it opens none within its budget. The slot `exception` is not
-  /// tried.
+  /// Returns the slot that `credential` opens or is the recipient of, or `nil` if there is none within its budget. The slot
+  /// `exception` is not tried.
   func slot(
     openedBy credential: borrowing VaultCredential, of file: VaultFile, except exception: KeySlot?
   ) throws(SecretError) -> KeySlot? {
     var budget = DerivationBudget(options)
     for slot in file.header.slots where slot.id != exception?.id {
+      if let recipient = credential.recipient, slot.recipient == recipient { return slot }
       do throws(SecretError) {
         if let key = try key(of: slot, in: file, with: credential, &budget),
           try key.unwrap(slot, vault: file.header.vaultID) != nil
@@ -123,7 +124,7 @@ package struct CredentialChain: Sendable {
           return slot
         }
       } catch {
-        guard error.code == .costLimitExceeded else { throw error }
+        guard [.costLimitExceeded, .unsupported].contains(error.code) else { throw error }
       }
     }
     return nil

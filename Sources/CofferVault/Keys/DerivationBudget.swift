@@ -4,7 +4,7 @@ internal import CofferVaultFormat
 /// What the derivations of one passphrase may still cost.
 ///
 /// The header says what each derivation costs, and anyone can write a header. Without a bound on their sum, a file of
-/// 16 slots keeps a process busy for minutes before any of it is authenticated.
+/// many slots keeps a process busy for minutes before any of it is authenticated.
 struct DerivationBudget {
   private let maximumMemory: Int
   /// Bytes times passes.

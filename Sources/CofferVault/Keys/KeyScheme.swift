@@ -12,7 +12,7 @@ extension VaultCredential {
 }
 
 /// The slot of a random key, which is the slot's secret as it is.
-extension KeyParameters: KeySlotScheme {
+extension KeyParameters: SecretSlotScheme {
   static var kind: VaultCredential.Kind { .key }
   var cost: VaultKeySlot.Cost? { nil }
 
@@ -24,7 +24,7 @@ extension KeyParameters: KeySlotScheme {
 
   func key(
     for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey {
+  ) throws(SecretError) -> SlotKey? {
     try VaultKey.requireBytes(credential.secret)
     return SlotKey(credential.secret.copy())
   }

@@ -15,7 +15,7 @@ extension VaultSession {
     }
     if let slot = try chain.slot(openedBy: credential, of: file, except: replaced) {
       throw SecretError(
-        .alreadyExists, "The credential opens the key slot \(slot.id.hex) already.",
+        .alreadyExists, "The credential has the key slot \(slot.id.hex) already.",
         advice: "Nothing was changed.")
     }
     func others(_ slots: [KeySlot]) -> [KeySlot] { slots.filter { $0.id != replaced?.id } }
@@ -39,15 +39,12 @@ extension VaultSession {
       }
       if let replacedID {
         changes.slots[try Self.index(of: replacedID, in: changes.slots)] = slot
-      } else if changes.slots.count < Layout.maximumKeySlots {
-        changes.slots.append(slot)
       } else {
-        throw SecretError(
-          .tooLarge, "The vault has \(Layout.maximumKeySlots) key slots, the largest number possible.",
-          advice: "Remove one first.")
+        try KeySlot.requireRoom(for: changes.slots.count + 1)
+        changes.slots.append(slot)
       }
     }
-    return VaultKeySlot(slot)
+    return VaultKeySlot(slot, at: 0)
   }
 
   /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`. `opened` has the keys of
@@ -56,8 +53,11 @@ extension VaultSession {
     without removedIDs: Set<String>, _ opened: OpenedKeySlots, _ unlocking: Unlocking
   ) throws(SecretError) {
     let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
-    for id in removedIDs.sorted() { _ = try Self.index(of: id, in: file.header.slots) }
-    let staying = file.header.slots.filter { !removedIDs.contains($0.id.hex) }
+    let removed = try Set(
+      removedIDs.sorted().map { id throws(SecretError) in
+        try Self.index(of: id, in: file.header.slots)
+      })
+    let staying = file.header.slots.indices.filter { !removed.contains($0) }.map { file.header.slots[$0] }
     guard !staying.isEmpty else {
       throw SecretError(
         .conflict, "Without a key slot no credential could open the vault.", advice: "Add another one first.")
@@ -71,12 +71,12 @@ extension VaultSession {
     }
   }
 
-  /// Wraps the master key of `keys` for `slots`. Throws `.locked` if `opened` lacks the key of one, or the error by which
-  /// it was passed over.
+  /// Wraps the master key of `keys` for `slots`. Those of recipients need no key. Throws `.locked` if `opened` lacks the key
+  /// of another one, or the error by which it was passed over; and `.unsupported`.
   private func wrap(
     _ keys: DerivedKeys, for slots: [KeySlot], of file: VaultFile, _ opened: OpenedKeySlots
   ) throws(SecretError) -> [KeySlot] {
-    let missing = slots.filter { opened[$0] == nil }
+    let missing = slots.filter { opened[$0] == nil && $0.recipient == nil }
     guard missing.isEmpty else {
       for slot in missing { if let refusal = opened.refusals[slot.id] { throw refusal } }
       let names = missing.map { $0.label.isEmpty ? $0.id.hex : "\($0.id.hex) (\($0.label))" }
@@ -88,17 +88,14 @@ extension VaultSession {
     }
     var wrapped: [KeySlot] = []
     for slot in slots {
-      guard let key = opened[slot] else { continue }
-      wrapped.append(
-        try key.wrap(
-          keys.master, vault: file.header.vaultID, slotHeader: slot.header, randomness: environment.randomness
-        ))
+      let new = try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
+      if let new { wrapped.append(new) }
     }
     return wrapped
   }
 
   private static func index(of id: String, in slots: [KeySlot]) throws(SecretError) -> Int {
-    guard let index = slots.firstIndex(where: { $0.id.hex == id }) else {
+    guard let index = slots.indices.first(where: { VaultKeySlot(slots[$0], at: $0).id == id }) else {
       throw SecretError(.configuration, "The vault has no key slot \(id).", advice: "List the slots.")
     }
     return index

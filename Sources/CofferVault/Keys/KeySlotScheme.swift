@@ -13,19 +13,29 @@ protocol KeySlotScheme: KeySlotParameters {
   /// The cost of ``key(for:environment:)``, or `nil` if it is negligible.
   var cost: VaultKeySlot.Cost? { get }
 
+  /// Returns the slot's key as `credential`, which is of this kind, gives it, or `nil` if the slot is not for it. The key is
+  /// the right one only if it unwraps the slot. Throws `.invalidKey` if the credential is malformed.
+  ///
+  /// The caller has taken the cost out of a ``DerivationBudget``.
+  func key(
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
+  ) throws(SecretError) -> SlotKey?
+
+  /// The error for a slot that its key does not unwrap, or `nil` if the credential may be another slot's.
+  func refusal() -> SecretError?
+}
+
+/// A kind of key slot for which a new slot needs the credential that opens it.
+protocol SecretSlotScheme: KeySlotScheme {
   /// Returns the parameters of a new slot for `credential`, which is of this kind. Throws `.invalidKey` if it is malformed,
   /// and `.configuration` if `options` set a cost below the minimum.
   static func new(
     for credential: borrowing VaultCredential, options: VaultOptions, _ randomness: any Randomness
   ) throws(SecretError) -> Self
+}
 
-  /// Returns the slot's key as `credential`, which is of this kind, gives it. The key is the right one only if it unwraps
-  /// the slot. Throws `.invalidKey` if the credential is malformed.
-  ///
-  /// The caller has taken the cost out of a ``DerivationBudget``.
-  func key(
-    for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey
+extension KeySlotScheme {
+  func refusal() -> SecretError? { nil }
 }
 
 extension KeySlot {
@@ -46,17 +56,69 @@ extension KeySlot {
         "A key slot's label is longer than \(Layout.maximumSlotLabelLength) bytes or contains a NUL.",
         advice: "Shorten it.")
     }
-    let schemes = kinds.compactMap { $0 as? any KeySlotScheme.Type }
+    let parameters: any KeySlotParameters
+    let key: SlotKey
+    if let recipient = credential.recipient {
+      (parameters, key) = try recipient.newSlot(environment.randomness)
+    } else {
+      (parameters, key) = try new(credential, beside: others, options, environment)
+    }
+    return try wrap(
+      keys, key, parameters, vault: vault, id: environment.randomness.bytes16(),
+      created: Timestamp.milliseconds(environment.now()), label: label, environment)
+  }
+
+  /// The parameters and the key of a slot whose credential opens it.
+  private static func new(
+    _ credential: borrowing VaultCredential, beside others: [KeySlot], _ options: VaultOptions,
+    _ environment: VaultEnvironment
+  ) throws(SecretError) -> (any KeySlotParameters, SlotKey) {
+    let schemes = kinds.compactMap { $0 as? any SecretSlotScheme.Type }
     guard let scheme = schemes.first(where: { $0.kind == credential.kind }) else {
       throw SecretError(
-        .invalidKey, "No kind of key slot fits a \(credential.kind).", advice: "Use a key or a passphrase.")
+        .invalidKey, "No kind of key slot fits a \(credential.kind).",
+        advice: "Use a key, a passphrase or a recipient.")
     }
     let parameters = try scheme.new(for: credential, options: options, environment.randomness)
     if let cost = parameters.cost { try DerivationBudget.requireRoom(for: cost, beside: others, options) }
-    let key = try parameters.key(for: credential, environment: environment)
-    let header = KeySlot.header(
-      id: environment.randomness.bytes16(), parameters: parameters,
-      created: Timestamp.milliseconds(environment.now()), label: label)
+    guard let key = try parameters.key(for: credential, environment: environment) else {
+      throw SecretError(.invalidKey, "The credential does not fit its own slot.")
+    }
+    return (parameters, key)
+  }
+
+  private static func wrap(
+    _ keys: DerivedKeys, _ key: SlotKey, _ parameters: some KeySlotParameters, vault: Bytes16, id: Bytes16,
+    created: Int64, label: String, _ environment: VaultEnvironment
+  ) throws(SecretError) -> KeySlot {
+    let header = KeySlot.header(id: id, parameters: parameters, created: created, label: label)
+    return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
+  }
+
+  /// Throws `.tooLarge` if a vault cannot have `count` slots.
+  static func requireRoom(for count: Int) throws(SecretError) {
+    if count > Layout.maximumKeySlots {
+      throw SecretError(
+        .tooLarge,
+        "A vault has at most \(Layout.maximumKeySlots) key slots, and this would be number \(count).",
+        advice: "Remove one first.")
+    }
+  }
+
+  /// The recipient of the slot, or `nil` if it has none.
+  var recipient: VaultRecipient? { (parameters as? any RecipientParameters).map { VaultRecipient($0) } }
+
+  /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns `nil`
+  /// if another slot has none. Throws `.unsupported` for a recipient of another library.
+  func rewrapped(
+    _ key: SlotKey?, for keys: DerivedKeys, vault: Bytes16, _ environment: VaultEnvironment
+  ) throws(SecretError) -> KeySlot? {
+    if let recipient {
+      let (parameters, key) = try recipient.newSlot(environment.randomness)
+      return try Self.wrap(
+        keys, key, parameters, vault: vault, id: id, created: created, label: label, environment)
+    }
+    guard let key else { return nil }
     return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
   }
 }

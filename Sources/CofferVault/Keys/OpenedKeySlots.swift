@@ -28,9 +28,13 @@ public struct OpenedKeySlots: Sendable {
   mutating func add(
     _ key: SlotKey, of slot: KeySlot, in file: VaultFile, _ randomness: any Randomness
   ) throws(SecretError) {
-    guard let master = try key.unwrap(slot, vault: file.header.vaultID) else { return }
+    guard let master = try key.unwrap(slot, vault: file.header.vaultID) else {
+      if let refusal = slot.scheme?.refusal() { throw refusal }
+      return
+    }
     if vaultKeys == nil {
-      let candidate = DerivedKeys(master: master, randomness: randomness)
+      let candidate = DerivedKeys(
+        master: master, randomness: randomness, isVouchedFor: slot.recipient == nil)
       try candidate.authenticate(file.header)
       vaultKeys = candidate
     }

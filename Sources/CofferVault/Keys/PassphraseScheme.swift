@@ -14,7 +14,7 @@ extension VaultCredential {
 }
 
 /// The slot of a passphrase, which Argon2id stretches to the slot's secret.
-extension PassphraseParameters: KeySlotScheme {
+extension PassphraseParameters: SecretSlotScheme {
   static var kind: VaultCredential.Kind { .passphrase }
   var cost: VaultKeySlot.Cost? { VaultKeySlot.Cost(memory: Int(memory) * 1024, passes: Int(passes)) }
 
@@ -44,7 +44,7 @@ extension PassphraseParameters: KeySlotScheme {
   /// Throws `.io` if the memory cannot be allocated or if the kernel would kill the process for it.
   func key(
     for credential: borrowing VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey {
+  ) throws(SecretError) -> SlotKey? {
     let bytes = Int(memory) * 1024
     let left = environment.memoryLeft()
     guard bytes <= left ?? .max,

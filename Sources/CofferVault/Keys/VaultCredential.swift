@@ -2,7 +2,7 @@ public import CofferCore
 
 /// A secret that opens a vault. It is wiped when it is released.
 ///
-/// Make one with ``key(_:)``, ``passphrase(_:)`` or ``masterKey(_:)``.
+/// Make one with ``key(_:)``, ``passphrase(_:)``, ``identities(_:)`` or ``masterKey(_:)``.
 public struct VaultCredential: ~Copyable, Sendable {
   /// The kind of a credential and of the key slots that it opens. Later versions may add kinds.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
@@ -14,12 +14,21 @@ public struct VaultCredential: ~Copyable, Sendable {
 
   /// Decides which key slots the credential fits.
   public let kind: Kind
-  /// The bytes of the key or of the passphrase.
+  /// The bytes of the key or of the passphrase. Empty for identities and a recipient.
   public let secret: SecretBytes
+  var identities: [VaultIdentity] = []
+  var recipient: VaultRecipient?
 
   init(_ kind: Kind, _ secret: consuming SecretBytes) {
     self.kind = kind
     self.secret = secret
+  }
+
+  /// A copy, whose secret is wiped by itself.
+  package borrowing func copy() -> VaultCredential {
+    var copy = VaultCredential(kind, secret.copy())
+    (copy.identities, copy.recipient) = (identities, recipient)
+    return copy
   }
 }
 

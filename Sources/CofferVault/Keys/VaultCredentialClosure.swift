@@ -26,17 +26,16 @@ public struct VaultCredentialClosure: VaultCredentialSource {
     try body(vault)
   }
 
-  /// A source of a key that is already known.
-  package init(key: consuming SecretBytes, named name: String) {
-    let key = SharedSecret(key)
-    self.init(name: name) { _ throws(SecretError) in .key(key.bytes.copy()) }
+  /// A source of a credential that is already known.
+  package init(_ credential: consuming VaultCredential, named name: String) {
+    let known = KnownCredential(credential)
+    self.init(name: name) { _ throws(SecretError) in known.credential.copy() }
   }
+}
 
-  /// A source of a passphrase that is already known.
-  package init(passphrase: consuming SecretBytes, named name: String) {
-    let passphrase = SharedSecret(passphrase)
-    self.init(name: name) { _ throws(SecretError) in .passphrase(passphrase.bytes.copy()) }
-  }
+private final class KnownCredential: Sendable {
+  let credential: VaultCredential
+  init(_ credential: consuming VaultCredential) { self.credential = credential }
 }
 
 extension VaultBackend {
@@ -46,7 +45,7 @@ extension VaultBackend {
   public convenience init(
     path: String, key: consuming SecretBytes, options: VaultOptions = VaultOptions()
   ) {
-    let source = VaultCredentialClosure(key: key, named: "the given key")
+    let source = VaultCredentialClosure(.key(key), named: "the given key")
     self.init(path: path, credentials: [source], options: options)
   }
 }

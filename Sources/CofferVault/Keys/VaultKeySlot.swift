@@ -18,10 +18,12 @@ public struct VaultKeySlot: Hashable, Sendable {
     }
   }
 
-  /// 32 lower-case hexadecimal digits. All zeros if ``kind`` is `nil`.
+  /// 32 lower-case hexadecimal digits; `slot-` and the position in the header, from 1 on, if ``kind`` is `nil`.
   public let id: String
   /// The kind of credential that opens the slot, or `nil` for a slot that a later version of Coffer made.
   public let kind: VaultCredential.Kind?
+  /// The recipient that the slot is for, or `nil`. A new master key is wrapped for it without its identity.
+  public let recipient: VaultRecipient?
   /// The cost of trying a credential, or `nil` if it is negligible.
   public let cost: Cost?
   /// When the slot was made, by the clock of its maker.
@@ -29,8 +31,10 @@ public struct VaultKeySlot: Hashable, Sendable {
   /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.
   public let label: String
 
-  init(_ slot: KeySlot) {
-    id = slot.id.hex
+  /// `index` is the position in the header, from 0 on.
+  init(_ slot: KeySlot, at index: Int) {
+    id = slot.isKnown ? slot.id.hex : "slot-\(index + 1)"
+    recipient = slot.recipient
     kind = slot.scheme.map { type(of: $0).kind }
     cost = slot.scheme?.cost
     created = Timestamp.date(slot.created)

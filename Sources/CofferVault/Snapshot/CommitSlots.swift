@@ -16,7 +16,7 @@ package struct CommitSlots {
     var states: [(slot: Int, state: CommitState)] = []
     for slot in 0...1 {
       let page = pages.span.extracting(slot * Layout.pageSize..<(slot + 1) * Layout.pageSize)
-      guard let bytes = keys.open(page, .commitSlot(slot, headerHash: vault.headerHash)) else { continue }
+      guard let bytes = keys.open(page, .commitSlot(slot, headerMAC: vault.header.mac)) else { continue }
       states.append((slot, try CommitState(parsing: bytes, headerLength: vault.headerLength)))
     }
     guard var newest = states.first else { throw .tampered("neither commit slot is authentic") }

@@ -14,8 +14,6 @@ package struct VaultFile: Sendable {
   package let header: Header
   /// The length of the header with its padding: the offset of the commit slots.
   package let headerLength: Int
-  /// The BLAKE2b-256 of the header with its padding, which binds the commit slots.
-  package let headerHash: [UInt8]
   let condition: FileCondition
 
   var path: String { location.path }
@@ -44,11 +42,12 @@ package struct VaultFile: Sendable {
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
     let bytes = headerLength == start.count ? start : try storage.read(headerLength, at: 0)
     header = try Header(parsing: bytes)
-    headerHash = BLAKE2b.hash(bytes.span, count: 32)
   }
 
   package var description: VaultDescription {
-    VaultDescription(path: path, id: header.vaultID.hex, keySlots: header.slots.map(VaultKeySlot.init))
+    VaultDescription(
+      path: path, id: header.vaultID.hex, keySlots: header.slots.enumerated().map { VaultKeySlot($1, at: $0) }
+    )
   }
 
   /// Throws `.denied` unless the vault can be changed: by nobody else, and if not `allowingReaders`, read by nobody else.

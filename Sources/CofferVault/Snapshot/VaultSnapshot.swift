@@ -4,81 +4,94 @@ internal import Synchronization
 
 /// The content of a vault in one state: the commit slots, the index of the base, and the tail.
 ///
-/// A snapshot never changes. A later state is another snapshot, which shares the decoded blocks. Thread-safe.
+/// A snapshot never changes. A later state is another snapshot, which shares the opened blocks. Thread-safe.
 package final class VaultSnapshot: Sendable {
   package let file: VaultFile
   package let keys: DerivedKeys
   package let slots: CommitSlots
   package let base: BaseIndex
-  private let tail: Tail
-  private let blocks: DecodedBlocks
+  package let tail: Tail
+  private let lookupKey: SharedSecret
+  private let parts: OpenedParts
   /// Whether no process was writing when the file was opened in this state.
   let wasOpenedLocked: Bool
 
-  /// The frames after the base.
-  private struct Tail {
-    /// The records for each secret that the tail names, in ascending order.
-    var records: [Bytes16: [BlockEntry]] = [:]
-    /// The tags of the frames in order.
-    var tags: [Bytes16] = []
-    /// The bytes that a reader has to read to find one secret: everything but values.
-    var replayLength = 0
-
-    mutating func add(_ frame: TailReader.Frame) {
-      records[frame.entry.record.id, default: []].append(frame.entry)
-      tags.append(frame.tag)
-      replayLength += frame.replayLength
+  /// The blocks and nodes of one base that were used last, by their offsets.
+  private final class OpenedParts: Sendable {
+    struct Parts {
+      var blocks: [Int: Block] = [:]
+      var nodes: [Int: [BaseIndex.Entry]] = [:]
     }
-  }
+    private let parts = Mutex(Parts())
+    /// The number of blocks, and of nodes, that are kept, of 16 KiB each.
+    private static let maximumCount = 64
 
-  /// The decoded blocks of one base.
-  private final class DecodedBlocks: Sendable {
-    private let blocks = Mutex<[Int: [BlockEntry]]>([:])
-    /// The number of blocks that are kept, of about 100 items each.
-    private static let maximumCount = 1024
-
-    subscript(_ index: Int) -> [BlockEntry]? {
-      get { blocks.withLock { $0[index] } }
-      set {
-        blocks.withLock { blocks in
-          if blocks.count >= Self.maximumCount { blocks.removeAll(keepingCapacity: true) }
-          blocks[index] = newValue
-        }
+    /// Returns the part at `offset`, which `open` opens if it is not kept. Throws what `open` throws.
+    func part<P: Sendable>(
+      _ kind: WritableKeyPath<Parts, [Int: P]>, at offset: Int, open: () throws(SecretError) -> P
+    ) throws(SecretError) -> P {
+      if let part = parts.withLock({ $0[keyPath: kind][offset] }) { return part }
+      let part = try open()
+      parts.withLock { parts in
+        if parts[keyPath: kind].count >= Self.maximumCount { parts[keyPath: kind] = [:] }
+        parts[keyPath: kind][offset] = part
       }
+      return part
     }
   }
 
   package var state: CommitState { slots.state }
-  /// The bytes of the tail that a reader has to read to find one secret: everything but values.
-  var replayLength: Int { tail.replayLength }
 
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
   package init(_ file: VaultFile, keys: DerivedKeys, isLocked: Bool = false) throws(SecretError) {
-    (self.file, self.keys, wasOpenedLocked, blocks) = (file, keys, isLocked, DecodedBlocks())
+    (self.file, self.keys, wasOpenedLocked, parts) = (file, keys, isLocked, OpenedParts())
     slots = try CommitSlots(reading: file, keys: keys)
     let state = slots.state
-    let root = try keys.open(
-      file.storage.read(state.rootLength, at: state.rootOffset), tag: state.rootTag,
-      .root(file: file.header.fileID, offset: state.rootOffset))
+    let root = try Self.part(
+      .root, of: file, keys, offset: state.rootOffset, length: state.rootLength, tag: state.rootTag)
     base = try BaseIndex(parsing: root, start: file.baseStart, rootOffset: state.rootOffset)
+    let settings = base.settings
+    lookupKey = SharedSecret(SecretBytes(copying: settings.lookupKey.span))
     var tail = Tail()
-    _ = try Self.replay(
-      slots.state, of: file, keys, from: state.baseEnd, previousTag: state.rootTag, sequence: base.sequence,
-      into: &tail)
+    try tail.read(
+      file, keys, to: state, from: state.baseEnd,
+      after: Checkpoint(sequence: base.sequence, tailTag: state.rootTag))
     self.tail = tail
   }
 
   /// The state after `former` that `slots` names, in the same file.
   private init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
-    (file, keys, base, blocks) = (former.file, former.keys, former.base, former.blocks)
+    (file, keys, base, parts, lookupKey) = (
+      former.file, former.keys, former.base, former.parts, former.lookupKey
+    )
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
+  }
+
+  /// Reads and opens a part of the base. Throws `.tampered` and `.io`.
+  private static func part(
+    _ part: BasePart, of file: VaultFile, _ keys: DerivedKeys, offset: Int, length: Int, tag: Bytes16
+  ) throws(SecretError) -> [UInt8] {
+    try keys.open(
+      file.storage.read(length, at: offset), tag: tag,
+      .base(part, file: file.header.fileID, offset: offset))
+  }
+
+  private func part(_ part: BasePart, _ entry: BaseIndex.Entry) throws(SecretError) -> [UInt8] {
+    try Self.part(part, of: file, keys, offset: entry.offset, length: entry.length, tag: entry.tag)
+  }
+
+  /// Returns the id that stands for a secret's name in the file.
+  package func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
+    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: lookupKey.bytes, count: 16)
+      .withUnsafeBytes { Bytes16($0) }
   }
 
   // MARK: Later states
 
   /// Reads the commits that were made to the same file since. Returns the newer state and the names that they changed, or
-  /// `nil` if there was no commit. Throws `.tampered`, `.rolledBack` and `.io`.
-  func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier])? {
+  /// `nil` if there was no commit. A name is `nil` if its record does not decode, which only its own readers are told. Throws
+  /// `.tampered`, `.rolledBack` and `.io`.
+  func refreshed() throws(SecretError) -> (snapshot: VaultSnapshot, changed: [SecretIdentifier?])? {
     guard try CommitSlots.nonces(of: file) != slots.nonces else { return nil }
     let new = try CommitSlots(reading: file, keys: keys)
     guard new.state.baseEnd == state.baseEnd, new.state.rootTag == state.rootTag else {
@@ -88,153 +101,201 @@ package final class VaultSnapshot: Sendable {
       throw .rolledBack(path: file.path, seen: state.checkpoint, found: new.state.checkpoint)
     }
     var tail = tail
-    let changed = try Self.replay(
-      new.state, of: file, keys, from: state.end, previousTag: state.tailTag, sequence: state.sequence,
-      into: &tail)
+    try tail.read(file, keys, to: new.state, from: state.end, after: state.checkpoint)
+    let changed = tail.frames[self.tail.frames.count...].map { frame -> SecretIdentifier? in
+      do throws(SecretError) { return try named(tail.entry(frame)).record.identifier() } catch { return nil }
+    }
     return (VaultSnapshot(after: self, new, tail), changed)
   }
 
-  /// Applies the frames from `offset` to the end of `state`. Returns the names that they change.
-  private static func replay(
-    _ state: CommitState, of file: VaultFile, _ keys: DerivedKeys, from offset: Int, previousTag: Bytes16,
-    sequence: Int, into tail: inout Tail
-  ) throws(SecretError) -> [SecretIdentifier] {
-    var frames = TailReader(
-      file, keys: keys, from: offset, to: state.end, previousTag: previousTag, sequence: sequence)
-    var changed: [SecretIdentifier] = []
-    while let frame = try frames.next() {
-      let identifier = try frame.entry.record.identifier()
-      guard keys.lookupID(identifier) == frame.entry.record.id else { throw .foreignLookupID }
-      tail.add(frame)
-      guard tail.replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
-      changed.append(identifier)
-    }
-    guard frames.previousTag == state.tailTag, frames.sequence == state.sequence else {
-      throw .tampered("the tail is not the one that the commit slot names")
-    }
-    return changed
-  }
-
   /// The state after a commit that this process has just made. `pages` are the commit slots as written.
-  func committed(_ state: CommitState, pages: [[UInt8]], frames: [TailReader.Frame]) -> VaultSnapshot {
-    var (slots, tail) = (slots, tail)
+  func committed(_ state: CommitState, pages: [[UInt8]], tail: Tail) -> VaultSnapshot {
+    var slots = slots
     slots.advance(to: state, pages: pages)
-    for frame in frames { tail.add(frame) }
     return VaultSnapshot(after: self, slots, tail)
   }
 
-  /// Returns the tag that ended the vault's chain when `sequence` was its last change, or `nil` if the file
-  /// does not show it: the change is older than the last rewrite, or newer than the state.
-  func tag(at sequence: Int) -> Bytes16? {
-    if sequence == base.sequence { return state.rootTag }
-    let index = sequence - base.sequence - 1
-    return tail.tags.indices.contains(index) ? tail.tags[index] : nil
+  /// Whether this vault was in the state `earlier`, or `nil` if the file does not show it: it is from before the changes
+  /// that the root lists. `isTag` tells whether a tag is that of the state. Throws `.tampered` and `.io`.
+  func shows(_ sequence: Int, isTag: (Bytes16) -> Bool) throws(SecretError) -> Bool? {
+    if sequence > state.sequence { return false }
+    if sequence > base.sequence {
+      // The sequences of frames follow one another.
+      return isTag(tail.frames[sequence - base.sequence - 1].tag)
+    }
+    if sequence == base.sequence { return isTag(state.rootTag) }
+    if sequence < base.recent.floor { return nil }
+    return try recentChanges().contains { $0.sequence == sequence && isTag($0.tailTag) }
+  }
+
+  /// The changes before the root that it lists, in ascending order. Throws `.tampered` and `.io`.
+  func recentChanges() throws(SecretError) -> [Checkpoint] {
+    if base.recent.length == 0 { return [] }
+    let (length, tag) = (base.recent.length, base.recent.tag)
+    let bytes = try Self.part(
+      .recent, of: file, keys, offset: state.rootOffset - length, length: length, tag: tag)
+    return try Checkpoint.list(bytes, before: base)
   }
 
   // MARK: Finding
 
   /// Returns the current version of a secret, or `nil` if there is none. Throws `.tampered`.
   package func find(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
-    guard let newest = try newest(keys.lookupID(identifier)) else { return nil }
+    guard let newest = try newest(lookupID(identifier)) else { return nil }
     guard newest.record.isAbout(identifier) else { throw .foreignLookupID }
     return newest.record.kind == .put ? newest : nil
   }
 
   /// Returns the newest record with a lookup id.
   private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
-    if let entry = tail.records[id]?.last { return entry }
-    guard let index = base.block(for: id) else { return nil }
-    let items = try cachedBlock(index)
-    let next = items.partitioningIndex { $0.record.id > id }
-    return next > 0 && items[next - 1].record.id == id ? items[next - 1] : nil
+    if let entry = try tail.newest(id) { return entry }
+    guard let place = try block(for: id) else { return nil }
+    let block = try block(place.entry)
+    let next = block.index(of: VersionPosition(id: id, sequence: .max))
+    guard next > 0, block.position(next - 1).id == id else { return nil }
+    return try block.item(next - 1, valuesFrom: file.baseStart)
   }
 
   /// Returns every record of a secret, in ascending order. Throws `.tampered`.
   package func records(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
-    let id = keys.lookupID(identifier)
-    // From the newest on: the versions of one secret may begin in an earlier block.
+    let id = lookupID(identifier)
     var records: [BlockEntry] = []
-    var block = base.block(for: id)
-    while let index = block {
-      let items = try cachedBlock(index)
-      records += items.reversed().filter { $0.record.id == id }
-      guard records.count <= Layout.maximumBaseRecords else { throw .tooManyRecords }
-      block = items.first?.record.id == id && index > 0 ? index - 1 : nil
+    // From the newest on: the versions of one secret may begin in an earlier block.
+    var place = try block(for: id)
+    while let current = place {
+      let block = try block(current.entry)
+      var found: [BlockEntry] = []
+      for index in block.index(of: VersionPosition(id: id, sequence: 0))..<block.count {
+        if block.position(index).id != id { break }
+        found.append(try block.item(index, valuesFrom: file.baseStart))
+      }
+      records = found + records
+      place = current.entry.first.id == id ? try self.block(before: current) : nil
     }
-    records = records.reversed() + (tail.records[id] ?? [])
+    records += try tail.entries(id)
     guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
     return records
   }
 
-  private func cachedBlock(_ index: Int) throws(SecretError) -> [BlockEntry] {
-    if let items = blocks[index] { return items }
-    let items = try block(index)
-    blocks[index] = items
-    return items
+  // MARK: Blocks
+
+  /// A block's place in the index: the list that names it, and its index there.
+  private struct BlockPlace {
+    let node: Int
+    let list: [BaseIndex.Entry]
+    let index: Int
+    var entry: BaseIndex.Entry { list[index] }
   }
 
-  /// Reads and decodes a block.
-  package func block(_ index: Int) throws(SecretError) -> [BlockEntry] {
-    let block = base.blocks[index]
-    let bytes = try keys.open(
-      file.storage.read(block.length, at: block.offset), tag: block.tag,
-      .block(index, file: file.header.fileID, offset: block.offset))
-    // The values of a block begin at the end of the part before it.
-    let start = index == 0 ? file.baseStart : base.blocks[index - 1].end
-    let items = try BlockEntry.parse(bytes, block: block, start: start, maximumSequence: base.sequence)
-    if index + 1 < base.blocks.count, let last = items.last {
-      guard VersionPosition(last.record) < base.blocks[index + 1].first else {
-        throw .tampered("two blocks overlap")
+  /// The number of lists of blocks.
+  private var listCount: Int { base.hasNodes ? base.entries.count : 1 }
+
+  /// A list of blocks: that of a node, or of the root if there are no nodes.
+  private func list(_ node: Int) throws(SecretError) -> [BaseIndex.Entry] {
+    guard base.hasNodes else { return base.entries }
+    let entry = base.entries[node]
+    return try parts.part(\.nodes, at: entry.offset) { () throws(SecretError) in
+      try BaseIndex.entries(ofNode: part(.node, entry), entry, start: file.baseStart)
+    }
+  }
+
+  /// Returns the place of the only block that can have the newest version of `id`, or `nil` if `id` comes before the first.
+  private func block(for id: Bytes16) throws(SecretError) -> BlockPlace? {
+    let node: Int? = base.hasNodes ? base.entries.index(for: id) : 0
+    guard let node, let index = try list(node).index(for: id) else { return nil }
+    return BlockPlace(node: node, list: try list(node), index: index)
+  }
+
+  private func block(before place: BlockPlace) throws(SecretError) -> BlockPlace? {
+    if place.index > 0 { return BlockPlace(node: place.node, list: place.list, index: place.index - 1) }
+    guard place.node > 0 else { return nil }
+    let list = try list(place.node - 1)
+    return BlockPlace(node: place.node - 1, list: list, index: list.count - 1)
+  }
+
+  private func block(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
+    try parts.part(\.blocks, at: entry.offset) { () throws(SecretError) in
+      try Block(part(.block, entry), entry: entry)
+    }
+  }
+
+  /// Calls `body` with the items of each block in the order of the base, and checks that the base has no gap. Throws
+  /// `.tampered`.
+  private func forEachBlock(_ body: ([BlockEntry]) throws(SecretError) -> Void) throws(SecretError) {
+    var end = file.baseStart
+    var last: VersionPosition?
+    for node in 0..<listCount {
+      for entry in try list(node) {
+        guard last.map({ $0 < entry.first }) ?? true else { throw .tampered("two blocks overlap") }
+        let items = try Block(part(.block, entry), entry: entry)
+          .items(valuesFrom: end, maximumSequence: base.sequence)
+        end = entry.end
+        last = items.last.map { VersionPosition($0.record) }
+        try body(items)
       }
     }
-    return items
+    let next = base.hasNodes ? base.entries[0].offset : state.rootOffset - base.recent.length
+    guard end == next else { throw .tampered("the base does not add up") }
   }
 
-  /// Calls `body` with the records of each secret in ascending order, in the order of the base and then of
-  /// the tail. Throws `.tampered` if a lookup id is not that of its names.
+  /// Calls `body` with the records of each secret in ascending order, in the order of their lookup ids. Throws `.tampered`
+  /// if a lookup id is not that of its names, or if a remove does not follow a put.
   func forEachSecret(
     _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
-    var named: Set<Bytes16> = []
-    var records: [BlockEntry] = []
+    var newer: [BlockEntry] = []
+    for frame in tail.frames { newer.append(try tail.entry(frame)) }
+    newer.sort { VersionPosition($0.record) < VersionPosition($1.record) }
+    var (records, next): ([BlockEntry], Int) = ([], 0)
     func finish() throws(SecretError) {
-      guard let first = records.first?.record else { return }
+      guard let first = try records.first.map(named)?.record else { return }
       // One hash for all versions of a secret.
-      guard keys.lookupID(try first.identifier()) == first.id,
-        records.allSatisfy({ $0.record.hasName(of: first) })
-      else { throw .foreignLookupID }
-      if let newer = tail.records[first.id] {
-        records += newer
-        named.insert(first.id)
+      guard records.allSatisfy({ $0.record.hasName(of: first) }) else { throw .foreignLookupID }
+      guard !zip([nil] + records, records).contains(where: { $1.isRemoval && $0?.isRemoval != false }) else {
+        throw .tampered("a remove does not follow a put")
       }
       try body(records)
       records = []
     }
-    for index in base.blocks.indices {
-      for entry in try block(index) {
-        if entry.record.id != records.first?.record.id { try finish() }
-        records.append(entry)
-        guard records.count <= Layout.maximumBaseRecords else { throw .tooManyRecords }
+    /// Adds the frames of the secrets up to `id`, or of all that are left.
+    func addNewer(upTo id: Bytes16?) throws(SecretError) {
+      while next < newer.count, id.map({ newer[next].record.id < $0 }) ?? true {
+        if newer[next].record.id != records.first?.record.id { try finish() }
+        records.append(newer[next])
+        next += 1
       }
     }
+    try forEachBlock { items throws(SecretError) in
+      for entry in items {
+        if entry.record.id != records.first?.record.id {
+          try addNewer(upTo: entry.record.id)
+          try finish()
+        }
+        records.append(entry)
+      }
+    }
+    try addNewer(upTo: nil)
     try finish()
-    for (id, records) in tail.records where !named.contains(id) { try body(records) }
   }
 
-  /// Returns the current version of every secret, in no particular order. Throws `.tampered` if their number
-  /// is not the commit slot's.
+  /// Returns `entry`. Throws `.tampered` if its lookup id is not that of its names.
+  private func named(_ entry: BlockEntry) throws(SecretError) -> BlockEntry {
+    guard lookupID(try entry.record.identifier()) == entry.record.id else { throw .foreignLookupID }
+    return entry
+  }
+
+  /// Returns the current version of every secret.
   package func allItems() throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
     try forEachSecret { records in
-      if let newest = records.last, newest.record.kind == .put { items.append(newest) }
+      if let newest = records.last, !newest.isRemoval { items.append(newest) }
     }
-    guard items.count == state.secretCount else { throw .wrongSecretCount }
     return items
   }
 
   /// Reads the sealed value of an item of this vault.
   func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
-    try file.storage.read(item.valueLength, at: item.valueOffset)
+    try file.storage.read(item.record.valueLength, at: item.valueOffset)
   }
 
   /// Returns the value of an item of this vault. An error is about `identifier`.

@@ -13,6 +13,7 @@ struct KnownVaults {
   /// The directory of the records. `nil`: only the memory of this process is compared with the vault.
   private let directory: KnownVaultDirectory?
   private let firstUsePolicy: KnownVaultRecord.Policy
+  private let pins: [String]
   private let namedPath: String
   /// What this process has accepted is in it.
   private let shared: SharedSnapshot
@@ -33,6 +34,7 @@ struct KnownVaults {
     directory = options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
+    pins = options.pins
     namedPath = Self.absolute(path)
   }
 
@@ -41,6 +43,7 @@ struct KnownVaults {
   /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault` or
   /// `.unverifiable`.
   mutating func identify(_ file: VaultFile) throws(SecretError) {
+    try requirePin(of: file) { pin throws(SecretError) in try pin.requireIdentity(file) }
     try locate(file)
     if let accepted = shared.accepted, accepted.record.vault != file.header.vaultID {
       throw .unexpectedVault(path: file.path)
@@ -58,6 +61,7 @@ struct KnownVaults {
   /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
   /// recorded a later state.
   mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
+    try requirePins(of: opened)
     let accepted = shared.accepted
     if let accepted { try Self.check(opened, against: accepted, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
@@ -66,6 +70,8 @@ struct KnownVaults {
       if let found { try Self.check(opened, against: found.newest, path: place.path) }
       known.append(found)
     }
+    guard opened.keys.isVouchedFor || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
+    else { throw .untrusted(path: opened.file.path) }
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy)
@@ -75,6 +81,31 @@ struct KnownVaults {
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
+  }
+
+  /// Throws unless one of the pins accepts the vault, if there are any.
+  private func requirePins(of opened: VaultSnapshot) throws(SecretError) {
+    try requirePin(of: opened.file) { pin throws(SecretError) in
+      try pin.requireIdentity(opened.file)
+      _ = try pin.isShown(by: opened)
+    }
+  }
+
+  private func requirePin(
+    of file: VaultFile, _ check: (VaultPin) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    var refusal: SecretError?
+    for text in pins {
+      let pin = try VaultPin(text)
+      do throws(SecretError) {
+        try check(pin)
+        return
+      } catch { refusal = error }
+    }
+    guard let refusal else { return }
+    // This process changed the master key after a pin had accepted the vault.
+    let isOwnKey = shared.accepted?.record.masterCommitment == file.header.masterCommitment
+    if refusal.code != .unexpectedKey || !isOwnKey { throw refusal }
   }
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
@@ -87,19 +118,20 @@ struct KnownVaults {
       guard Sodium.isEqual(opened.keys.knownVaultMAC(of: known.message), known.mac) else {
         throw .unverifiable(path: path, "its record is not authentic")
       }
-      guard record.policy == .versioned || opened.mayFollow(record.checkpoint) else {
-        throw .rolledBack(
-          path: path, seen: record.checkpoint, found: opened.state.checkpoint,
-          isRecovered: opened.slots.isRecovered)
+    } else {
+      // Only a program that knew the master key that was seen could seal its lineage under another one.
+      guard let lineage = opened.base.settings.lineage,
+        try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
+      else { throw .unexpectedKey(path: path) }
+      guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
+        throw .unexpectedKey(path: path)
       }
-      return
     }
-    // Only a program that knew the master key that was seen could seal its lineage under another one.
-    guard let lineage = opened.base.settings.lineage,
-      try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
-    else { throw .unexpectedKey(path: path) }
-    guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
-      throw .unexpectedKey(path: path)
+    if record.policy == .versioned { return }
+    let seen = record.checkpoint
+    if try opened.shows(seen.sequence, isTag: { $0 == seen.tailTag }) == false {
+      throw .rolledBack(
+        path: path, seen: seen, found: opened.state.checkpoint, isRecovered: opened.slots.isRecovered)
     }
   }
 
@@ -139,6 +171,7 @@ struct KnownVaults {
   mutating func trustAndPublish(_ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?)
     throws(SecretError)
   {
+    try requirePins(of: opened)
     try locate(opened.file)
     let record = Self.record(of: opened, policy ?? self.policy())
     if let directory, places.isEmpty {
@@ -247,14 +280,4 @@ extension KnownVaultRecord {
 
 extension KnownVaultRecord.Policy: Comparable {
   static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-}
-
-extension VaultSnapshot {
-  /// Whether this state may have come after `earlier`, as far as the file shows: a fork that is older than
-  /// the last rewrite leaves no trace.
-  func mayFollow(_ earlier: Checkpoint) -> Bool {
-    guard state.sequence >= earlier.sequence else { return false }
-    guard let tag = tag(at: earlier.sequence) else { return true }
-    return tag == earlier.tailTag
-  }
 }

@@ -10,30 +10,27 @@ extension VaultSnapshot {
   func append(_ transaction: VaultTransaction) throws(SecretError) -> VaultSnapshot {
     var next = state
     var bytes: [UInt8] = []
-    var frames: [TailReader.Frame] = []
+    var tail = tail
     for change in transaction.changes {
-      let length = Layout.padded(change.metadata.count)
+      let plaintext = change.record.frame
+      let length = Layout.padded(plaintext.count)
       let metadata = keys.seal(
-        Padding.pad(change.metadata),
+        Padding.pad(plaintext),
         .metadata(file: file.header.fileID, offset: next.end, length: length, previousTag: next.tailTag))
-      let mask = keys.frameMask(nonce: Array(metadata[..<Layout.nonceLength]))
+      let mask = metadata.withUnsafeBytes {
+        keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
+      }
       bytes += encode(UInt32(length) ^ mask, metadata)
       bytes += change.sealedValue
-      let replayLength = Layout.framePrefixLength + metadata.count
       next.sequence = change.record.sequence
       next.tailTag = Bytes16(tagOf: metadata)
-      frames.append(
-        TailReader.Frame(
-          entry: BlockEntry(
-            record: change.record, valueOffset: next.end + replayLength,
-            valueLength: change.sealedValue.count),
-          tag: next.tailTag, replayLength: replayLength))
+      let replayLength = Layout.framePrefixLength + metadata.count
+      try acceptable { () throws(SecretError) in
+        try tail.add(
+          plaintext, tag: next.tailTag, replayLength: replayLength, valueOffset: next.end + replayLength)
+      }
       next.end += replayLength + change.sealedValue.count
     }
-    next.secretCount += transaction.addedSecrets
-    guard next.secretCount >= 0 else { throw .wrongSecretCount }
-    // An estimate, which must not keep a vault from being changed.
-    next.deadBytes = min(next.deadBytes + transaction.addedDeadBytes, Layout.numberLimit - 1)
     let stateBytes = next.bytes
     _ = try acceptable { () throws(SecretError) in
       try CommitState(parsing: stateBytes, headerLength: file.headerLength)
@@ -49,7 +46,7 @@ extension VaultSnapshot {
       throw error
     }
     let (first, second) = (slots.next, 1 - slots.next)
-    let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerHash: file.headerHash)) }
+    let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerMAC: file.header.mac)) }
     do throws(SecretError) {
       try storage.synchronizeData()
       try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
@@ -68,17 +65,11 @@ extension VaultSnapshot {
     } catch {
       // The next commit writes this slot first.
     }
-    return committed(next, pages: pages, frames: frames)
+    return committed(next, pages: pages, tail: tail)
   }
 }
 
 extension SecretError {
-  /// The error for a commit slot whose number of secrets is not that of the file.
-  static var wrongSecretCount: SecretError { .tampered("the number of secrets is wrong") }
-
-  /// The error for a base with more records of one secret than a writer keeps.
-  static var tooManyRecords: SecretError { .tampered("the base has too many records of one secret") }
-
   /// The error for a record whose lookup id is not that of its names.
   static var foreignLookupID: SecretError { .tampered("a record has another name's lookup id") }
 }

@@ -11,12 +11,6 @@ struct Replacement {
 }
 
 extension VaultSnapshot {
-  /// An item of the old file or of the transaction, and its position in the new file.
-  private struct Source {
-    let position: VersionPosition
-    let entry: BlockEntry
-  }
-
   /// What a rewrite changes in addition to the transaction.
   struct RewriteChanges {
     var slots: [KeySlot]
@@ -29,14 +23,11 @@ extension VaultSnapshot {
     }
   }
 
-  /// Whether a rewrite is due before `transaction` is appended.
-  ///
-  /// Every reader reads the whole tail without its values, so that part is limited to `threshold` bytes or a
-  /// 32nd of the base, whichever is larger. Dead bytes are limited to `threshold` or half of the file.
+  /// Whether a rewrite is due before `transaction` is appended: the tail, which every reader reads without its values,
+  /// would be too long, or more than `threshold` bytes and more than the base.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
-    let baseLength = state.baseEnd - file.headerLength
-    return replayLength + transaction.addedReplayLength > max(threshold, baseLength / 32)
-      || state.deadBytes + transaction.addedDeadBytes > max(threshold, state.end / 2)
+    tail.replayLength + transaction.addedReplayLength > Layout.replayTarget(baseEnd: state.baseEnd)
+      || state.end - state.baseEnd + transaction.addedLength > max(threshold, state.baseEnd - file.baseStart)
   }
 
   /// Writes the content of the vault with the changes of `transaction` to a new file, and moves it into
@@ -60,60 +51,73 @@ extension VaultSnapshot {
     // A version that the old limit has dropped does not come back under a new one.
     let now = environment.now()
     let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
-    let sources = try sources(transaction, newKeys, rules)
+    let (recent, floor) = try changesBeforeRewrite()
     file.location.removeAbandoned(of: environment.user)
+    let sequence = state.sequence + (transaction?.changes.count ?? 0) + 1
+    settings.noteMembers(
+      of: header.slots, at: Member.Moment(sequence: sequence, time: Timestamp.milliseconds(now)))
     var writer = try VaultFileWriter(
       at: file.location, header: header, keys: newKeys,
-      sequence: state.sequence + (transaction?.changes.count ?? 0) + 1, settings: settings)
+      index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-      for source in sources {
-        let entry = source.entry
-        let sealed =
-          if let change = transaction?.change(of: entry.record) {
-            change.sealedValue
-          } else if entry.valueOffset < state.baseEnd {
-            try reader.array(at: entry.valueOffset, count: entry.valueLength)
-          } else {
-            try sealedValue(of: entry)
-          }
-        try copy(source, sealed, under: newKeys, to: &writer)
+      try forEachSecret(with: transaction) { records throws(SecretError) in
+        guard let newest = records.last?.record else { return }
+        let isPurged = transaction?.purged.contains(newest.id) ?? false
+        let kept =
+          isPurged ? records.suffix(1).filter { !$0.isRemoval } : rules.reduce(records) { $1.kept($0) }
+        for entry in kept {
+          let sealed =
+            if let change = transaction?.change(of: entry.record) {
+              change.sealedValue
+            } else if entry.valueOffset < state.baseEnd {
+              try reader.array(at: entry.valueOffset, count: entry.record.valueLength)
+            } else {
+              try sealedValue(of: entry)
+            }
+          try copy(entry.record, sealed, under: newKeys, to: &writer)
+        }
       }
       try writer.admitReaders(of: file)
-      let state = try writer.replace(existing: true)
-      return Replacement(writer: writer, state: state)
+      return Replacement(writer: writer, state: try writer.replace(existing: true, recent: recent))
     } catch {
       writer.abandon()
       throw error
     }
   }
 
-  /// The items of the new file in its order.
-  private func sources(
-    _ transaction: VaultTransaction?, _ newKeys: DerivedKeys, _ rules: [HistoryRule]
-  ) throws(SecretError) -> [Source] {
-    var sources: [Source] = []
-    func add(_ records: [BlockEntry]) throws(SecretError) {
-      guard let newest = records.last?.record else { return }
-      let isPurged = transaction?.purged.contains(newest.id) ?? false
-      let kept = (isPurged ? [HistoryRule(.none, now: .distantPast)] : rules).reduce(records) { $1.kept($0) }
-      let id = newKeys === keys ? newest.id : newKeys.lookupID(try newest.identifier())
-      for entry in kept {
-        sources.append(
-          Source(position: VersionPosition(id: id, sequence: entry.record.sequence), entry: entry))
+  /// The changes up to this state that the next root lists, and the sequence from which on the list is complete.
+  private func changesBeforeRewrite() throws(SecretError) -> ([Checkpoint], floor: Int) {
+    var changes = try recentChanges() + [Checkpoint(sequence: base.sequence, tailTag: state.rootTag)]
+    changes += tail.frames.map { Checkpoint(sequence: $0.head.sequence, tailTag: $0.tag) }
+    let count = Layout.maximumRecentChanges / 2
+    guard changes.count > count else { return (changes, base.recent.floor) }
+    // A merge lists two changes of one sequence. If one of them is dropped, the list is complete only above it.
+    let floor = changes[changes.count - count - 1].sequence + 1
+    return (changes.filter { $0.sequence >= floor }, floor)
+  }
+
+  /// Calls `body` with the records of each secret, those of `transaction` included, in the order of their lookup ids.
+  private func forEachSecret(
+    with transaction: VaultTransaction?, _ body: ([BlockEntry]) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    let changed = (transaction?.records ?? [:]).filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+    var next = 0
+    try forEachSecret { records throws(SecretError) in
+      guard let id = records.first?.record.id else { return }
+      while next < changed.count, changed[next].key < id {
+        try body(changed[next].value)
+        next += 1
+      }
+      if next < changed.count, changed[next].key == id {
+        try body(changed[next].value)
+        next += 1
+      } else {
+        try body(records)
       }
     }
-    var changed = transaction?.records ?? [:]
-    var secrets = 0
-    try forEachSecret { records throws(SecretError) in
-      guard let newest = records.last?.record else { return }
-      if newest.kind == .put { secrets += 1 }
-      try add(changed.removeValue(forKey: newest.id) ?? records)
-    }
-    guard secrets == state.secretCount else { throw .wrongSecretCount }
-    for records in changed.values { try add(records) }
-    return sources.sorted { $0.position < $1.position }
+    for (_, records) in changed[next...] { try body(records) }
   }
 
   /// Copies an item to the new file, and seals its value again if the keys differ.
@@ -121,18 +125,15 @@ extension VaultSnapshot {
   /// A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
   /// the new one must verify.
   private func copy(
-    _ source: Source, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
+    _ record: Record, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
   ) throws(SecretError) {
-    let (record, vault, id) = (source.entry.record, file.header.vaultID, source.position.id)
     _ = try record.item()
-    guard record.kind == .put else {
-      return try writer.append(record.with(id: id, valueTag: .zero), sealedValue: [])
-    }
+    guard record.kind == .put else { return try writer.append(record, sealedValue: []) }
+    let vault = file.header.vaultID
     let value = try keys.openValue(sealed, vault: vault, record: record)
     if newKeys === keys { return try writer.append(record, sealedValue: sealed) }
     let resealed = newKeys.sealValue(
-      value, .value(vault: vault, lookupID: id, sequence: record.sequence))
-    try writer.append(
-      record.with(id: id, valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
+      value, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
+    try writer.append(record.with(valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
   }
 }

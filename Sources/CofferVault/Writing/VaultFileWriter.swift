@@ -16,14 +16,10 @@ struct VaultFileWriter {
 
   private var buffer: [UInt8] = []
   private var flushed: Int
-  private var block: [UInt8] = []
-  private var blockFirst: VersionPosition?
-  private var blockItemCount = 0
+  private var block = BlockWriter()
   /// The end of the part before the current block's values.
   private var blockStart: Int
   private var index: BaseIndex
-  private var secretCount = 0
-  private var last: Record?
 
   private static let bufferLength = 1 << 20
   private var offset: Int { flushed + buffer.count }
@@ -33,8 +29,7 @@ struct VaultFileWriter {
   /// The file is locked from the start, so that no process that finds it in the vault's place can change it
   /// before the writer has finished.
   init(
-    at location: StorageLocation, header: Header, keys: DerivedKeys, sequence: Int,
-    settings: BaseIndex.Settings
+    at location: StorageLocation, header: Header, keys: DerivedKeys, index: BaseIndex
   ) throws(SecretError) {
     var header = header
     header.fileID = keys.randomness.bytes16()
@@ -42,7 +37,7 @@ struct VaultFileWriter {
     self.location = location
     self.header = header
     self.keys = keys
-    index = BaseIndex(sequence: sequence, settings: settings)
+    self.index = index
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
     newFile = try location.createNew(keys.randomness)
@@ -59,33 +54,47 @@ struct VaultFileWriter {
 
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
-    if !block.isEmpty, block.count + record.bytes.count + BlockEntry.overhead > Layout.blockTarget {
-      try closeBlock()
-    }
-    if block.isEmpty { blockFirst = VersionPosition(record) }
-    BlockEntry(record: record, valueOffset: offset, valueLength: sealedValue.count).append(to: &block)
-    blockItemCount += 1
-    if last?.kind == .put, last?.id != record.id { secretCount += 1 }
-    last = record
+    if block.isFull(before: record) { try closeBlock() }
+    block.append(BlockEntry(record: record, valueOffset: offset))
     try write(sealedValue)
   }
 
   private mutating func closeBlock() throws(SecretError) {
-    guard let first = blockFirst else { return }
-    let sealed = keys.seal(block, .block(index.blocks.count, file: header.fileID, offset: offset))
-    let entry = BaseIndex.Block(
-      first: first, offset: offset, length: sealed.count, itemCount: blockItemCount,
-      tag: Bytes16(tagOf: sealed))
+    guard let first = block.first else { return }
+    let (bytes, count) = (block.bytes, block.count)
+    let entry = try write(.block, bytes, first: first, itemCount: count)
     _ = try acceptable { () throws(SecretError) in
-      try BlockEntry.parse(block, block: entry, start: blockStart, maximumSequence: index.sequence)
+      try Block(bytes, entry: entry).items(valuesFrom: blockStart, maximumSequence: index.sequence)
     }
-    index.blocks.append(entry)
-    index.itemCount += blockItemCount
-    block.removeAll(keepingCapacity: true)
-    blockFirst = nil
-    blockItemCount = 0
+    index.entries.append(entry)
+    index.itemCount += count
+    block = BlockWriter()
     blockStart = entry.end
+  }
+
+  /// Seals and writes a part of the base, and returns how what is above names it.
+  private mutating func write(
+    _ part: BasePart, _ bytes: [UInt8], first: VersionPosition, itemCount: Int
+  ) throws(SecretError) -> BaseIndex.Entry {
+    let sealed = keys.seal(bytes, .base(part, file: header.fileID, offset: offset))
+    let entry = BaseIndex.Entry(
+      first: first, offset: offset, length: sealed.count, itemCount: itemCount, tag: Bytes16(tagOf: sealed))
     try write(sealed)
+    return entry
+  }
+
+  /// Writes a second level of the index if the base has many blocks.
+  private mutating func writeNodes() throws(SecretError) {
+    let blocks = index.entries
+    guard blocks.count > Layout.nodeTarget else { return }
+    (index.hasNodes, index.entries) = (true, [])
+    for start in stride(from: 0, to: blocks.count, by: Layout.nodeTarget) {
+      let node = blocks[start..<min(start + Layout.nodeTarget, blocks.count)]
+      index.entries.append(
+        try write(
+          .node, BaseIndex.bytes(of: node), first: blocks[start].first,
+          itemCount: node.reduce(0) { $0 + $1.itemCount }))
+    }
   }
 
   private mutating func write(_ bytes: [UInt8]) throws(SecretError) {
@@ -103,27 +112,30 @@ struct VaultFileWriter {
   ///
   /// If it throws, the file is not in place. If it returns, nothing may be acknowledged before
   /// ``finishReplace()``.
-  mutating func replace(existing: Bool) throws(SecretError) -> CommitState {
+  /// `recent` are the changes before this file, in ascending order.
+  mutating func replace(existing: Bool, recent: [Checkpoint] = []) throws(SecretError) -> CommitState {
     try closeBlock()
-    if last?.kind == .put { secretCount += 1 }
-    let rootOffset = offset
+    try writeNodes()
+    let first = VersionPosition(id: .zero, sequence: 0)
+    if !recent.isEmpty {
+      let list = recent.flatMap { encode($0.sequence, $0.tailTag) }
+      let part = try write(.recent, list, first: first, itemCount: 0)
+      (index.recent.length, index.recent.tag) = (part.length, part.tag)
+    }
     let indexBytes = index.bytes
-    let root = keys.seal(indexBytes, .root(file: header.fileID, offset: rootOffset))
-    try write(root)
+    let root = try write(.root, indexBytes, first: first, itemCount: 0)
     try flush()
     let state = CommitState(
-      sequence: index.sequence, rootOffset: rootOffset, rootLength: root.count,
-      rootTag: Bytes16(tagOf: root), secretCount: secretCount)
+      sequence: index.sequence, baseEnd: root.end, rootLength: root.length, rootTag: root.tag)
     var start = header.bytes
     let headerLength = start.count
     try acceptable { () throws(SecretError) in
       _ = try Header(parsing: start)
       _ = try BaseIndex(
-        parsing: indexBytes, start: headerLength + 2 * Layout.pageSize, rootOffset: rootOffset)
+        parsing: indexBytes, start: headerLength + 2 * Layout.pageSize, rootOffset: root.offset)
       _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
     }
-    let headerHash = BLAKE2b.hash(start.span, count: 32)
-    for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerHash: headerHash)) }
+    for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerMAC: header.mac)) }
     try file.write(start, at: 0)
     try location.put(newFile, replacing: existing)
     return state

@@ -9,23 +9,17 @@ struct PendingChange {
   let record: Record
   /// Empty for a remove.
   let sealedValue: [UInt8]
-  /// The metadata of the frame without padding.
-  let metadata: [UInt8]
 
   init(_ record: Record, _ identifier: SecretIdentifier, sealedValue: [UInt8] = []) {
     self.identifier = identifier
     self.record = record
     self.sealedValue = sealedValue
-    metadata = FrameMetadata.encoded(record, valueLength: sealedValue.count)
   }
 
   /// The bytes of the frame without its value.
   var replayLength: Int {
-    Layout.framePrefixLength + Layout.padded(metadata.count) + Layout.sealOverhead
+    Layout.framePrefixLength + Layout.padded(record.frame.count) + Layout.sealOverhead
   }
-
-  /// The record with the length of its value, whose place is not known yet.
-  var entry: BlockEntry { BlockEntry(record: record, valueOffset: 0, valueLength: sealedValue.count) }
 }
 
 /// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
@@ -38,10 +32,9 @@ final class VaultTransaction: SecretTransaction {
   private(set) var records: [Bytes16: [BlockEntry]] = [:]
   /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
   private(set) var purged: Set<Bytes16> = []
-  private(set) var addedSecrets = 0
-  private(set) var addedDeadBytes = 0
-  /// The bytes that the tail grows by, without values.
+  /// The bytes that the tail grows by, without values, and with them.
   private(set) var addedReplayLength = 0
+  private(set) var addedLength = 0
   var isOpen = true
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
@@ -76,12 +69,10 @@ final class VaultTransaction: SecretTransaction {
   private func append(_ change: PendingChange) throws(SecretError) {
     let id = change.record.id
     _ = try allRecords(change.identifier, id)
-    let rule = HistoryRule(vault.base.settings.history, now: now())
-    func keptBytes() -> Int { rule.kept(records[id] ?? []).reduce(0) { $0 + $1.size } }
-    addedDeadBytes += keptBytes() + change.entry.size
-    records[id, default: []].append(change.entry)
-    addedDeadBytes -= keptBytes()
+    // The place of the value is not known yet.
+    records[id, default: []].append(BlockEntry(record: change.record, valueOffset: 0))
     addedReplayLength += change.replayLength
+    addedLength += change.replayLength + change.sealedValue.count
     changes.append(change)
   }
 
@@ -89,7 +80,7 @@ final class VaultTransaction: SecretTransaction {
 
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try requireOpen(isOpen)
-    guard let entry = try current(identifier, vault.keys.lookupID(identifier)) else { return nil }
+    guard let entry = try current(identifier, vault.lookupID(identifier)) else { return nil }
     let change = change(of: entry.record)
     let sealed = if let change { change.sealedValue } else { try vault.sealedValue(of: entry) }
     return try vault.keys.openValue(sealed, vault: vault.file.header.vaultID, record: entry.record)
@@ -97,7 +88,7 @@ final class VaultTransaction: SecretTransaction {
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
-    return try current(identifier, vault.keys.lookupID(identifier))?.record.item()
+    return try current(identifier, vault.lookupID(identifier))?.record.item()
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
@@ -119,32 +110,30 @@ final class VaultTransaction: SecretTransaction {
 
   /// Stores a version with its metadata as it is.
   func append(_ secret: borrowing SecretBytes, _ item: SecretItem) throws(SecretError) {
-    let id = vault.keys.lookupID(item.identifier)
-    if try current(item.identifier, id) == nil { addedSecrets += 1 }
+    let id = vault.lookupID(item.identifier)
     let sequence = nextSequence
     let sealed = vault.keys.sealValue(
       secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
-      try Record(id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed), item: item)
+      try Record(id: id, sequence: sequence, sealedValue: sealed, item: item)
     }
     try append(PendingChange(record, item.identifier, sealedValue: sealed))
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
-    let id = vault.keys.lookupID(identifier)
+    let id = vault.lookupID(identifier)
     guard try current(identifier, id) != nil else { return false }
     let record = try acceptable { () throws(SecretError) in
       try Record(removing: identifier, id: id, sequence: nextSequence, time: now())
     }
     try append(PendingChange(record, identifier))
-    addedSecrets -= 1
     return true
   }
 
   func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
-    let id = vault.keys.lookupID(identifier)
+    let id = vault.lookupID(identifier)
     purged.insert(id)
     return try !allRecords(identifier, id).isEmpty
   }

@@ -1,0 +1,135 @@
+public import CofferCore
+internal import CofferVaultFormat
+
+/// The public key of a person or a machine that a vault can be opened by: `age1…`, or `age1pq1…`.
+///
+/// Its ``VaultIdentity`` opens the vault. The texts are those of age, whose `age-keygen` makes them too. A recipient stands
+/// in clear in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
+public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
+  let key: [UInt8]
+  /// Whether a large quantum computer does not open what is made for the recipient either: X-Wing, which is ML-KEM-768
+  /// together with X25519. Otherwise the recipient is of X25519.
+  public let isPostQuantum: Bool
+
+  init(_ parameters: some RecipientParameters) {
+    (key, isPostQuantum) = (parameters.recipient, parameters is HybridParameters)
+  }
+
+  init(key: [UInt8], isPostQuantum: Bool) { (self.key, self.isPostQuantum) = (key, isPostQuantum) }
+
+  private static let prefixes = (x25519: "age", hybrid: "age1pq")
+
+  /// The recipient with the given text. Throws `.invalidKey` if it is malformed or mistyped.
+  public init(_ text: String) throws(SecretError) {
+    let bytes = Array(text.utf8)
+    isPostQuantum = text.utf8.starts(with: Self.prefixes.hybrid.utf8)
+    let key = Bech32.decode(
+      bytes.span, prefix: isPostQuantum ? Self.prefixes.hybrid : Self.prefixes.x25519,
+      count: isPostQuantum ? HybridParameters.lengths.recipient : X25519Parameters.lengths.recipient)
+    guard let key else {
+      throw SecretError(
+        .invalidKey, "That is not a recipient, or it is mistyped.",
+        advice: "A recipient begins with age1, as secret key new and age-keygen print it; copy it again.")
+    }
+    self.key = key.withUnsafeBytes { Array($0) }
+  }
+
+  /// The recipient's text: 62 characters, or 1,959 if it is post-quantum.
+  public var description: String {
+    Bech32.encode(key.span, prefix: isPostQuantum ? Self.prefixes.hybrid : Self.prefixes.x25519)
+      .withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Returns the recipients in a text with one on each line. Empty lines, and those that begin with `#`, have no meaning.
+  /// Throws `.invalidKey` if there is none, or another line.
+  public static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
+    var recipients: [VaultRecipient] = []
+    for line in text.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
+      recipients.append(try VaultRecipient(String(line)))
+    }
+    if recipients.isEmpty {
+      throw SecretError(.invalidKey, "There is no recipient in the text.", advice: "Write one on each line.")
+    }
+    return recipients
+  }
+}
+
+/// The secret key of a ``VaultRecipient``: `AGE-SECRET-KEY-1…`, or `AGE-SECRET-KEY-PQ-1…`. Copies share it; it is wiped
+/// with the last one.
+public struct VaultIdentity: Sendable {
+  let secret: SharedSecret
+  /// As ``VaultRecipient/isPostQuantum``.
+  public let isPostQuantum: Bool
+  /// `nil` for a post-quantum identity if the libsodium at hand is older than 1.0.22.
+  public let recipient: VaultRecipient?
+
+  /// Whether the libsodium at hand, 1.0.22 or later, has post-quantum recipients.
+  public static var supportsPostQuantum: Bool { Sodium.hasXWing }
+
+  /// The length of an identity in bytes.
+  private static let length = 32
+  private static let (prefix, hybridPrefix) = ("AGE-SECRET-KEY-", "AGE-SECRET-KEY-PQ-")
+
+  private init(_ secret: consuming SecretBytes, isPostQuantum: Bool) {
+    let key = isPostQuantum ? Sodium.hybridPublicKey(of: secret) : Sodium.publicKey(of: secret)
+    recipient = key.map { VaultRecipient(key: $0, isPostQuantum: isPostQuantum) }
+    self.isPostQuantum = isPostQuantum
+    self.secret = SharedSecret(secret)
+  }
+
+  /// Returns a new random identity. Throws `.unsupported` for a post-quantum one if libsodium is too old.
+  public static func generate(isPostQuantum: Bool) throws(SecretError) -> VaultIdentity {
+    if isPostQuantum && !supportsPostQuantum { throw .noXWing }
+    return VaultIdentity(.random(count: length), isPostQuantum: isPostQuantum)
+  }
+
+  /// The text of the identity, without a line feed.
+  public func text() -> SecretBytes {
+    secret.bytes.withBytes { Bech32.encode($0, prefix: isPostQuantum ? Self.hybridPrefix : Self.prefix) }
+  }
+
+  /// Whether `text` is that of identities rather than of a key: it begins with `#` or as an identity does.
+  static func isText(_ text: borrowing SecretBytes) -> Bool {
+    text.withUnsafeBytes { $0.starts(with: prefix.utf8) || $0.first == UInt8(ascii: "#") }
+  }
+
+  /// Returns the identities in a text with one on each line, as `age-keygen` writes it. Empty lines, and those that begin
+  /// with `#`, have no meaning. Throws `.invalidKey` if there is none, or another line.
+  public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> [VaultIdentity] {
+    var identities: [VaultIdentity] = []
+    var start = 0
+    while start < text.count {
+      let (range, next) = text.withBytes { bytes in
+        let end = (start..<bytes.count).first { bytes[$0] == 0x0A } ?? bytes.count
+        return (start..<(end > start && bytes[end - 1] == 0x0D ? end - 1 : end), end + 1)
+      }
+      start = next
+      let line = text.withBytes { SecretBytes(copying: $0.extracting(range)) }
+      if line.isEmpty || line.withUnsafeBytes({ $0.first == UInt8(ascii: "#") }) { continue }
+      let isPostQuantum = line.withUnsafeBytes { $0.starts(with: hybridPrefix.utf8) }
+      let secret = line.withBytes {
+        Bech32.decode($0, prefix: isPostQuantum ? hybridPrefix : prefix, count: length)
+      }
+      guard let secret else { throw invalid }
+      identities.append(VaultIdentity(secret, isPostQuantum: isPostQuantum))
+    }
+    if identities.isEmpty { throw invalid }
+    return identities
+  }
+
+  private static var invalid: SecretError {
+    SecretError(
+      .invalidKey, "That is not an identity, or it is mistyped.",
+      advice: "An identity begins with \(prefix), as secret key new and age-keygen write it; copy it again.")
+  }
+}
+
+extension SecretError {
+  /// The error for a post-quantum recipient whose vault must be opened or encrypted with a libsodium that is too old.
+  static var noXWing: SecretError {
+    SecretError(
+      .unsupported,
+      "Post-quantum recipients (age1pq1…) need libsodium 1.0.22 or later, and this program uses \(Sodium.version).",
+      advice: "Use the static program, or a system with a newer libsodium; nothing was changed.")
+  }
+}

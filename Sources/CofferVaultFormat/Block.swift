@@ -1,0 +1,133 @@
+package import CofferCore
+
+/// The opened bytes of a block: a directory, in which a secret is found without anything being decoded, then the items.
+package struct Block: Sendable {
+  private let bytes: [UInt8]
+  private let entry: BaseIndex.Entry
+
+  private static let part = "a block"
+
+  /// Takes the plaintext of the block that `entry` names. Throws `.tampered` if it has no room for its directory.
+  package init(_ bytes: [UInt8], entry: BaseIndex.Entry) throws(SecretError) {
+    guard entry.itemCount <= bytes.count / Layout.directoryEntryLength else {
+      throw .tampered("a block is cut short")
+    }
+    (self.bytes, self.entry) = (bytes, entry)
+  }
+
+  package var count: Int { entry.itemCount }
+
+  /// The position of an item, by the directory. A sequence above the limit of the format is shown as the largest number.
+  package func position(_ index: Int) -> VersionPosition {
+    bytes.withUnsafeBytes { bytes in
+      let start = index * Layout.directoryEntryLength
+      let sequence = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 16, as: UInt64.self))
+      return VersionPosition(id: Bytes16(bytes, at: start), sequence: Int(clamping: sequence))
+    }
+  }
+
+  /// The offset in the block at which an item begins, and the one before it ends.
+  private func offset(_ index: Int) -> Int {
+    if index == count { return bytes.count }
+    return bytes.withUnsafeBytes { bytes in
+      let start = index * Layout.directoryEntryLength + 24
+      return Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self)))
+    }
+  }
+
+  /// The index of the first item that is not before `position`, or ``count``.
+  package func index(of position: VersionPosition) -> Int {
+    (0..<count).partitioningIndex { self.position($0) >= position }
+  }
+
+  /// Decodes an item whose value is at `start` of the file or later, and before the block. Throws `.tampered`, and
+  /// `.unsupportedVersion` for an unknown critical field.
+  package func item(_ index: Int, valuesFrom start: Int) throws(SecretError) -> BlockEntry {
+    let (position, bounds) = (position(index), (offset(index), offset(index + 1)))
+    guard bounds.0 >= count * Layout.directoryEntryLength, bounds.0 <= bounds.1, bounds.1 <= bytes.count,
+      position.sequence < Layout.numberLimit
+    else { throw .tampered("a block has a directory that is wrong") }
+    var reader = ByteReader(bytes, from: bounds.0, to: bounds.1, part: Self.part)
+    let record = try Record(id: position.id, sequence: position.sequence, parsing: &reader)
+    let valueOffset = record.kind == .put ? try reader.number() : 0
+    try reader.expectEnd()
+    guard record.kind == .remove || valueOffset >= start && valueOffset <= entry.offset - record.valueLength
+    else {
+      throw .tampered("a value is not before its block")
+    }
+    return BlockEntry(record: record, valueOffset: valueOffset)
+  }
+
+  /// Decodes all items, whose values fill the file from `start` to the block. Throws `.tampered` and
+  /// `.unsupportedVersion`.
+  package func items(valuesFrom start: Int, maximumSequence: Int) throws(SecretError) -> [BlockEntry] {
+    var items: [BlockEntry] = []
+    items.reserveCapacity(count)
+    var end = start
+    guard offset(0) == count * Layout.directoryEntryLength else { throw .tampered("a block has a gap") }
+    for index in 0..<count {
+      let item = try item(index, valuesFrom: start)
+      let position = VersionPosition(item.record)
+      guard items.last.map({ VersionPosition($0.record) < position }) ?? (position == entry.first),
+        position.sequence <= maximumSequence, item.record.kind == .remove || item.valueOffset == end
+      else { throw .tampered("a block has items that contradict each other") }
+      end += item.record.valueLength
+      items.append(item)
+    }
+    guard end == entry.offset else { throw .tampered("a block does not add up") }
+    return items
+  }
+}
+
+/// Collects the items of a block that is written.
+package struct BlockWriter {
+  private var items: [UInt8] = []
+  /// The offset of each item after the directory.
+  private var offsets: [Int] = []
+  private var positions: [VersionPosition] = []
+
+  package init() {}
+
+  package var isEmpty: Bool { positions.isEmpty }
+  package var count: Int { positions.count }
+  package var first: VersionPosition? { positions.first }
+
+  /// Whether the block would be longer than a writer makes it with the item of `record`.
+  package func isFull(before record: Record) -> Bool {
+    let length = items.count + (count + 1) * Layout.directoryEntryLength + record.bytes.count + 8
+    return !isEmpty && length > Layout.blockTarget
+  }
+
+  package mutating func append(_ entry: BlockEntry) {
+    offsets.append(items.count)
+    positions.append(VersionPosition(entry.record))
+    items += entry.record.bytes
+    if entry.record.kind == .put { items += encode(entry.valueOffset) }
+  }
+
+  /// The plaintext of the block.
+  package var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    let length = count * Layout.directoryEntryLength
+    bytes.reserveCapacity(length + items.count)
+    for (position, offset) in zip(positions, offsets) {
+      position.id.append(to: &bytes)
+      position.sequence.append(to: &bytes)
+      UInt32(length + offset).append(to: &bytes)
+    }
+    return bytes + items
+  }
+}
+
+extension RandomAccessCollection where Index == Int {
+  /// Returns the index of the first element that satisfies `predicate`, or the end, by binary search. The elements that
+  /// satisfy `predicate` must be at the end.
+  package func partitioningIndex(where predicate: (Element) -> Bool) -> Int {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = (low + high) / 2
+      if predicate(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}
