@@ -12,7 +12,7 @@ enum Advice {
         : "To create a vault: secret init"
     case .kernelKeyringRefused: return "Use a key file instead: secret key add --key-file PATH"
     case .vaultNotFound: command = "To create a vault: secret init"
-    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable:
+    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable, .untrusted:
       // A decision cannot be recorded in a directory that cannot be used.
       if advice?.hasSuffix(SecretError.trustAdvice) != true { return advice }
       command = "To confirm it: secret trust"

@@ -48,7 +48,7 @@ enum ExitStatus: Int32, CaseIterable, Encodable {
       case .alreadyExists: .wouldOverwrite
       case .io: .inputOutput
       case .timedOut, .conflict: .busy
-      case .locked, .wrongKey, .denied, .promptDismissed: .refused
+      case .locked, .wrongKey, .denied, .untrusted, .promptDismissed: .refused
       case .configuration, .noBackend, .invalidKey: .configuration
       case .endOfInput: .interrupted
       default: .internalError

@@ -21,9 +21,16 @@ extension Diagnosis {
   }
 
   private mutating func examineFile(_ path: String, _ description: VaultDescription) {
-    let kinds = description.keySlots.map {
-      $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
-    }.joined(separator: ", or ")
+    let names = description.keySlots.map {
+      $0.recipient != nil ? "an identity" : $0.kind.map { "a \($0)" } ?? "a credential of an unknown kind"
+    }
+    let kinds = names.indices.filter { names.firstIndex(of: names[$0]) == $0 }.map { names[$0] }
+      .joined(separator: ", or ")
+    if let weakness = description.keySlots.quantumWeakness {
+      add(
+        .note, "key", weakness, "Ask for hybrid recipients (secret key new), add them, and remove the others."
+      )
+    }
     let isPrivate = FileStatus(of: path).map { $0.mode & 0o044 == 0 } ?? true
     if isPrivate || configuration.isInWorkTree(path) {
       let readers = isPrivate ? "only you" : "as usual in a git work tree, other users"

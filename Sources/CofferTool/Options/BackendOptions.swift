@@ -62,10 +62,11 @@ extension BackendOptions {
 
   /// Returns the backend that `selection` names, or the one that the configuration chooses, without opening it.
   static func open(
-    _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current()
+    _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current(),
+    options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
     let backend = try configuration.backend(
-      selection?.name, at: selection?.place, additionalCredentials: prompts(configuration))
+      selection?.name, at: selection?.place, additionalCredentials: prompts(configuration), options: options)
     if backend is MemoryBackend {
       throw SecretError(
         .configuration, "COFFER_BACKEND is memory, where nothing outlives this command.",

@@ -59,7 +59,9 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// Returns the backend, without opening it.
-  func open() throws -> any SecretBackend { try BackendOptions.open(selection()) }
+  func open(_ options: VaultOptions = VaultOptions()) throws -> any SecretBackend {
+    try BackendOptions.open(selection(), options: options)
+  }
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
   func openVersioned() throws -> any VersionedSecretBackend {
@@ -73,8 +75,8 @@ struct GlobalOptions: ParsableArguments {
 
   /// Returns the vault, without opening it. Throws `.unsupported` if another backend is selected;
   /// `requirement` is the clause for the message, such as "Only a vault can be locked".
-  func openVault(requirement: String) throws -> VaultBackend {
-    guard let vault = try open() as? VaultBackend else {
+  func openVault(requirement: String, _ options: VaultOptions = VaultOptions()) throws -> VaultBackend {
+    guard let vault = try open(options) as? VaultBackend else {
       throw SecretError(
         .unsupported, "\(requirement), and the selected backend is not a vault.",
         advice: "Select a vault with --vault PATH or --backend vault.")

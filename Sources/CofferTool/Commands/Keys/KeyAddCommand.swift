@@ -3,10 +3,12 @@ internal import Coffer
 
 struct KeyAddCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    "add", of: "secret key", abstract: "Add a key or a passphrase to the vault.",
+    "add", of: "secret key", abstract: "Add a key, a passphrase or a recipient to the vault.",
     discussion: """
       A new passphrase is entered twice on a terminal, or comes from a pipe. A key file is created if it does not \
-      exist. A recovery key is printed once and not stored: write it down. White space in it has no meaning.
+      exist. A recovery key is printed once and not stored: write it down. White space in it has no meaning. A recipient \
+      is the public key of a person or a machine, as secret key new and age-keygen print it; everybody who has the file can \
+      read it.
       """
   )
 
@@ -23,15 +25,23 @@ struct KeyAddCommand: ParsableCommand {
   @Flag(help: "Add a new key, and print it to be written down.")
   var recovery = false
 
+  @OptionGroup var recipients: RecipientOptions
+
   @Option(help: "The slot's label. It is not encrypted.")
   var label: String?
 
   func run() throws {
-    guard [passphrase, keyFile != nil, recovery].filter({ $0 }).count == 1 else {
-      throw Failure.usage("Use one of --passphrase, --key-file PATH and --recovery.")
+    guard [passphrase, keyFile != nil, recovery, recipients.isGiven].count(where: \.self) == 1 else {
+      throw Failure.usage("Use one of --passphrase, --key-file PATH, --recovery and --recipient RECIPIENT.")
     }
+    let recipients = try recipients.read()
     let editor = try KeySlotEditor(global, making: keyFile)
     try editor.vault.unlock()
+    for recipient in recipients {
+      let slot = try editor.vault.addKeySlot(.recipient(recipient), label: label ?? "")
+      inform("Added the key slot \(slot.summary).")
+    }
+    if !recipients.isEmpty { return }
     let slot: VaultKeySlot
     if let keyFile {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")

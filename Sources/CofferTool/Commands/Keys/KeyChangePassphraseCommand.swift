@@ -38,13 +38,15 @@ struct KeyChangePassphraseCommand: ParsableCommand {
       }
       slot = only
     }
-    let missing = editor.description.keySlots.filter { $0.id != slot.id && !opened.ids.contains($0.id) }
+    let missing = editor.description.keySlots.filter {
+      $0.id != slot.id && !opened.ids.contains($0.id) && $0.recipient == nil
+    }
     let new = try editor.vault.replaceKeySlot(
       id: slot.id, with: .passphrase(try editor.newPassphrase()), opened: missing.isEmpty ? opened : nil)
     inform("Changed the passphrase. Its key slot is now \(new.summary).")
     if missing.isEmpty {
-      editor.forgetKeptKey()
       inform("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
+      try editor.noteNewMasterKey()
     } else {
       inform(
         """

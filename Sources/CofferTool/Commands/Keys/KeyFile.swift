@@ -3,20 +3,20 @@ internal import Coffer
 internal import CofferSystem
 internal import Glibc
 
-/// A file with the text of a vault's key.
+/// A file with the text of a vault's key, or of identities.
 struct KeyFile {
-  /// The largest file that is read, in bytes. The text of a key has 62.
-  private static let maximumSize = 4096
+  /// The largest file that is read, in bytes. The text of a key has 62, and that of an identity with its recipient 2,100.
+  private static let maximumSize = 65_536
 
   let path: String
 
-  /// The key in the file, or `nil` if there is no file. Throws `.invalidKey` if the text is not a key, and
+  /// The key or the identities in the file, or `nil` if there is no file. Throws `.invalidKey` for another text, and
   /// `.denied` if other users can read the file.
-  func key() throws(SecretError) -> SecretBytes? {
+  func credential() throws(SecretError) -> VaultCredential? {
     guard let text = try PrivateFile.read(path, as: "The key file \(path)", limit: Self.maximumSize) else {
       return nil
     }
-    return try VaultKey.parse(text)
+    return try VaultCredential.parse(text)
   }
 
   /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws

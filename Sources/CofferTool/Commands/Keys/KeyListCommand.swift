@@ -22,6 +22,7 @@ struct KeyListCommand: ParsableCommand {
     let label: String
     let memory: Int?
     let passes: Int?
+    let recipient: String?
   }
 
   func run() throws {
@@ -32,7 +33,8 @@ struct KeyListCommand: ParsableCommand {
         slots.map { slot in
           Slot(
             id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
-            memory: slot.cost?.memory, passes: slot.cost?.passes)
+            memory: slot.cost?.memory, passes: slot.cost?.passes,
+            recipient: slot.recipient?.description)
         })
     } else {
       for slot in slots {
@@ -40,6 +42,7 @@ struct KeyListCommand: ParsableCommand {
         try Output.standard.write("\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n")
       }
     }
+    if let weakness = slots.quantumWeakness { inform(weakness) }
     do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
       if error.code == .locked { return }
       throw SecretError(

@@ -43,7 +43,7 @@ struct KeyRecoverCommand: ParsableCommand {
       try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
       return inform("The Secret portal now opens the vault, and the recovery key still does.")
     }
-    let source = VaultCredentialClosure(key: recoveryKey, named: "the recovery key")
+    let source = VaultCredentialClosure(.key(recoveryKey), named: "the recovery key")
     let vault = configuration.vault(at: path, credentials: [source])
     VaultNotes.register(vault)
     let editor = try KeySlotEditor(vault, configuration)

@@ -6,8 +6,9 @@ struct KeyRemoveCommand: ParsableCommand {
     "remove", of: "secret key", abstract: "Remove key slots, and encrypt the vault again.",
     discussion: """
       A person who had a removed key may have kept the master key, so the vault gets a new one. This requires a \
-      credential for each remaining slot: from the vault's credential sources, from --key-file, or from a prompt. A \
-      slot that is removed requires none: slots whose credentials are lost can be removed together.
+      credential for each remaining slot, except those of recipients: from the vault's credential sources, from \
+      --key-file, or from a prompt. A slot that is removed requires none: slots whose credentials are lost can be removed \
+      together. Prints the new pin.
       """
   )
 
@@ -38,9 +39,9 @@ struct KeyRemoveCommand: ParsableCommand {
     try Progress.during("Encrypting the vault …") {
       try editor.vault.removeKeySlots(ids: removedIDs, opened: opened)
     }
-    editor.forgetKeptKey()
     for slot in editor.description.keySlots where removedIDs.contains(slot.id) {
       inform("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
     }
+    try editor.noteNewMasterKey()
   }
 }

@@ -32,7 +32,9 @@ struct KeySlotEditor {
   /// The slot whose id begins with `prefix`.
   func slot(_ prefix: String) throws -> VaultKeySlot {
     let found = description.keySlots.filter { $0.id.hasPrefix(prefix.lowercased()) }
-    guard prefix.utf8.count >= 4, let slot = found.first, found.count == 1 else {
+    guard prefix.utf8.count >= 4, let slot = found.first(where: { $0.id == prefix }) ?? found.first,
+      found.count == 1 || slot.id == prefix
+    else {
       throw Failure.usage(
         "“\(prefix)” does not identify a key slot. Write 4 or more characters of its id, as secret key list prints it."
       )
@@ -46,14 +48,14 @@ struct KeySlotEditor {
     let keys = try keyFiles.map { path in
       // As process substitution gives it.
       let isDescriptor = path.hasPrefix("/dev/fd/") || path.hasPrefix("/proc/self/fd/")
-      let read = try isDescriptor ? VaultKey.parse(ValueInput.read(file: path)) : KeyFile(path: path).key()
-      guard let key = read else {
-        throw Failure(.noInput, "There is no key file \(path). Check the path.")
-      }
-      return VaultCredentialClosure(key: key, named: path)
+      let read =
+        try isDescriptor
+        ? VaultCredential.parse(ValueInput.read(file: path)) : KeyFile(path: path).credential()
+      guard let read else { throw Failure(.noInput, "There is no key file \(path). Check the path.") }
+      return VaultCredentialClosure(read, named: path)
     }
     var opened = try vault.openKeySlots(with: keys)
-    let missing = slots.filter { !opened.ids.contains($0.id) }
+    let missing = slots.filter { !opened.ids.contains($0.id) && $0.recipient == nil }
     if !missing.isEmpty && !configuration.canPrompt {
       throw SecretError(
         .locked,
@@ -80,10 +82,10 @@ struct KeySlotEditor {
     switch slot.kind {
     case .passphrase:
       let text = try Terminal().readLine("Passphrase of the key slot \(slot.summary): ")
-      return VaultCredentialClosure(passphrase: text, named: "the terminal")
+      return VaultCredentialClosure(.passphrase(text), named: "the terminal")
     case .key:
       let text = try Terminal().readLine("Key of the key slot \(slot.summary): ")
-      return VaultCredentialClosure(key: try RecoveryKey.parse(text), named: "the terminal")
+      return VaultCredentialClosure(.key(try RecoveryKey.parse(text)), named: "the terminal")
     default:
       throw SecretError(
         .locked, "The credential of the key slot \(slot.summary) cannot be entered on a terminal.",
@@ -91,8 +93,9 @@ struct KeySlotEditor {
     }
   }
 
-  /// Removes the master key that `unlock` kept, which no longer opens the vault.
-  func forgetKeptKey() {
+  /// After a change of the master key: removes the former one that `unlock` kept, and prints the new pin.
+  func noteNewMasterKey() throws(SecretError) {
+    try Output.standard.line("pin: \(try vault.pin())")
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
   }
 
@@ -135,7 +138,17 @@ struct KeySlotEditor {
   /// Adds a slot with the key in a file, which is created if it does not exist.
   func addKeyFile(_ path: String, label: String) throws -> (slot: VaultKeySlot, isNew: Bool, path: String) {
     let file = KeyFile(path: try Path.absolute(path))
-    if let key = try file.key() { return (try vault.addKeySlot(.key(key), label: label), false, file.path) }
+    if let credential = try file.credential() {
+      let recipients = try credential.recipients()
+      for recipient in recipients.dropLast() { try vault.addKeySlot(.recipient(recipient), label: label) }
+      let slot =
+        if let last = recipients.last {
+          try vault.addKeySlot(.recipient(last), label: label)
+        } else {
+          try vault.addKeySlot(credential, label: label)
+        }
+      return (slot, false, file.path)
+    }
     if file.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     try GitWorkTree.requireIgnored(file.path, configuration)
     let key = VaultKey.generate()
@@ -144,7 +157,7 @@ struct KeySlotEditor {
       return (try vault.addKeySlot(.key(key.copy()), label: label), true, file.path)
     } catch {
       let probe = configuration.vault(
-        at: vault.path, credentials: [VaultCredentialClosure(key: key.copy(), named: "the new key")])
+        at: vault.path, credentials: [VaultCredentialClosure(.key(key.copy()), named: "the new key")])
       throw file.failure(error, of: probe)
     }
   }
@@ -154,7 +167,10 @@ extension VaultKeySlot {
   /// The part of the id that commands print.
   var shortID: String { String(id.prefix(12)) }
 
-  var kindName: String { kind?.description ?? "unknown" }
+  var kindName: String {
+    recipient.map { $0.isPostQuantum ? "hybrid recipient" : "X25519 recipient" } ?? kind?.description
+      ?? "unknown"
+  }
 
   /// The slot in a message. Escapes the label, which anyone can choose.
   var summary: String { "\(shortID) (\(kindName)\(label.isEmpty ? "" : ", “\(label.printable)”"))" }

@@ -5,8 +5,8 @@ struct RekeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "rekey", abstract: "Encrypt the vault again, with a new master key.",
     discussion: """
-      Keeps the key slots. This requires a credential for each: from the vault's credential sources, from --key-file, \
-      or from a prompt. Earlier copies of the vault do not change.
+      Keeps the key slots. This requires a credential for each, except those of recipients: from the vault's credential \
+      sources, from --key-file, or from a prompt. Earlier copies of the vault do not change. Prints the new pin.
       """
   )
 
@@ -21,7 +21,7 @@ struct RekeyCommand: ParsableCommand {
     let editor = try KeySlotEditor(global)
     let opened = try editor.open(editor.description.keySlots, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") { try editor.vault.rekey(opened: opened) }
-    editor.forgetKeptKey()
     inform("The vault is encrypted with a new master key.")
+    try editor.noteNewMasterKey()
   }
 }

@@ -7,7 +7,8 @@ struct InitCommand: ParsableCommand {
     "init", abstract: "Create a vault. At the default path, it becomes the backend to use.",
     discussion: """
       By default, the vault gets a key file in the configuration directory. Uses COFFER_KEY or COFFER_KEY_FILE if it is \
-      set, and an existing key file as it is. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
+      set, and an existing key file as it is. With --recipient, the identity of that recipient opens it, see secret key new; \
+      and a key file only if --key-file names it. With --portal, in a Flatpak, the Secret portal opens the vault, and a \
       recovery key is printed once: write it down. With --backend keyring, creates no vault and records the keyring as the \
       backend to use. With --backend vault, records a vault that exists. Older states of a vault are refused, except in a \
       git work tree: see secret trust. A key file in a git work tree is refused, unless git ignores it.
@@ -21,6 +22,8 @@ struct InitCommand: ParsableCommand {
     help: ArgumentHelp("The key file to create, or to use if it exists.", valueName: "path"),
     completion: .file())
   var keyFile: String?
+
+  @OptionGroup var recipients: RecipientOptions
 
   @Flag(help: "Protect the vault with a passphrase instead, from a prompt or COFFER_PASSPHRASE_….")
   var passphrase = false
@@ -45,6 +48,10 @@ struct InitCommand: ParsableCommand {
     if [passphrase, keyFile != nil, portal].count(where: \.self) > 1 {
       throw Failure.usage("--key-file, --passphrase and --portal exclude each other. Use one of them.")
     }
+    if portal && recipients.isGiven {
+      throw Failure.usage(
+        "--portal and --recipient exclude each other. Add the recipient later: secret key add")
+    }
     if portal && format.json {
       throw Failure.usage(
         "--portal prints the recovery key, and --json prints something else. Use one of them.")
@@ -55,7 +62,7 @@ struct InitCommand: ParsableCommand {
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     if FileStatus(of: path, followingLink: false) != nil {
-      if global.backend.backend != nil, !passphrase, keyFile == nil, !portal {
+      if global.backend.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
         let id = try VaultBackend.describe(path: path).id
         return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
@@ -72,7 +79,8 @@ struct InitCommand: ParsableCommand {
             : "It is not a regular file. Choose another path with --vault.")
     }
     if portal { return try createPortalVault(at: path, configuration) }
-    let credential = try NewCredential.chosen(by: self, configuration, vault: path)
+    let recipients = try recipients.read()
+    let credential = try NewCredential.chosen(by: self, recipients, configuration, vault: path)
     if credential.keyFile?.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     if let file = credential.keyFile?.path, !force {
       try GitWorkTree.requireIgnored(file, configuration, advice: "add it to .gitignore, or use --force.")
@@ -81,7 +89,7 @@ struct InitCommand: ParsableCommand {
     let isKnown: Bool
     do throws(SecretError) {
       try PrivateDirectory.create(Path.parent(of: path))
-      isKnown = try configuration.createVault(at: path, credential: credential.credential())
+      isKnown = try credential.createVault(at: path, recipients, configuration)
     } catch {
       let vault = configuration.vault(at: path, credentials: [credential.source()])
       throw created?.failure(error, of: vault) ?? Self.failure(error, of: vault)
@@ -169,9 +177,10 @@ struct InitCommand: ParsableCommand {
     _ selected: BackendSelection, _ configuration: CofferConfiguration, vault: String? = nil,
     id: String? = nil
   ) throws {
-    if passphrase || keyFile != nil || portal {
+    if passphrase || keyFile != nil || portal || recipients.isGiven {
       throw Failure.usage(
-        "--key-file, --passphrase and --portal require a vault. Remove them, or use --backend vault.")
+        "--key-file, --passphrase, --portal and --recipient require a vault. Remove them, or use --backend vault."
+      )
     }
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)
@@ -200,6 +209,8 @@ struct InitCommand: ParsableCommand {
     switch credential.kind {
     case .passphrase:
       inform("Only the passphrase opens it. Without the passphrase, the secrets are lost.")
+    case .recipients:
+      inform("Only the identities of its recipients open it: set COFFER_KEY_FILE to the file of yours.")
     case .environment:
       inform(
         "The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")

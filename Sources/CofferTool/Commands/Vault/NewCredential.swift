@@ -1,41 +1,51 @@
 internal import Coffer
 internal import CofferSystem
 
-/// The credential of a new vault. It comes from the same sources that will open the vault.
+/// What is to open a new vault. It comes from the same sources that will open the vault.
 struct NewCredential: ~Copyable {
   enum Kind {
     case file(KeyFile)
     case environment
     case passphrase
+    case recipients
   }
   let kind: Kind
-  private let secret: SecretBytes
+  private let credential: VaultCredential
   private let isNewFile: Bool
+
+  private init(_ kind: Kind, _ credential: consuming VaultCredential, isNewFile: Bool = false) {
+    (self.kind, self.isNewFile) = (kind, isNewFile)
+    self.credential = credential
+  }
 
   /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
-    by options: InitCommand, _ configuration: CofferConfiguration, vault path: String
+    by options: InitCommand, _ recipients: [VaultRecipient], _ configuration: CofferConfiguration,
+    vault path: String
   ) throws -> NewCredential {
     if options.passphrase {
       let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
-      if let given { return NewCredential(kind: .passphrase, secret: given, isNewFile: false) }
+      if let given { return NewCredential(.passphrase, given) }
       guard configuration.canPrompt else {
         throw SecretError(
           .locked, "There is no passphrase, and a prompt is not possible.",
           advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
       }
-      return NewCredential(kind: .passphrase, secret: try PassphrasePrompt.new(for: path), isNewFile: false)
+      return NewCredential(.passphrase, .passphrase(try PassphrasePrompt.new(for: path)))
+    }
+    if options.keyFile == nil, let recipient = recipients.first {
+      return NewCredential(.recipients, .recipient(recipient))
     }
     if options.keyFile == nil, configuration.keyFile == nil,
-      let key = try given(by: { $0.hasPrefix("COFFER_KEY") }, configuration, path)
+      let given = try given(by: { $0.hasPrefix("COFFER_KEY") }, configuration, path)
     {
-      return NewCredential(kind: .environment, secret: key, isNewFile: false)
+      return NewCredential(.environment, given)
     }
     let file = KeyFile(
       path: try Path.absolute(
         options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
-    if let key = try file.key() { return NewCredential(kind: .file(file), secret: key, isNewFile: false) }
-    return NewCredential(kind: .file(file), secret: VaultKey.generate(), isNewFile: true)
+    if let credential = try file.credential() { return NewCredential(.file(file), credential) }
+    return NewCredential(.file(file), .key(VaultKey.generate()), isNewFile: true)
   }
 
   var keyFile: KeyFile? {
@@ -45,29 +55,34 @@ struct NewCredential: ~Copyable {
   /// Creates the key file and returns it, or returns `nil` if the key has another source.
   borrowing func createKeyFile() throws(SecretError) -> KeyFile? {
     guard isNewFile, let keyFile else { return nil }
-    try keyFile.create(secret)
+    try keyFile.create(credential.secret)
     return keyFile
   }
 
-  /// A source of only this credential.
+  /// A source of only this credential. A recipient opens nothing.
   borrowing func source() -> VaultCredentialClosure {
-    if case .passphrase = kind {
-      return VaultCredentialClosure(passphrase: secret.copy(), named: "the terminal")
+    VaultCredentialClosure(credential.copy(), named: "the credential of the new vault")
+  }
+
+  /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.
+  borrowing func createVault(
+    at path: String, _ recipients: [VaultRecipient], _ configuration: CofferConfiguration
+  ) throws(SecretError) -> Bool {
+    let recipients = try credential.recipients() + recipients
+    guard credential.secret.isEmpty else {
+      return try configuration.createVault(at: path, credential: credential, recipients: recipients)
     }
-    return VaultCredentialClosure(key: secret.copy(), named: "the new key")
+    return try configuration.createVault(
+      at: path, credential: .recipient(recipients[0]), recipients: Array(recipients.dropFirst()))
   }
 
-  borrowing func credential() -> VaultCredential {
-    if case .passphrase = kind { .passphrase(secret.copy()) } else { .key(secret.copy()) }
-  }
-
-  /// The secret of the first credential source that has one and whose name satisfies the condition.
+  /// The credential of the first credential source that has one and whose name satisfies the condition.
   private static func given(
     by isIncluded: (String) -> Bool, _ configuration: CofferConfiguration, _ path: String
-  ) throws(SecretError) -> SecretBytes? {
+  ) throws(SecretError) -> VaultCredential? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
     for source in configuration.credentials() where isIncluded(source.name) {
-      if let credential = try source.credential(for: future) { return credential.secret.copy() }
+      if let credential = try source.credential(for: future) { return credential }
     }
     return nil
   }

@@ -30,6 +30,7 @@ struct TrustCommand: ParsableCommand {
       let consequence =
         switch error.code {
         case .rolledBack: "what was stored or removed since then is undone"
+        case .untrusted: "what is stored in it can be read by whoever made it"
         case .unexpectedVault: "the secrets and the keys of this vault count"
         case .unexpectedKey: "keys that were removed since may open it"
         default: "nothing that was seen of it before counts"
@@ -37,8 +38,9 @@ struct TrustCommand: ParsableCommand {
       note("\(error.reason) If you trust it, \(consequence).")
       _ = try Terminal.confirm("Trust it as it is now?")
     }
-    let checkpoint = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict })
-    try Output.standard.line("Trusted \(vault.path) at checkpoint \(checkpoint).")
+    let pin = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict })
+    try Output.standard.line("Trusted \(vault.path).")
+    try Output.standard.line("pin: \(pin)")
     if try vault.condition().trustPolicy == .versioned {
       try Output.standard.line("Older states of it are accepted, because its policy is versioned.")
     }

@@ -12,7 +12,7 @@ struct VerifyCommand: ParsableCommand {
     let versionsNotYetDropped: Int
     let keySlots: Int
     let fileSize: Int
-    let checkpoint: String
+    let pin: String
     let recovered: Bool
   }
 
@@ -21,15 +21,28 @@ struct VerifyCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Fail with status 65 unless the vault is at this checkpoint, printed by an earlier verify, or a later one.",
-      valueName: "checkpoint"))
-  var atLeast: String?
+      """
+      Fail with status 65 unless the file shows that the vault is in the state of this pin, which an earlier verify \
+      printed, or in a later one.
+      """,
+      valueName: "pin"))
+  var pin: String?
 
   func run() throws {
-    let vault = try global.openVault(requirement: "Only a vault can be verified")
+    var options = VaultOptions()
+    if let pin { options.pins = [pin] }
+    let vault = try global.openVault(requirement: "Only a vault can be verified", options)
     try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
-    if let atLeast { try report.requireAtLeast(atLeast) }
+    guard pin == nil || report.showsPins else {
+      throw SecretError(
+        .unverifiable,
+        """
+        The vault at \(vault.path.printable) is unverifiable with this pin: it has moved past what its file can show of \
+        earlier states.
+        """,
+        advice: "Only a holder of its key can have done that; if you trust all of them, take a new pin.")
+    }
     let output = Output.standard
     if format.json {
       return try output.json(
@@ -40,7 +53,7 @@ struct VerifyCommand: ParsableCommand {
           versionsNotYetDropped: report.excessVersionCount,
           keySlots: report.keySlotCount,
           fileSize: report.fileSize,
-          checkpoint: report.checkpoint,
+          pin: report.pin,
           recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
@@ -51,7 +64,7 @@ struct VerifyCommand: ParsableCommand {
       key slots: \(report.keySlotCount), bytes: \(report.fileSize)
       """
     )
-    try output.line("checkpoint: \(report.checkpoint)")
+    try output.line("pin: \(report.pin)")
     if report.isRecovered {
       try output.line("recovered: one of the two commit slots is damaged; the last change may be missing.")
     }

@@ -1,0 +1,43 @@
+internal import ArgumentParser
+internal import Coffer
+internal import CofferSystem
+internal import FoundationEssentials
+
+struct KeyNewCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    "new", of: "secret key", abstract: "Make an identity, for whose recipient vaults can be opened.",
+    discussion: """
+      An identity is the secret key of a person or a machine, and its recipient the public key: see secret key add \
+      --recipient. With --output, the identity is written to a new file that only you can read, and the recipient is \
+      printed. Without it, the contents of such a file are printed. Use it with COFFER_KEY_FILE. The texts are those of \
+      age-keygen.
+      """
+  )
+
+  @Option(help: ArgumentHelp("The file to create.", valueName: "path"), completion: .file())
+  var output: String?
+
+  @Flag(help: "Make an identity of X25519 alone, for programs that know no hybrid recipients.")
+  var x25519 = false
+
+  func run() throws {
+    let isPostQuantum = !x25519 && VaultIdentity.supportsPostQuantum
+    if !isPostQuantum && !x25519 {
+      note("This program's libsodium has no hybrid recipients, so the identity is of X25519 alone.")
+    }
+    let identity = try VaultIdentity.generate(isPostQuantum: isPostQuantum)
+    let recipient = identity.recipient?.description ?? ""
+    let comments = "# created: \(Date().formatted(.iso8601))\n# public key: \(recipient)\n"
+    let line = identity.text().withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
+    let text = line.withBytes { SecretBytes(joining: comments.utf8.span, $0) }
+    guard let output else { return try Output.standard.write(text) }
+    let path = try Path.absolute(output)
+    try GitWorkTree.requireIgnored(path, .current())
+    try PrivateDirectory.create(Path.parent(of: path))
+    try text.withBytes { bytes throws(SecretError) in
+      try PrivateFile.write(bytes, to: path, replacing: false)
+    }
+    inform("Created the identity \(path), which only you can read. Keep a copy of it elsewhere.")
+    try Output.standard.line(recipient)
+  }
+}

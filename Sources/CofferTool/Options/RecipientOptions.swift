@@ -1,0 +1,42 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// The recipients for whom key slots are to be made.
+struct RecipientOptions: ParsableArguments {
+  @Option(
+    parsing: .singleValue,
+    help: ArgumentHelp(
+      "A recipient, age1…, whose identity is to open the vault. Repeat for more.", valueName: "recipient"))
+  var recipient: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "A file with a recipient on each line, or - for standard input.", valueName: "path"),
+    completion: .file())
+  var recipientsFile: String?
+
+  var isGiven: Bool { !recipient.isEmpty || recipientsFile != nil }
+
+  func read() throws -> [VaultRecipient] {
+    var recipients = try recipient.map { text throws(SecretError) in try VaultRecipient(text) }
+    if let recipientsFile {
+      let text = try ValueInput.read(file: recipientsFile)
+      recipients += try VaultRecipient.parse(
+        lines: text.withBytes { $0.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } })
+    }
+    return recipients
+  }
+}
+
+extension [VaultKeySlot] {
+  /// What a quantum computer could do with copies of the vault, or `nil` if that is nothing.
+  var quantumWeakness: String? {
+    let weak = self.filter { $0.recipient?.isPostQuantum == false }
+    if weak.isEmpty { return nil }
+    let labels = weak.map(\.summary).joined(separator: ", ")
+    let others =
+      contains { $0.recipient?.isPostQuantum == true } ? " The hybrid recipients do not prevent that." : ""
+    return
+      "Not post-quantum: \(labels). A large quantum computer could open copies of the vault with such a slot.\(others)"
+  }
+}
