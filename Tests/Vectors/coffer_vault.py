@@ -27,6 +27,8 @@ import known_vaults as k
 import vault_changes as c
 import vault_described as d
 import vault_format as f
+import vault_identities as i
+import vault_pins as pins
 import vault_reader as r
 import vault_records as p
 import vault_writer as w
@@ -46,7 +48,10 @@ def read_json(path):
 def credential_of(arguments):
     """Returns the key in a key file, or the passphrase in a passphrase file without one final LF."""
     if arguments.key_text_file:
-        return r.Key(f.parse_key_text(read_file(arguments.key_text_file)))
+        text = read_file(arguments.key_text_file)
+        if text.startswith(b"AGE-SECRET-KEY-1"):
+            return r.Identity(i.parse_identity(text.decode().strip()))
+        return r.Key(f.parse_key_text(text))
     return r.Passphrase(read_file(arguments.passphrase_file).removesuffix(b"\n"))
 
 
@@ -94,15 +99,30 @@ def described_removal(entry):
     }
 
 
+def described_member(member):
+    return {
+        "slot_id": member.slot_id.hex(),
+        "recipient_hash": member.recipient.hex(),
+        "label": member.label,
+        "joined": member.joined,
+        "joined_time": member.joined_time,
+        "removed": member.removed,
+        "removed_time": member.removed_time,
+    }
+
+
 def contents(vault, now):
     """The secrets, versions and removals of a vault in their JSON form."""
     history = vault.root.history
     return {
         "outcome": f.RECOVERED if vault.recovered else f.OK,
         "sequence": vault.state.sequence,
-        "checkpoint": vault.checkpoint,
+        "pin": pins.pin_of(vault).encode(),
         "history": {"versions": history.versions, "days": history.days},
         "lineage": len(vault.root.lineage),
+        "recent": len(vault.recent),
+        "floor": vault.root.floor,
+        "members": [described_member(member) for member in vault.root.members],
         "items": [described(entry) for entry in vault.secrets()],
         "versions": [described_version(version) for version in vault.versions(now)],
         "removed": [described_removal(entry) for entry in vault.removed(now)],
@@ -138,9 +158,10 @@ def dump(arguments):
     now = int(time.time() * 1000) if arguments.now is None else arguments.now
     printed = contents(vault, now) | {"layout": layout(vault)}
     if arguments.keys:
-        subkeys = [f.subkey(vault.master, number).hex() for number in range(1, 10)]
+        subkeys = [f.subkey(vault.master, number).hex() for number in range(1, 9)]
         lineage = [key.hex() for key in vault.root.lineage]
         printed["keys"] = {"master_key": vault.master.hex(), "subkeys": subkeys, "lineage": lineage}
+        printed["keys"]["lookup_key"] = vault.root.lookup_key.hex()
     return printed
 
 
@@ -150,14 +171,15 @@ def write(arguments):
     if not description.get("unchecked"):
         r.read_with_master(made.file, f.parse_header(made.file), made.master)
     c.write_new_file(arguments.vault, made.file)
-    return acknowledged(made.steps[-1].checkpoint)
+    return acknowledged(made.steps[-1])
 
 
 def append(arguments):
     description = read_json(arguments.changes)
     copy = description.get("copy", True)
     changes, random = description["changes"], random_of(description)
-    return acknowledged(c.commit(arguments.vault, credential_of(arguments), changes, random, copy))
+    state = c.commit(arguments.vault, credential_of(arguments), changes, random, copy)
+    return acknowledged(state)
 
 
 def rewrite(arguments):
@@ -167,8 +189,8 @@ def rewrite(arguments):
     return acknowledged(c.rewrite(arguments.vault, credential_of(arguments), description, random_of(description)))
 
 
-def acknowledged(checkpoint):
-    return {"sequence": int(checkpoint.partition("-")[0]), "checkpoint": checkpoint}
+def acknowledged(state):
+    return {"sequence": state.sequence, "tail_tag": state.tail_tag.hex()}
 
 
 def places(arguments):
@@ -181,18 +203,19 @@ def opened_at_place(arguments):
     place = k.absolute(arguments.path or arguments.vault)
     _, record = k.read_record(arguments.record, place)
     file = read_file(arguments.vault)
-    k.judge_identity(record, f.parse_header(file).vault_id)
+    header = f.parse_header(file)
+    k.judge_identity(record, header.vault_id)
+    for pin in getattr(arguments, "pin", ()):
+        pins.judge_pin_identity(pins.Pin.parse(pin), header)
     return place, record, r.read_vault(file, credential_of(arguments))
 
 
 def judge(arguments):
     _, record, vault = opened_at_place(arguments)
     judgement = k.judge(record, vault)
-    if arguments.at_least:
-        sequence, _, tag = arguments.at_least.partition("-")
-        k.judge_state(vault, int(sequence), bytes.fromhex(tag))
     half = bool(record) and record.is_half_damaged
-    return {"judgement": judgement, "half_damaged": half, "checkpoint": vault.checkpoint}
+    judged = [pins.judge_pin(pins.Pin.parse(pin), vault) for pin in arguments.pin]
+    return {"judgement": judgement, "half_damaged": half, "pins": judged, "pin": pins.pin_of(vault).encode()}
 
 
 def remember(arguments):
@@ -207,7 +230,7 @@ def remember(arguments):
     os.close(descriptor)
     c.sync_directory(arguments.vault)
     policy = k.POLICIES[arguments.accept] if arguments.accept else None
-    return {"written": k.remember(arguments.record, place, vault, policy), "checkpoint": vault.checkpoint}
+    return {"written": k.remember(arguments.record, place, vault, policy), "sequence": vault.state.sequence}
 
 
 def key_text(arguments):
@@ -241,7 +264,7 @@ def parsed(arguments):
     command("places", places, "print the places of a vault and the names of their records", "vault", opens=False)
     one = command("judge", judge, "judge a vault against the record of its place", "vault", "record")
     one.add_argument("--path", metavar="P", help="the place; VAULT if it is missing")
-    one.add_argument("--at-least", metavar="CHECKPOINT", help="judge against this checkpoint too")
+    one.add_argument("--pin", action="append", default=[], metavar="PIN", help="judge against this pin too")
     one = command("remember", remember, "make or raise the record of a place", "vault", "record")
     one.add_argument("--path", metavar="P", help="the place; VAULT if it is missing")
     one.add_argument("--accept", choices=list(k.POLICIES), help="make the record anew with this policy")

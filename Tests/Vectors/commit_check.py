@@ -4,14 +4,31 @@ import copy
 import os
 import struct
 import tempfile
+from dataclasses import replace
 
 import known_vaults as k
 import vault_changes as c
 import vault_described as d
 import vault_format as f
+import vault_pins as pins
 import vault_reader as r
 from vector_outcome import shortened
-from vector_bases import BASES, CI_KEY, NOW, OTHER_KEY, PASSPHRASE, item, key_slot, noise, put, remove, unknown_slot
+from vector_bases import (
+    BASES,
+    CI_KEY,
+    IDENTITY,
+    NOW,
+    OTHER_KEY,
+    PASSPHRASE,
+    filled_slots,
+    item,
+    key_slot,
+    noise,
+    put,
+    recipient_slot,
+    remove,
+    unknown_slot,
+)
 from vector_expect import expected
 
 KEY = r.Key(CI_KEY)
@@ -50,12 +67,26 @@ def failures():
     """Yields a line for each failure."""
     with tempfile.TemporaryDirectory() as folder:
         place = lambda name: os.path.join(folder, name)
-        for name in ("small", "values", "identifiers", "metadata", "tail-only", "emptied", "versions"):
+        for name in (
+            "small",
+            "values",
+            "identifiers",
+            "metadata",
+            "tail-only",
+            "emptied",
+            "versions",
+            "nodes",
+            "recent",
+        ):
             yield from commits(place(name), name)
         yield from after_crash(place("crash"))
         yield from limits(place)
         yield from sizes(place)
+        yield from large_base(place("large base"))
+        yield from largest_root(place)
         yield from rewrites(place("rewrite"))
+        yield from recent_changes(place)
+        yield from kept_fields(place("conflict"), place("members"))
         yield from purges(place("purge"))
         yield from lineages(place("lineage"), place("records/lineage"))
         yield from records(place)
@@ -65,9 +96,9 @@ def commits(path, name):
     """Commits each transaction of a description to a vault without a tail."""
     description = created(path, name, tail=[], uncopied=0) | {"tail": BASES[name][0]["tail"]}
     for number, transaction in enumerate(description["tail"], start=1):
-        checkpoint = c.commit(path, KEY, transaction)
+        state = c.commit(path, KEY, transaction)
         vault = read(path)
-        if vault.recovered or vault.checkpoint != checkpoint or vault.states[0] != vault.states[1]:
+        if vault.recovered or vault.state != state or vault.states[0] != vault.states[1]:
             yield f"commit {number} of {name} is not in both slots"
         if shortened(vault, NOW) != expected(description, number, NOW):
             yield f"commit {number} of {name} does not read back"
@@ -124,9 +155,13 @@ def limits(place):
     header = place("header")
     created(header, "largest-header")
     c.rewrite(header, KEY, {})
-    slots = {"slots": [key_slot(label="l" * 64, key=bytes([n]) * 32) for n in range(17)]}
+    slots = {"slots": [key_slot(label="l" * 64, key=bytes([n]) * 32) for n in range(241)]}
     if not refused(f.TAMPERED, lambda: c.rewrite(header, KEY, slots), header):
-        yield "seventeen key slots are put in place"
+        yield "241 key slots are put in place"
+    if not refused(
+        f.LIMIT_REACHED, lambda: c.rewrite(header, KEY, {"slots": filled_slots(f.MAXIMUM_HEADER + 1)}), header
+    ):
+        yield "a header of more than 1 MiB is put in place"
     # Nothing is derived for a slot whose bytes are given.
     costly = [passphrase_bytes(524_288), passphrase_bytes(1)]
     for count, outcome in ((1, None), (2, f.LIMIT_REACHED)):
@@ -144,32 +179,182 @@ def passphrase_bytes(passes):
 
 
 def sizes(place):
-    """The largest numbers of records that are read, and one more."""
-    for count, good in ((1000, True), (1001, False)):
-        records = [one for n in range(count) for one in (item("a", str(n)), remove("a"))]
-        description = {"items": records + ([item("a", "last")] if good else []), "items_per_block": 500}
-        path = place(f"records of one name: {count}")
+    """The records of one name have no limit, and the tail has one."""
+    records = [one for n in range(1500) for one in (item("a", str(n)), remove("a"))]
+    path = place("records of one name")
+    created(path, base={"items": records + [item("a", "last")]}, history={"versions": 1000, "days": 0})
+    vault = read(path)
+    if [len(entries) for entries in vault.entries.values()] != [3001] or len(vault.versions(NOW)) != 1000:
+        yield "many records of one name are not read"
+    for size in (f.MAXIMUM_VALUE, f.MAXIMUM_VALUE + 1):
+        padded = f.pad(bytes(size))
+        tamper = lambda part, value: padded if part == "frame 0 padded value" else value
+        made = d.NewFile(copy.deepcopy(BASES["created"][0]) | {"tail": [[put("one", "1")]]}, tamper=tamper)
         try:
-            created(path, base=description, history={"versions": 1000, "days": 0}, unchecked=True)
-            if len(read(path).entries.popitem()[1]) != 2 * count + 1 or not good:
-                yield "too many records of one name are read"
+            if len(read_bytes(made.file).secrets()[0].value) != f.MAXIMUM_VALUE or size > f.MAXIMUM_VALUE:
+                yield f"a value of {size} bytes is read"
         except f.Refused as refusal:
-            if good or refusal.outcome != f.TAMPERED:
-                yield f"the most records of one name: {refusal.reason}"
-    for longer in (False, True):
-        long = {f"{n:02}".ljust(128, "n"): "v" * 1024 for n in range(32)}
-        one = put("a", "1", attributes=long)
-        path = place(f"tail {longer}")
-        made = d.NewFile(copy.deepcopy(BASES["created"][0]) | {"tail": [[one]]})
-        frame = made.parts["frame 0"][1] - 72
-        count = f.MAXIMUM_TAIL // frame + longer
+            if size == f.MAXIMUM_VALUE or refusal.outcome != f.TAMPERED:
+                yield f"the largest value: {refusal.reason}"
+    full = place("full tail")
+    created(full, "longest-tail")
+    for what, change in {"a put": put("b", "1"), "a remove": remove("a", "s")}.items():
+        if not refused(f.LIMIT_REACHED, lambda: c.commit(full, KEY, [change]), full):
+            yield f"{what} is committed to a full tail"
+    c.rewrite(full, KEY, {"now": NOW})
+    c.commit(full, KEY, [put("b", "1")])
+    if len(read(full).secrets()) != 2:
+        yield "a rewrite makes no room in the tail"
+
+
+def large_base(path):
+    """A base of more than 256 blocks has a second level."""
+    filler = [[0x1000, "00" * 8000], [0x1001, "00" * 8200]]
+    items = [item(f"{n:03}", "v", fields=filler) for n in range(257)]
+    created(path, base={"items": items})
+    vault = read(path)
+    if vault.root.height != 1 or [entry.items for entry in vault.root.entries] != [256, 1]:
+        yield "a base of 257 blocks has no second level"
+    c.rewrite(path, KEY, {"now": NOW, "changes": [remove("256")]})
+    vault = read(path)
+    if vault.root.height != 0 or len(vault.root.entries) != 256 or len(vault.secrets()) != 256:
+        yield "a rewrite of 256 blocks keeps a second level"
+
+
+def largest_root(place):
+    """A root of exactly 1 MiB is read, and one of a byte more is not."""
+    items = [item("", "v") | {"account": f"{n:05}", "service": "s"} for n in range(17_600)]
+    room = (1 << 20) - 84 - 2 - 56 * len(items)
+    lists = {0: [[0x1000, "00" * (room - 4)]], 1: [[0x1000, "00" * (room - 3)]]}
+    for longer, fields in lists.items():
+        description = copy.deepcopy(BASES["created"][0])
+        description.update(base={"items": items, "items_per_block": 1, "blocks_per_node": 1}, root_fields=fields)
         try:
-            created(path, tail=[[one] * count], unchecked=True)
-            if len(read(path).frames) != count or longer:
-                yield "a tail that is too long is read"
+            made = d.NewFile(description)
+            if made.steps[0].root_length != (1 << 20) + 40 + longer:
+                yield f"the root has {made.steps[0].root_length} bytes"
+            if len(read_bytes(made.file).secrets()) != len(items) or longer:
+                yield "a root of more than 1 MiB is read"
         except f.Refused as refusal:
             if not longer or refusal.outcome != f.TAMPERED:
-                yield f"the longest tail: {refusal.reason}"
+                yield f"the largest root: {refusal.reason}"
+
+
+def recent_changes(place):
+    """Rewrites carry the recent changes, and drop the oldest above a number; records and pins follow them."""
+    path, record_path = place("recent changes"), place("records/recent changes")
+    created(path)
+    seen, where = {}, k.absolute(path)
+
+    def note():
+        vault = read(path)
+        seen[vault.state.sequence] = vault.state.tail_tag
+        return vault
+
+    vault = note()
+    pinned = pins.pin_of(vault)
+    k.remember(record_path, where, vault)
+    floors = []
+    for number in range(10):
+        for commit in range(8):
+            c.commit(path, KEY, [put("one", str(n)) for n in range(15)])
+        vault = note()
+        seen |= {frame.sequence: frame.tag for frame in vault.frames}
+        if number == 4:
+            k.remember(place("records/middle"), where, vault)
+            middle = pins.pin_of(vault)
+        c.rewrite(path, KEY, {"now": NOW})
+        vault = note()
+        floors.append(vault.root.floor)
+        kept = {sequence: tag for sequence, tag in seen.items() if vault.root.floor <= sequence < vault.root.sequence}
+        if dict(vault.recent) != kept or len(vault.recent) > c.KEPT_PAIRS:
+            yield f"rewrite {number} has not the recent changes that it must have"
+    if floors[7] != 1 or not 1 < floors[8] < floors[9] or len(vault.recent) != c.KEPT_PAIRS:
+        yield f"the floors after rewrites are {floors}"
+    if floors[9] != vault.root.sequence - c.KEPT_PAIRS or floors[9] >= middle.sequence:
+        yield f"the floor is {floors[9]} under a root of {vault.root.sequence}"
+    if pins.judge_pin(middle, vault) != pins.ACCEPTED or pins.judge_pin(pinned, vault) != pins.UNVERIFIABLE_PIN:
+        yield "a pin is not judged by the recent changes"
+    for name, what in ((place("records/middle"), "among the recent changes"), (record_path, "below the floor")):
+        if k.judge(k.read_record(name, where)[1], vault) != k.ACCEPTED:
+            yield f"a record {what} is not accepted"
+    file = bytes_of(path)
+    key, recent = vault.root.lookup_key, [*vault.recent, (vault.root.sequence, vault.state.root_tag)]
+    c.rewrite(path, KEY, {"now": NOW, "slots": [key_slot()]})
+    after = read(path)
+    if after.root.lookup_key != key or list(after.recent) != recent[-c.KEPT_PAIRS :] or after.master == vault.master:
+        yield "a rekey loses the lookup key or the recent changes"
+    if set(after.entries) != set(vault.entries):
+        yield "a rekey changes a lookup id"
+    if k.judge(k.read_record(place("records/middle"), where)[1], after) != k.ACCEPTED:
+        yield "a record of the former master key is not accepted"
+    forked = place("fork")
+    c.write_new_file(forked, file)
+    c.commit(forked, KEY, [put("one", "fork")])
+    fork = pins.pin_of(read(forked))
+    c.write_new_file(place("other"), file)
+    c.commit(place("other"), KEY, [put("one", "other")])
+    c.rewrite(place("other"), KEY, {"now": NOW})
+    try:
+        pins.judge_pin(fork, read(place("other")))
+        yield "another history in the recent changes is accepted"
+    except f.Refused as refusal:
+        if refusal.outcome != f.ROLLED_BACK:
+            yield "another history in the recent changes is refused for another reason"
+    yield from merged_pairs(after)
+
+
+def merged_pairs(vault):
+    """Of two changes of one sequence a rewrite keeps both, or none."""
+    tags = bytes(16), b"\1" * 16
+    both = tuple((sequence, one) for sequence in range(100, 100 + 600) for one in tags)
+    for count in (1022, 1023, 1024, 1025):
+        root = replace(vault.root, sequence=1000, floor=50)
+        pairs, floor = c.recent_changes(replace(vault, root=root, recent=both[-count:], frames=()))
+        kept = {pair for pair in (*both[-count:], (1000, vault.state.root_tag)) if pair[0] >= floor}
+        if set(pairs) != kept or len(pairs) > c.KEPT_PAIRS or sorted(pairs) != pairs or not floor <= pairs[0][0]:
+            yield f"of {count} pairs of merges {len(pairs)} are kept above {floor}"
+        if (floor == 50) != (count < c.KEPT_PAIRS):
+            yield f"the floor above {count} pairs of merges is {floor}"
+
+
+def kept_fields(path, members_path):
+    """A rewrite keeps what lost to the present value, forgets what a change forgot, and copies the members."""
+    created(path, history={"versions": 1, "days": 0})
+    c.commit(path, KEY, [put("one", "a"), put("one", "b"), put("one", "c"), put("two", "x")])
+    c.rewrite(path, KEY, {"now": NOW, "changes": [put("two", "y", keeps_nothing=True)]})
+    if values(read(path)) != {"one": ["b", "c"], "two": ["y"]}:
+        yield f"a rewrite keeps {values(read(path))}"
+    # The put that loses is older than the one that it names: only a merge writes it, so it is put in place here.
+    tail = [[put("one", "1", conflict=3), put("one", "2")]]
+    path += " of a merge"
+    created(path, tail=tail)
+    for number in range(2):
+        c.rewrite(path, KEY, {"now": NOW})
+        if values(read(path)) != {"one": ["1", "2"]} or len(read(path).versions(NOW)) != 1:
+            yield "a rewrite loses what lost to the present value"
+    c.rewrite(path, KEY, {"now": NOW, "slots": [key_slot(), recipient_slot()]})
+    vault = read(path, r.Identity(IDENTITY))
+    if values(vault) != {"one": ["1", "2"]} or len(vault.versions(NOW)) != 1:
+        yield "a rekey loses what lost to the present value"
+    c.rewrite(path, r.Identity(IDENTITY), {"now": NOW, "purge": [{"service": "com.example.app", "account": "one"}]})
+    if values(read(path)) != {"one": ["2"]}:
+        yield "a purge keeps what lost to the present value"
+    created(members_path, "members")
+    before = read(members_path).root.members
+    c.rewrite(members_path, KEY, {"now": NOW})
+    c.rewrite(members_path, KEY, {"now": NOW, "slots": [key_slot()]})
+    if read(members_path).root.members != before:
+        yield "a rewrite or a rekey does not copy the members"
+
+
+def values(vault):
+    """All values of each account, the present one last."""
+    found = {}
+    for entries in vault.entries.values():
+        for entry in entries:
+            found.setdefault(entry.record.account, []).append(entry.value.decode())
+    return found
 
 
 def rewrites(path):
@@ -188,13 +373,15 @@ def rewrites(path):
         yield "a rewrite does not copy sealed values"
     if dict(before.root.fields)[2] != dict(vault.root.fields)[2]:
         yield "a rewrite does not copy the lineage"
+    if before.root.lookup_key != vault.root.lookup_key:
+        yield "a rewrite does not copy the lookup key"
     c.rewrite(path, KEY, {"now": NOW, "history": {"versions": 0, "days": 0}})
     vault = read(path)
     if vault.versions(NOW) or vault.removed(NOW) or any(len(entries) > 1 for entries in vault.entries.values()):
         yield "a rewrite without history keeps earlier versions"
     changes = [put("first", "1"), put("second", "2"), remove("first")]
-    checkpoint = c.rewrite(path, KEY, {"now": NOW, "changes": changes})
-    if not checkpoint.startswith(f"{vault.state.sequence + 4}-"):
+    state = c.rewrite(path, KEY, {"now": NOW, "changes": changes})
+    if state.sequence != vault.state.sequence + 4:
         yield "a rewrite with three changes does not count four"
 
 

@@ -3,9 +3,9 @@
 
 usage: generate.py [--check | --verbose]
 
-Checks that the Python reader returns the expected outcome of each vector, and then writes the files and the worked
-example of VaultFormat.md. With --check it writes nothing, and also checks that the files and the example are current
-and that changes work. --verbose is --check, and prints the reader's outcome for each vector.
+Checks that the Python reader returns the expected outcome of each vector, and then writes the files. With --check it
+writes nothing, and also checks that the files are current, that each numbered check has a vector, and that changes work.
+--verbose is --check, and prints the reader's outcome for each vector.
 
 Exit status: 0 every check passed, 1 a check failed, 2 wrong usage.
 """
@@ -14,6 +14,7 @@ import json
 import os
 import sys
 
+import check_numbers
 import commit_check
 import vector_cases_base
 import vector_cases_commits
@@ -22,13 +23,18 @@ import vector_cases_ends
 import vector_cases_frames
 import vector_cases_header
 import vector_cases_history
+import vector_cases_index
 import vector_cases_key_slots
+import vector_cases_merges
+import vector_cases_recipients
 import vector_cases_records
 import vector_cases_root
 import vector_example
+import vector_identities
 import vector_key_text
 import vector_known_vaults
-from vector_outcome import key_outcome, outcome_of
+import vector_pins
+from vector_outcome import identity_outcome, key_outcome, outcome_of
 from vector_suite import Suite, edited
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -46,13 +52,16 @@ def generated():
         vector_cases_contents,
         vector_cases_header,
         vector_cases_key_slots,
+        vector_cases_recipients,
         vector_cases_commits,
         vector_cases_ends,
         vector_cases_frames,
         vector_cases_records,
         vector_cases_base,
         vector_cases_root,
+        vector_cases_index,
         vector_cases_history,
+        vector_cases_merges,
         vector_known_vaults,
     ):
         cases.add(suite)
@@ -60,6 +69,9 @@ def generated():
     files["vectors.json"] = suite.json().encode()
     files["key_text.json"] = vector_key_text.text().encode()
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()
+    files["identities.json"] = vector_identities.text().encode()
+    files["pins.json"] = vector_pins.text(suite).encode()
+    files["example.txt"] = vector_example.text(suite).encode()
     return files, suite
 
 
@@ -74,6 +86,9 @@ def failures(files, verbose=False):
     for entry in json.loads(files["key_text.json"]):
         if key_outcome(entry) != entry["expect"]:
             yield f"{entry['name']}: {key_outcome(entry)} found"
+    for entry in json.loads(files["identities.json"]):
+        if identity_outcome(entry) != entry["expect"]:
+            yield f"identities.json: {entry['name']}: {identity_outcome(entry)} found"
 
 
 def main(arguments):
@@ -83,13 +98,11 @@ def main(arguments):
     files, suite = generated()
     wrong = list(failures(files, arguments == ["--verbose"]))
     wrong += vector_known_vaults.failures(suite, files["known_vaults.json"])
-    example = vector_example.text(suite)
+    wrong += vector_pins.failures(suite, files["pins.json"])
     if arguments:
+        wrong += check_numbers.failures(files)
         wrong += commit_check.failures()
-        wrong += vector_example.failures(example)
-    else:
-        vector_example.write(example)
-    present = {name for name in os.listdir(FOLDER) if name.endswith((".vault", ".json"))}
+    present = {name for name in os.listdir(FOLDER) if name.endswith((".vault", ".json", ".txt"))}
     for name in sorted(present | set(files)):
         path = os.path.join(FOLDER, name)
         if arguments:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import vault_changes as c
 import vault_format as f
 from vault_format import Refused, require
+from vault_pins import ACCEPTED, shows
 
 MAGIC = b"COFFERK1"
 STRICT, VERSIONED = 0, 1
@@ -21,7 +22,6 @@ SLOT = struct.Struct("<8sB7s16s32sQ16s32s376s16s")
 EXCHANGE = 64
 
 UNVERIFIABLE = f.UNVERIFIABLE_RECORD
-ACCEPTED = "accepted"
 FIRST_USE = "first-use"
 
 
@@ -67,9 +67,9 @@ class Record:
         """The record of the place `path`; `Refused` if it is damaged."""
         ending = struct.pack("<H", len(path)) + path
         damaged = "the record of this place is damaged"
-        require(data[2 * SLOT.size :] == ending and len(data) == 2 * SLOT.size + len(ending), damaged, UNVERIFIABLE)
+        require(data[2 * SLOT.size :] == ending and len(data) == 2 * SLOT.size + len(ending), damaged, outcome=UNVERIFIABLE)
         slots = tuple(Slot.parse(data[at : at + SLOT.size]) for at in (0, SLOT.size))
-        require(any(slots), damaged, UNVERIFIABLE)
+        require(any(slots), damaged, outcome=UNVERIFIABLE)
         return cls(path, slots)
 
     @property
@@ -92,7 +92,7 @@ class Record:
 def judge_identity(record, vault_id):
     """The part of the judgement that needs no key. It comes before a key is tried."""
     if record:
-        require(vault_id == record.seen.vault_id, "another vault was seen at this place", f.ANOTHER_VAULT)
+        require(vault_id == record.seen.vault_id, "another vault was seen at this place", outcome=f.ANOTHER_VAULT)
 
 
 def judge(record, vault):
@@ -104,23 +104,16 @@ def judge(record, vault):
     own_key = f.subkey(vault.master, f.KNOWN_VAULTS)
     if seen.commitment == vault.header.commitment:
         authentic = f.equal(slot_mac(own_key, record.path, seen), seen.mac)
-        require(authentic, "the record of this place is not authentic", UNVERIFIABLE)
-        if seen.policy == STRICT:
-            judge_state(vault, seen.sequence, seen.tail_tag)
-        return ACCEPTED
-    descends = any(f.equal(slot_mac(key, record.path, seen), seen.mac) for key in vault.root.lineage)
-    require(descends, "the vault does not descend from the one seen at this place", f.ANOTHER_KEY)
-    newer = seen.policy == VERSIONED or vault.root.sequence > seen.sequence
-    require(newer, "the vault was rewritten before what was seen at this place", f.ANOTHER_KEY)
+        require(authentic, "the record of this place is not authentic", outcome=UNVERIFIABLE)
+    else:
+        descends = any(f.equal(slot_mac(key, record.path, seen), seen.mac) for key in vault.root.lineage)
+        require(descends, "the vault does not descend from the one seen at this place", outcome=f.ANOTHER_KEY)
+        newer = seen.policy == VERSIONED or vault.root.sequence > seen.sequence
+        require(newer, "the vault was rewritten before what was seen at this place", outcome=f.ANOTHER_KEY)
+    if seen.policy == STRICT:
+        shown = shows(vault, seen.sequence, lambda tag: tag == seen.tail_tag)
+        require(shown is not False, f"change {seen.sequence} was seen before, or with another tag", outcome=f.ROLLED_BACK)
     return ACCEPTED
-
-
-def judge_state(vault, sequence, tail_tag):
-    """Refuses a vault that is older than a checkpoint, or has another history, as far as the file shows it."""
-    require(vault.state.sequence >= sequence, f"change {sequence} was seen before", f.ROLLED_BACK)
-    tags = {vault.root.sequence: vault.state.root_tag} | {frame.sequence: frame.tag for frame in vault.frames}
-    same = tags.get(sequence, tail_tag) == tail_tag
-    require(same, f"change {sequence} was seen before with another tag", f.ROLLED_BACK)
 
 
 # Making and raising
@@ -219,10 +212,10 @@ def read_record(path, place):
         folder = os.path.dirname(os.path.abspath(path))
         status = os.stat(folder)
         own = status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
-        require(own, "the directory of the record is not this user's alone", UNVERIFIABLE)
+        require(own, "the directory of the record is not this user's alone", outcome=UNVERIFIABLE)
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        require(is_absent(folder), "the directory of the record is a link that leads nowhere", UNVERIFIABLE)
+        require(is_absent(folder), "the directory of the record is a link that leads nowhere", outcome=UNVERIFIABLE)
         return None, None
     except OSError as error:
         raise Refused(UNVERIFIABLE, f"the record cannot be opened: {errno.errorcode.get(error.errno)}") from None
@@ -230,7 +223,7 @@ def read_record(path, place):
         status = os.fstat(descriptor)
         private = stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 == 0
         require(
-            private and status.st_uid == os.geteuid(), "the record is not a private file of this user", UNVERIFIABLE
+            private and status.st_uid == os.geteuid(), "the record is not a private file of this user", outcome=UNVERIFIABLE
         )
         data = c.read_whole(descriptor)
     finally:

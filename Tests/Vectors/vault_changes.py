@@ -15,6 +15,9 @@ import vault_writer as w
 from vault_format import require
 
 
+KEPT_PAIRS = 1024
+
+
 def write_new_file(path, data):
     """Writes the vault to a temporary file and links it to `path`, which must not exist."""
     temporary = write_temporary(path, data, lock=False)
@@ -98,23 +101,23 @@ def opened_for_writing(descriptor, credential):
     file = read_whole(descriptor)
     vault = r.read_vault(file, credential)
     bits = vault.header.read_only_compatible
-    require(bits == 0, f"the read-only-compatible bits are {bits:#x}", f.READ_ONLY)
+    require(bits == 0, f"the read-only-compatible bits are {bits:#x}", outcome=f.READ_ONLY)
     return file, vault
 
 
 def check_room(sequence, end=0):
-    require(max(sequence, end) < f.U64_LIMIT, "the vault is at the limit of its numbers", f.LIMIT_REACHED)
+    require(max(sequence, end) < f.U64_LIMIT, "the vault is at the limit of its numbers", outcome=f.LIMIT_REACHED)
 
 
 def commit(path, credential, changes, random=w.system_random, copy=True):
-    """Makes all changes or none. Returns the new checkpoint.
+    """Makes all changes or none. Returns the new state.
 
     Without `copy`, the file is left as a power loss after the second barrier leaves it.
     """
     with locked(path) as descriptor:
         file, vault = opened_for_writing(descriptor, credential)
         if not changes:
-            return vault.checkpoint
+            return vault.state
         frames, after = encoded_changes(vault, changes, random)
         check_room(after.sequence, after.end)
         image = bytearray(file[: vault.state.end] + frames)
@@ -125,20 +128,21 @@ def commit(path, credential, changes, random=w.system_random, copy=True):
             check_image(bytes(image), vault.header, vault.master, after)
         os.ftruncate(descriptor, vault.state.end)
         write_at(descriptor, vault.state.end, frames)
+        sync_directory(path)  # whoever put the file here may have failed before this
         os.fdatasync(descriptor)  # first barrier: the frames, and the copy that the commit before left
         write_at(descriptor, *slots[first])
         os.fdatasync(descriptor)  # second barrier: the change must not be acknowledged earlier
         if copy:
             write_at(descriptor, *slots[1 - first])
-        return after.checkpoint
+        return after
 
 
 def slot(vault, index, state, random):
     """The place of a commit slot, and its bytes for `state`."""
     header = vault.header
-    sealer = w.Sealer(vault.master, header.vault_id, header.file_id, random)
+    sealer = w.Sealer(vault.master, header.vault_id, header.file_id, vault.root.lookup_key, random)
     part = f"commit slot {index} of sequence {state.sequence}"
-    return len(header.raw) + index * f.PAGE, sealer.commit_slot(part, index, header.raw, state)
+    return len(header.raw) + index * f.PAGE, sealer.commit_slot(part, index, header.mac, state)
 
 
 def check_image(image, header, master, state):
@@ -150,9 +154,9 @@ def check_image(image, header, master, state):
 def encoded_changes(vault, changes, random):
     """The frames of one transaction, and the state after it."""
     header, state = vault.header, vault.state
-    sealer = w.Sealer(vault.master, header.vault_id, header.file_id, random)
-    newest = {key: entries[-1].record.is_put for key, entries in vault.entries.items()}
-    frames, sequence, previous, dead = b"", state.sequence, state.tail_tag, state.dead_bytes
+    sealer = w.Sealer(vault.master, header.vault_id, header.file_id, vault.root.lookup_key, random)
+    frames, sequence, previous = b"", state.sequence, state.tail_tag
+    size = sum(frame.metadata_length for frame in vault.frames)
     for change in changes:
         sequence += 1
         part = f"frame of sequence {sequence}"
@@ -160,23 +164,20 @@ def encoded_changes(vault, changes, random):
         record, sealed = sealer.sealed(part, record, value)
         frame, previous = sealer.frame(part, state.end + len(frames), record, sealed, previous)
         frames += frame
-        dead += 0 if record.is_put and not newest.get(record.lookup_id) else len(frame)
-        newest[record.lookup_id] = record.is_put
-    end, secrets = state.end + len(frames), sum(newest.values())
-    dead = min(dead, f.U64_LIMIT - 1)
-    after = replace(state, sequence=sequence, end=end, tail_tag=previous, secrets=secrets, dead_bytes=dead)
-    return frames, after
+        size += len(frame) - len(sealed)
+    require(size <= f.MAXIMUM_TAIL, "the tail would be too long: rewrite the vault", outcome=f.LIMIT_REACHED)
+    return frames, replace(state, sequence=sequence, end=state.end + len(frames), tail_tag=previous)
 
 
 def check_cost(slots, limits=r.Limits()):
     """A passphrase must be tried on every slot."""
     within = all(slot.memory_kib <= limits.memory_kib for slot in slots)
     work = sum(slot.memory_kib * slot.passes for slot in slots)
-    require(within and work <= limits.work_kib, "the passphrase slots would cost too much", f.LIMIT_REACHED)
+    require(within and work <= limits.work_kib, "the passphrase slots would cost too much", outcome=f.LIMIT_REACHED)
 
 
 def rewrite(path, credential, description, random=w.system_random):
-    """Writes the vault anew. Returns its checkpoint.
+    """Writes the vault anew. Returns its state.
 
     The description may have `changes`, a `history` limit, `purge` (names), `now`, and, for a new master key,
     `slots`, of which nothing is kept.
@@ -185,29 +186,33 @@ def rewrite(path, credential, description, random=w.system_random):
         _, vault = opened_for_writing(descriptor, credential)
         data, state = rewritten(vault, description, random)
         replace_file(path, data)
-        return state.checkpoint
+        return state
 
 
 def rewritten(vault, description, random):
     """The bytes of the new file and its state."""
-    header, sequence = vault.header, vault.state.sequence
-    is_rekey = "slots" in description
-    master = random(32, "new master key") if is_rekey else vault.master
-    sealer = w.Sealer(master, header.vault_id, random(16, "new file id"), random)
-    if is_rekey:
-        slots = d.described_slots(sealer, description["slots"])
-    else:
-        slots = [one.raw for one in header.slots]
-    fields = root_fields(vault, description, sealer, is_rekey)
+    sequence, lookup = vault.state.sequence, vault.root.lookup_key
     entries = {key: list(found) for key, found in vault.entries.items()}
-    lookup = f.subkey(vault.master, f.LOOKUP_IDS)
     for change in description.get("changes", []):
         sequence += 1
         record, value = d.described_change(change, sequence)
         record = replace(record, lookup_id=p.lookup_id(lookup, record.service, record.account))
         entries.setdefault(record.lookup_id, []).append(r.Entry(record, value))
-    sequence += 1
+    return new_file(vault, entries, sequence + 1, recent_changes(vault), description, random)
+
+
+def new_file(vault, entries, sequence, recent, description, random):
+    """The bytes of a file that follows the vault, with the entries that are kept of these, and its state."""
+    header = vault.header
     check_room(sequence)
+    is_rekey = "slots" in description
+    master = random(32, "new master key") if is_rekey else vault.master
+    sealer = w.Sealer(master, header.vault_id, random(16, "new file id"), vault.root.lookup_key, random)
+    if is_rekey:
+        slots = d.described_slots(sealer, description["slots"])
+    else:
+        slots = [one.raw for one in header.slots]
+    fields = root_fields(vault, description, sealer, is_rekey)
     items = []
     for entry in kept_entries(vault, entries, description, fields):
         part = f"item {entry.record.sequence} of {entry.record.lookup_id.hex()}"
@@ -215,18 +220,98 @@ def rewritten(vault, description, random):
             items.append((entry.record, entry.sealed_value))
         else:
             items.append(sealer.sealed(part, entry.record, entry.value))
-    items.sort(key=lambda pair: (pair[0].lookup_id, pair[0].sequence))
+    items.sort(key=lambda pair: pair[0].position)
     new_header = sealer.header(slots, header.minor, header.read_only_compatible, header.compatible)
-    require(len(new_header) <= f.MAXIMUM_HEADER, "the header would be too long", f.LIMIT_REACHED)
+    require(len(new_header) <= f.MAXIMUM_HEADER, "the header would be too long", outcome=f.LIMIT_REACHED)
     if is_rekey:
         check_cost(f.parse_header(new_header).slots)
     writer = w.FileWriter(sealer, new_header, slots)
-    state = writer.write_base(items, sequence, fields)
-    require(state.root_length <= f.MAXIMUM_ROOT, "the root would be too long", f.LIMIT_REACHED)
+    state = writer.write_base(items, sequence, fields, *recent)
+    longest = f.MAXIMUM_ROOT + f.SEAL_OVERHEAD
+    require(state.root_length <= longest, "the root would be too long", outcome=f.LIMIT_REACHED)
     writer.write_slots([state, state])
     data = bytes(writer.file)
     check_image(data, f.parse_header(data), master, state)
     return data, state
+
+
+def merge(path, other, credential, random=w.system_random, now=None):
+    """Writes the vault at `path` anew with what was done to its copy at `other`. Returns its state."""
+    description = {} if now is None else {"now": now}
+    with locked(path) as descriptor, locked(other) as other_descriptor:
+        _, vault = opened_for_writing(descriptor, credential)
+        _, theirs = opened_for_writing(other_descriptor, credential)
+        data, state = new_file(vault, *merged(vault, theirs), description, random)
+        replace_file(path, data)
+        return state
+
+
+def merged(ours, theirs):
+    """The entries of both vaults, the sequence of the root that has them, and its recent changes.
+
+    The later change of a secret wins, and a put wins over a remove. What the winner's side did since the two parted
+    gets new sequences, so that it comes after what the other side did.
+    """
+    same = ours.master == theirs.master and ours.header.vault_id == theirs.header.vault_id
+    require(same, "the vaults do not have one master key", outcome=f.ANOTHER_KEY)
+    common = set(changes_of(ours)) & set(changes_of(theirs))
+    require(common, "the vaults have no change in common", outcome=f.ROLLED_BACK)
+    parted, sequence = max(common)[0], max(ours.state.sequence, theirs.state.sequence)
+    entries = {}
+    for key in sorted({*ours.entries, *theirs.entries}):
+        sides = [side.entries.get(key, []) for side in (ours, theirs)]
+        kept = [one.record for one in sides[1] if one.record.sequence <= parted]
+        before = [one for one in sides[0] if one.record in kept]
+        since = [[one for one in side if one.record.sequence > parted] for side in sides]
+        lost, won = sorted(since, key=lambda side: (side[-1].record.is_put, side[-1].record.time) if side else ())
+        renumbered = {}
+        if lost:
+            renumbered = {one.record.sequence: sequence + number for number, one in enumerate(won, start=1)}
+            sequence += len(won)
+            won = [renumbered_entry(one, renumbered) for one in won]
+            if won[-1].record.is_put and lost[-1].record.is_put:
+                lost = [*lost[:-1], in_conflict(lost[-1], won[-1].record.sequence)]
+        for one in (*before, *lost, *won):
+            # A remove whose put the other side dropped or removed is not needed.
+            if one.record.is_put or key in entries and entries[key][-1].record.is_put:
+                entries.setdefault(key, []).append(one)
+    pairs = sorted({*changes_of(ours), *changes_of(theirs)})
+    return entries, sequence + 1, latest(pairs, max(ours.root.floor, theirs.root.floor))
+
+
+def renumbered_entry(entry, renumbered):
+    """The entry with its new sequence, which makes a new seal of its value necessary."""
+    record = replace(entry.record, sequence=renumbered[entry.record.sequence])
+    found = record.field(p.CONFLICT) if record.is_put else None
+    entry = r.Entry(record, entry.value)
+    return in_conflict(entry, renumbered[found]) if found in renumbered else entry
+
+
+def in_conflict(entry, sequence):
+    """The entry of a put that lost to the one with this sequence."""
+    fields = dict(entry.record.fields) | {p.CONFLICT: p.PLACE.pack(sequence)}
+    return replace(entry, record=replace(entry.record, fields=tuple(sorted(fields.items()))))
+
+
+def changes_of(vault):
+    """The changes that the file shows: pairs of sequence and tag, ascending."""
+    pairs = [*vault.recent, (vault.root.sequence, vault.state.root_tag)]
+    return pairs + [(frame.sequence, frame.tag) for frame in vault.frames]
+
+
+def recent_changes(vault):
+    """What the next root says of the changes before it: pairs, and the sequence from which on they are complete."""
+    return latest(changes_of(vault), vault.root.floor)
+
+
+def latest(pairs, floor):
+    pairs = [pair for pair in pairs if pair[0] >= floor]
+    if len(pairs) <= KEPT_PAIRS:
+        return pairs, floor
+    kept = pairs[-KEPT_PAIRS:]
+    # A sequence of which a pair was dropped is below the floor: a merge has two of one sequence.
+    floor = max(kept[0][0], pairs[-KEPT_PAIRS - 1][0] + 1)
+    return [pair for pair in kept if pair[0] >= floor], floor
 
 
 def root_fields(vault, description, sealer, is_rekey):
@@ -247,5 +332,7 @@ def kept_entries(vault, entries, description, fields):
     purged = {(one["service"], one["account"]) for one in description.get("purge", [])}
     for found in entries.values():
         record = found[0].record
-        nothing = (record.service, record.account) in purged
-        yield from h.kept(found, p.HistoryLimit() if nothing else limit, now)
+        if (record.service, record.account) in purged:
+            yield from [one for one in found[-1:] if one.record.is_put]
+        else:
+            yield from h.kept(found, limit, now)

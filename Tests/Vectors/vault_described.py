@@ -6,6 +6,8 @@ from dataclasses import replace
 from nacl import bindings
 
 import vault_format as f
+import vault_hybrid as hybrid
+import vault_pins as pins
 import vault_records as p
 import vault_writer as w
 
@@ -20,10 +22,13 @@ def described_bytes(description, name):
 def described_change(change, sequence):
     """Returns the record of a change and its value. The lookup id and the tag are set when the value is sealed."""
     unknown = [(kind, bytes.fromhex(data)) for kind, data in one_of(change).get("fields", [])]
+    if one_of(change).get("keeps_nothing"):
+        unknown.append((p.KEEPS_NOTHING, b""))
     if "put" not in change:
         one = change["remove"]
         sequence, time = one.get("sequence", sequence), one.get("time", 0)
-        record = p.Record(p.REMOVE, b"", sequence, time, one["service"], one["account"], fields=tuple(unknown))
+        fields = tuple(sorted(unknown))
+        record = p.Record(p.REMOVE, b"", sequence, time, one["service"], one["account"], fields=fields)
         check_record(record, b"")
         return record, b""
     one, fields = change["put"], list(unknown)
@@ -35,6 +40,8 @@ def described_change(change, sequence):
         attributes = sorted(one["attributes"].items(), key=lambda pair: pair[0].encode("utf-8"))
         fields.append((p.ATTRIBUTES, p.encode_attributes(attributes)))
     created = one.get("created", 0)
+    if one.get("conflict") is not None:
+        fields.append((p.CONFLICT, struct.pack("<Q", one["conflict"])))
     record = p.Record(
         kind=p.PUT,
         lookup_id=b"",
@@ -42,8 +49,9 @@ def described_change(change, sequence):
         time=one.get("modified", created),
         service=one["service"],
         account=one["account"],
-        value_tag=bytes(16),
         created=created,
+        value_length=p.SMALLEST_VALUE,
+        value_tag=bytes(16),
         fields=tuple(sorted(fields)),
     )
     value = described_bytes(one, "value")
@@ -75,10 +83,14 @@ def described_slot(sealer, part, slot):
     if slot["type"] == "raw":
         return bytes.fromhex(slot["bytes"])
     if slot["type"] == "recipient":
-        ephemeral = sealer.random(32, part + " ephemeral")
         recipient = bytes.fromhex(slot["recipient"])
-        secret = bindings.crypto_scalarmult(ephemeral, recipient)
-        kind, parameters = f.RECIPIENT_SLOT, recipient + bindings.crypto_scalarmult_base(ephemeral)
+        if len(recipient) > 32:
+            kind, (secret, share) = f.HYBRID_SLOT, hybrid.encapsulate(recipient)
+        else:
+            ephemeral = sealer.random(32, part + " ephemeral")
+            kind, share = f.X25519_SLOT, bindings.crypto_scalarmult_base(ephemeral)
+            secret = bindings.crypto_scalarmult(ephemeral, recipient)
+        parameters = recipient + share
     else:
         salt = sealer.random(16, part + " salt")
         kind, parameters = f.KEY_SLOT, salt
@@ -99,6 +111,16 @@ def described_history(description):
     return p.HistoryLimit(description["versions"], description["days"]).encode()
 
 
+def described_members(description):
+    members = []
+    for one in description:
+        removed = one.get("removed", 0), one.get("removed_time", 0)
+        joined = one["joined"], one.get("joined_time", 0)
+        names = bytes.fromhex(one["slot_id"]), bytes.fromhex(one["recipient_hash"])
+        members.append(p.Member(*names, *joined, *removed, one.get("label", "")))
+    return b"".join(member.encode() for member in members)
+
+
 class NewFile(w.FileWriter):
     """The vault that a description asks for. `states` are those of the commit slots, `steps` one for each commit."""
 
@@ -106,8 +128,8 @@ class NewFile(w.FileWriter):
         self.description = description
         random = random or w.seeded_random(description["seed"])
         identity = {name: self.identity(random, name, size) for name, size in self.IDENTITIES.items()}
-        self.master, self.vault_id, self.file_id = identity.values()
-        sealer = w.Sealer(self.master, self.vault_id, self.file_id, random, tamper)
+        self.master, self.vault_id, self.file_id, self.lookup_key = identity.values()
+        sealer = w.Sealer(*identity.values(), random, tamper)
         slots = described_slots(sealer, description["slots"])
         bits = {name: description.get(name, 0) for name in ("minor", "read_only_compatible", "compatible")}
         super().__init__(sealer, sealer.header(slots, **bits), slots)
@@ -118,7 +140,14 @@ class NewFile(w.FileWriter):
         self.write_slots(self.states)
         self.file = bytes(self.file)
 
-    IDENTITIES = {"master key": 32, "vault id": 16, "file id": 16}
+    def pin(self, state):
+        """The pin of a state, made from what the file was made of."""
+        commitment = f.master_commitment(self.master, self.vault_id)
+        message = b"coffer-pin" + self.vault_id + commitment + struct.pack("<Q", state.sequence) + state.tail_tag
+        digest = f.blake2b(128, message, f.subkey(self.master, f.KNOWN_VAULTS))
+        return pins.Pin(self.vault_id, commitment, state.sequence, digest).encode()
+
+    IDENTITIES = {"master key": 32, "vault id": 16, "file id": 16, "lookup key": 32}
 
     def identity(self, random, name, length):
         """Returns the described identity, so that two files can belong to one vault, or a random one."""
@@ -149,15 +178,18 @@ class NewFile(w.FileWriter):
             items.append(self.sealer.sealed(f"base item {index}", record, value))
         items.sort(key=lambda pair: (pair[0].lookup_id, pair[0].sequence))
         items = self.tamper("base items", items)
-        newest = {record.lookup_id: record.is_put for record, _ in items}
-        self.live = {identifier for identifier, is_put in newest.items() if is_put}
-        return self.write_base(items, self.sequence, self.root_fields(), base.get("items_per_block"))
+        recent = [(sequence, bytes.fromhex(tag)) for sequence, tag in base.get("recent", [])]
+        floor = base.get("floor", recent[0][0] if recent else None)
+        sizes = base.get("items_per_block"), base.get("blocks_per_node")
+        return self.write_base(items, self.sequence, self.root_fields(), recent, floor, *sizes)
 
     def root_fields(self):
         description = self.description
         fields = [(kind, bytes.fromhex(data)) for kind, data in description.get("root_fields", [])]
         if "history" in description:
             fields.append((p.HISTORY, described_history(description["history"])))
+        if "members" in description:
+            fields.append((p.MEMBERS, described_members(description["members"])))
         if "lineage" in description:
             fields.append((p.LINEAGE, self.sealer.lineage([bytes.fromhex(key) for key in description["lineage"]])))
         return sorted(fields)
@@ -172,16 +204,5 @@ class NewFile(w.FileWriter):
             previous = self.tamper(part + " previous tag", state.tail_tag)
             frame, frame_tag = self.sealer.frame(part, offset, record, sealed, previous)
             self.append(part, frame)
-            if record.is_put:
-                self.live.add(record.lookup_id)
-            else:
-                self.live.discard(record.lookup_id)
-            state = replace(
-                state,
-                sequence=self.sequence,
-                end=len(self.file),
-                tail_tag=frame_tag,
-                secrets=len(self.live),
-                dead_bytes=state.dead_bytes + (0 if record.is_put else len(frame)),
-            )
+            state = replace(state, sequence=self.sequence, end=len(self.file), tail_tag=frame_tag)
         return state

@@ -16,22 +16,20 @@ U64_LIMIT = 1 << 62
 MAGIC = b"\x89COF\r\n\x1a\n"
 MAJOR = 1
 PAGE = 4096
-MAXIMUM_HEADER = 65_536
-MAXIMUM_KEY_SLOTS = 16
+MAXIMUM_HEADER = 1 << 20
+MAXIMUM_KEY_SLOTS = 240
 SEAL_OVERHEAD = 40
 PADDING = 32
 MAXIMUM_VALUE = 16_777_216
-MAXIMUM_METADATA = 65_536
 MAXIMUM_BLOCK = 1 << 20
+MAXIMUM_ROOT = 1 << 20
+# The most bytes that all frames may have without their values.
+MAXIMUM_TAIL = 1 << 20
 
 KEY_TEXT_PREFIX = b"coffer-key-v1:"
 
-MAXIMUM_ROOT = 16_777_216
-MAXIMUM_TAIL = 33_554_432  # without values
-MAXIMUM_BASE_RECORDS = 2001  # of one lookup id
-
 # The numbers of the subkeys.
-HEADER, COMMITS, METADATA, VALUES, BASE, LOOKUP_IDS, KNOWN_VAULTS, LINEAGE, FRAME_LENGTHS = range(1, 10)
+HEADER, COMMITS, FRAMES, VALUES, BASE, FRAME_LENGTHS, KNOWN_VAULTS, LINEAGE = range(1, 9)
 
 # The outcomes of the specification.
 OK = "ok"
@@ -51,17 +49,23 @@ UNVERIFIABLE_RECORD = "unverifiable-record"
 
 
 class Refused(Exception):
-    """The file or the key is refused. `outcome` is the kind of refusal, and `reason` explains it."""
+    """The file or the key is refused. `outcome` is the kind of refusal, `reason` explains it, and `check` is the number that
+    VaultFormat.md gives the check."""
 
-    def __init__(self, outcome, reason):
+    def __init__(self, outcome, reason, check=""):
         super().__init__(reason)
         self.outcome = outcome
         self.reason = reason
+        self.check = check
 
 
-def require(condition, reason, outcome=TAMPERED):
-    if not condition:
-        raise Refused(outcome, reason)
+# The numbers of checks that are left out. For the test that each has a vector.
+left_out = set()
+
+
+def require(condition, reason, check="", outcome=TAMPERED):
+    if not condition and not (check and check in left_out):
+        raise Refused(outcome, reason, check)
 
 
 # Primitives
@@ -82,12 +86,15 @@ def seal(key, nonce, associated, plaintext):
     return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(plaintext, associated, nonce, key)
 
 
-def open_seal(key, associated, sealed, what):
-    require(len(sealed) >= SEAL_OVERHEAD, f"{what} is too short for a seal")
+def open_seal(key, associated, sealed, what, check="N8"):
+    require(len(sealed) >= SEAL_OVERHEAD, f"{what} is too short for a seal", check)
     try:
         return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed[24:], associated, sealed[:24], key)
     except exceptions.CryptoError:
-        raise Refused(TAMPERED, f"{what} does not open") from None
+        require(False, f"{what} does not open", check)
+    # The check is left out: what a reader without authentication decrypts. The seal of zeros is the key stream.
+    stream = seal(key, sealed[:24], b"", bytes(len(sealed) - SEAL_OVERHEAD))[24:-16]
+    return bytes(a ^ b for a, b in zip(stream, sealed[24:-16]))
 
 
 def tag(sealed):
@@ -100,11 +107,17 @@ def pad(plaintext):
 
 
 def unpad(padded, what):
-    require(padded and len(padded) % PADDING == 0, f"{what} is not a multiple of {PADDING} bytes")
+    require(padded and len(padded) % PADDING == 0, f"{what} is not a multiple of {PADDING} bytes", "N5")
     body = padded.rstrip(b"\0")
     zeros = len(padded) - len(body)
-    require(zeros < PADDING and body.endswith(b"\x80"), f"{what} is not padded as it must be")
+    require(zeros < PADDING and body.endswith(b"\x80"), f"{what} is not padded as it must be", "N5")
     return body[:-1]
+
+
+def masked_length(length_key, nonce, length):
+    """The length of a frame's padded metadata, masked or unmasked: the same operation."""
+    mask = bindings.crypto_shorthash_siphash24(nonce, length_key[:16])
+    return bytes(a ^ b for a, b in zip(length, mask))
 
 
 def argon2id(passphrase, salt, passes, memory_kib):
@@ -128,14 +141,14 @@ def key_text(key):
 def parse_key_text(text):
     """Returns the 32 bytes of the key in `text`. One LF may follow the key."""
     text = text.removesuffix(b"\n")
-    require(text.startswith(KEY_TEXT_PREFIX), "the key does not begin with coffer-key-v1:", INVALID_KEY)
+    require(text.startswith(KEY_TEXT_PREFIX), "the key does not begin with coffer-key-v1:", outcome=INVALID_KEY)
     body = text[len(KEY_TEXT_PREFIX) :]
-    require(len(body) == 48, "the key is not 48 characters long", INVALID_KEY)
+    require(len(body) == 48, "the key is not 48 characters long", outcome=INVALID_KEY)
     alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    require(all(c in alphabet for c in body), "a character of the key is not base64url", INVALID_KEY)
+    require(all(c in alphabet for c in body), "a character of the key is not base64url", outcome=INVALID_KEY)
     decoded = base64.urlsafe_b64decode(body)
     key, checksum = decoded[:32], decoded[32:]
-    require(blake2b(256, KEY_TEXT_PREFIX + key)[:4] == checksum, "the key is mistyped", INVALID_KEY)
+    require(blake2b(256, KEY_TEXT_PREFIX + key)[:4] == checksum, "the key is mistyped", outcome=INVALID_KEY)
     return key
 
 
@@ -149,7 +162,7 @@ class Cursor:
         self.data, self.position, self.what = data, 0, what
 
     def take(self, count):
-        require(count <= len(self.data) - self.position, f"{self.what} is cut short")
+        require(count <= len(self.data) - self.position, f"{self.what} is cut short", "N2")
         self.position += count
         return self.data[self.position - count : self.position]
 
@@ -167,29 +180,27 @@ class Cursor:
 
     def u64(self):
         value = self.number("Q")
-        require(value < U64_LIMIT, f"a number of {self.what} is 2^62 or more")
+        require(value < U64_LIMIT, f"a number of {self.what} is 2^62 or more", "N1")
         return value
 
     def i64(self):
         return self.number("q")
 
-    def reserved(self, count):
-        require(not any(self.take(count)), f"a reserved byte of {self.what} is not zero")
+    def reserved(self, count, check="N4"):
+        require(not any(self.take(count)), f"a reserved byte of {self.what} is not zero", check)
 
-    def text(self, minimum, maximum):
-        return self.utf8(self.u16(), minimum, maximum)
+    def text(self, minimum, maximum, check):
+        return self.utf8(self.u16(), minimum, maximum, check)
 
-    def utf8(self, length, minimum, maximum):
-        require(minimum <= length <= maximum, f"a text of {self.what} has {length} bytes")
-        try:
-            text = self.take(length).decode("utf-8")
-        except UnicodeDecodeError:
-            raise Refused(TAMPERED, f"a text of {self.what} is not UTF-8") from None
-        require("\0" not in text, f"a text of {self.what} has a NUL in it")
+    def utf8(self, length, minimum, maximum, check):
+        require(minimum <= length <= maximum, f"a text of {self.what} has {length} bytes", check)
+        text = self.take(length).decode("utf-8", "surrogateescape")
+        require(not any("\udc80" <= one <= "\udcff" for one in text), f"a text of {self.what} is not UTF-8", "N6")
+        require("\0" not in text, f"a text of {self.what} has a NUL in it", "N7")
         return text
 
     def finish(self):
-        require(self.position == len(self.data), f"something follows {self.what}")
+        require(self.position == len(self.data), f"something follows {self.what}", "N3")
 
 
 def encode_text(text):
@@ -215,6 +226,8 @@ class KeySlot:
     passes: int = 0
     memory_kib: int = 0
     salt: bytes = b""
+    recipient: bytes = b""
+    share: bytes = b""  # an ephemeral public key, or the ciphertext of the KEM
     commitment: bytes = b""
     wrapped: bytes = b""  # nonce ‖ wrapped master key
 
@@ -233,55 +246,63 @@ class Header:
     mac: bytes
 
 
-PASSPHRASE_SLOT, KEY_SLOT, RECIPIENT_SLOT = 1, 2, 3
+PASSPHRASE_SLOT, KEY_SLOT, X25519_SLOT, HYBRID_SLOT = 1, 2, 3, 4
+# The lengths of a recipient and of what the writer of the slot sends to it.
+RECIPIENTS = {X25519_SLOT: (32, 32), HYBRID_SLOT: (1216, 1120)}
 
 
 def parse_key_slot(cursor):
     start = cursor.position
     kind, version, length = cursor.u8(), cursor.u8(), cursor.u16()
-    require(length >= 4, "a key slot is shorter than its own beginning")
+    require(length >= 4, "a key slot is shorter than its own beginning", "K1")
     cursor.position = start
     raw = cursor.take(length)
-    if kind not in (PASSPHRASE_SLOT, KEY_SLOT) or version != 1:
+    if kind not in (PASSPHRASE_SLOT, KEY_SLOT, *RECIPIENTS) or version != 1:
         return KeySlot(raw, kind, version, known=False)
     fields = Cursor(raw, "a key slot")
     fields.take(4)
     slot_id, created = fields.take(16), fields.i64()
-    label = fields.utf8(fields.u8(), 0, 64)
-    passes, memory_kib = 0, 0
+    label = fields.utf8(fields.u8(), 0, 64, "K2")
+    parameters = {}
     if kind == PASSPHRASE_SLOT:
-        passes, memory_kib = fields.u32(), fields.u32()
-        require(memory_kib >= 8 and passes >= 1, "a key slot asks for less than the least cost")
-    salt = fields.take(16)
+        parameters = {"passes": fields.u32(), "memory_kib": fields.u32()}
+        cheap = parameters["memory_kib"] < 8 or parameters["passes"] < 1
+        require(not cheap, "a key slot asks for less than the least cost", "K3")
+    if kind in RECIPIENTS:
+        recipient, share = RECIPIENTS[kind]
+        parameters = {"recipient": fields.take(recipient), "share": fields.take(share)}
+    else:
+        parameters["salt"] = fields.take(16)
     header = raw[: fields.position]
     commitment, wrapped = fields.take(32), fields.take(24 + 48)
     fields.finish()
     return KeySlot(
-        raw, kind, version, True, header, slot_id, created, label, passes, memory_kib, salt, commitment, wrapped
+        raw, kind, version, True, header, slot_id, created, label, commitment=commitment, wrapped=wrapped, **parameters
     )
 
 
 def parse_header(file):
     """Parses the header of `file`, without authenticating it."""
-    require(file[:8] == MAGIC, "the magic is not there", NOT_A_VAULT)
-    cursor = Cursor(file[:MAXIMUM_HEADER], "the header")
+    require(file[:8] == MAGIC, "the magic is not there", "H1", outcome=NOT_A_VAULT)
+    cursor = Cursor(file, "the header")
     cursor.take(8)
     major, minor, incompatible = cursor.u16(), cursor.u16(), cursor.u32()
-    require(major == MAJOR, f"the major version is {major}", UNSUPPORTED_VERSION)
-    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", UNSUPPORTED_VERSION)
+    require(major == MAJOR, f"the major version is {major}", "H2", outcome=UNSUPPORTED_VERSION)
+    require(incompatible == 0, f"the incompatible bits are {incompatible:#x}", "H3", outcome=UNSUPPORTED_VERSION)
     read_only_compatible, compatible, length = cursor.u32(), cursor.u32(), cursor.u32()
     vault_id, file_id = cursor.take(16), cursor.take(16)
     count = cursor.u8()
     cursor.reserved(3)
-    require(length <= MAXIMUM_HEADER, f"the header is {length} bytes long")
-    require(1 <= count <= MAXIMUM_KEY_SLOTS, f"there are {count} key slots")
+    require(length <= MAXIMUM_HEADER, f"the header is {length} bytes long", "H4")
+    require(1 <= count <= MAXIMUM_KEY_SLOTS, f"there are {count} key slots", "H5")
     slots = tuple(parse_key_slot(cursor) for _ in range(count))
     ids = [slot.id for slot in slots if slot.known]
-    require(len(set(ids)) == len(ids), "two key slots have the same id")
-    require(cursor.position == length - 64, "the key slots do not end where the header says")
+    require(len(set(ids)) == len(ids), "two key slots have the same id", "H6")
+    require(cursor.position == length - 64, "the key slots do not end where the header says", "H7")
+    cursor.position = length - 64
     commitment, mac = cursor.take(32), cursor.take(32)
     padded_length = -(-length // PAGE) * PAGE
-    cursor.reserved(padded_length - length)
+    cursor.reserved(padded_length - length, "H8")
     return Header(
         file[:padded_length],
         length,
@@ -298,7 +319,7 @@ def parse_header(file):
 
 def slot_keys(secret, vault_id, slot_header):
     """Returns the key-encryption key and the commitment of a key slot."""
-    context = b"coffer-recipient-slot" if slot_header[0] == RECIPIENT_SLOT else b"coffer-key-slot"
+    context = b"coffer-recipient-slot" if slot_header[0] in RECIPIENTS else b"coffer-key-slot"
     both = blake2b(512, context + vault_id + slot_header, secret)
     return both[:32], both[32:]
 
@@ -313,7 +334,8 @@ def header_mac(master, authenticated):
 
 # Commit slots
 
-STATE = struct.Struct("<QQ16sQQII16sQQ3968s")
+STATE = struct.Struct("<QQ16sQII16s3992s")
+SHORTEST_ROOT = 84 + 2  # without fields and entries
 
 
 @dataclass(frozen=True)
@@ -322,45 +344,29 @@ class State:
     end: int
     tail_tag: bytes
     base_end: int
-    root_offset: int
     root_length: int
     root_tag: bytes
-    secrets: int
-    dead_bytes: int
 
     @property
-    def checkpoint(self):
-        return f"{self.sequence}-{self.tail_tag.hex()}"
+    def root_offset(self):
+        return self.base_end - self.root_length
 
     def encode(self):
-        return STATE.pack(
-            self.sequence,
-            self.end,
-            self.tail_tag,
-            self.base_end,
-            self.root_offset,
-            self.root_length,
-            0,
-            self.root_tag,
-            self.secrets,
-            self.dead_bytes,
-            bytes(3968),
-        )
+        numbers = self.sequence, self.end, self.tail_tag, self.base_end, self.root_length
+        return STATE.pack(*numbers, 0, self.root_tag, bytes(3992))
 
     @classmethod
     def parse(cls, data, header_size, file_size):
-        sequence, end, tail, base_end, offset, length, zero, root, secrets, dead, zeros = STATE.unpack(data)
-        require(zero == 0 and not any(zeros), "a reserved byte of a commit slot is not zero")
-        numbers = (sequence, end, base_end, offset, secrets, dead)
-        require(max(numbers) < U64_LIMIT, "a number of a commit slot is 2^62 or more")
-        require(header_size + 2 * PAGE <= offset, "the root lies before the base")
-        require(offset + length == base_end, "the root does not end where the base does")
-        require(base_end <= end <= file_size, "the end is before the base's or after the file's")
-        require(SEAL_OVERHEAD + 26 <= length <= MAXIMUM_ROOT, "the root is too short or too long")
-        require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's")
-        require(secrets <= end, "there are more secrets than bytes")
-        return cls(sequence, end, tail, base_end, offset, length, root, secrets, dead)
+        sequence, end, tail, base_end, length, zero, root, zeros = STATE.unpack(data)
+        require(zero == 0 and not any(zeros), "a reserved byte of a commit slot is not zero", "N4")
+        require(max(sequence, end, base_end) < U64_LIMIT, "a number of a commit slot is 2^62 or more", "N1")
+        longest = SEAL_OVERHEAD + MAXIMUM_ROOT
+        require(SEAL_OVERHEAD + SHORTEST_ROOT <= length <= longest, "the root is too short or too long", "C1")
+        require(header_size + 2 * PAGE <= base_end - length, "the root lies before the base", "C2")
+        require(base_end <= end <= file_size, "the end is before the base's or after the file's", "C3")
+        require(end != base_end or tail == root, "there is no frame, and the tail tag is not the root's", "C4")
+        return cls(sequence, end, tail, base_end, length, root)
 
 
-def commit_associated(index, header):
-    return b"coffer-commit" + bytes([index]) + blake2b(256, header)
+def commit_associated(index, mac):
+    return b"coffer-commit" + bytes([index]) + mac

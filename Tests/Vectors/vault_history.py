@@ -5,6 +5,8 @@ Each function takes the entries of one secret, ascending by sequence. An entry h
 
 from dataclasses import dataclass
 
+import vault_records as p
+
 DAY = 86_400_000
 
 
@@ -21,25 +23,41 @@ def live(entries):
     return entries[-1] if entries and entries[-1].record.is_put else None
 
 
+def remembered(entries):
+    """The entries from the last change on that keeps nothing before it."""
+    marked = [at for at, one in enumerate(entries) if one.record.field(p.KEEPS_NOTHING)]
+    return entries[marked[-1] :] if marked else entries
+
+
+def is_in_conflict(entry, newest):
+    """Whether the entry lost to the newest one in a merge, and nothing was stored since."""
+    return newest.record.is_put and entry.record.field(p.CONFLICT) == newest.record.sequence
+
+
 def versions(entries, limit, now):
     """The earlier versions that count, the newest first."""
-    found = []
+    found, within, entries = [], True, remembered(entries)
+    counted = 0
     for entry, after in reversed(list(zip(entries, entries[1:]))):
         if not entry.record.is_put:
             continue
+        if is_in_conflict(entry, entries[-1]):
+            found.append(Version(entry, after.record.time))
+            continue
         too_old = limit.days > 0 and now - after.record.time > limit.days * DAY
-        if len(found) == limit.versions or too_old:
-            break
-        found.append(Version(entry, after.record.time))
+        within = within and counted < limit.versions and not too_old
+        if within:
+            found.append(Version(entry, after.record.time))
+            counted += 1
     return found
 
 
 def removal(entries, limit, now):
-    """The entry of the remove that directly follows the last put of a removed secret, if an earlier version counts."""
-    counted = versions(entries, limit, now)
-    if live(entries) or not counted:
+    """The entry of the remove of a removed secret, if the version before it counts."""
+    if not entries or live(entries):
         return None
-    return entries[entries.index(counted[0].entry) + 1]
+    counted = versions(entries, limit, now)
+    return entries[-1] if counted else None
 
 
 def kept(entries, limit, now):
@@ -50,6 +68,6 @@ def kept(entries, limit, now):
         if entry.record.is_put:
             keep = id(entry) in counted or index == len(entries) - 1
         else:
-            keep = index > 0 and id(entries[index - 1]) in counted
+            keep = id(entries[index - 1]) in counted
         keeps += [entry] if keep else []
     return keeps

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+from nacl import bindings, exceptions
+
 import vault_format as f
 import vault_history as h
+import vault_hybrid as hybrid
 import vault_records as p
 from vault_format import Refused, require
 
@@ -20,6 +23,14 @@ class Passphrase:
     """The bytes of a passphrase, which opens a passphrase slot."""
 
     secret: bytes
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The 32 bytes of an identity, which opens the slots of its recipient."""
+
+    secret: bytes
+    hybrid: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ class Vault:
     states: tuple  # of both commit slots, None for an invalid slot
     current: int  # the index of the current commit slot
     root: p.Root
+    recent: tuple  # (sequence, tag) of the changes before the root
     entries: dict  # lookup id: list of Entry, ascending by sequence
     frames: tuple
 
@@ -65,10 +77,6 @@ class Vault:
     @property
     def recovered(self):
         return None in self.states
-
-    @property
-    def checkpoint(self):
-        return self.state.checkpoint
 
     def secrets(self):
         """The entries of the present values, ascending by names."""
@@ -94,15 +102,16 @@ def read_vault(file, credential, limits=Limits()):
 
 def read_with_master(file, header, master):
     check_header(header, master)
-    require(len(file) >= len(header.raw) + 2 * f.PAGE, "the file ends before its base begins")
     states = read_commit_slots(file, header, master)
     current = choose(states)
     parts = PartsReader(file, header, master, states[current])
     parts.base()
     parts.tail()
-    live = sum(1 for entries in parts.entries.values() if h.live(entries))
-    require(live == states[current].secrets, "the number of secrets is not the commit slot's")
-    return Vault(header, master, states, current, parts.root, parts.entries, tuple(parts.frames))
+    for entries in parts.entries.values():
+        kinds = [entry.record.is_put for entry in entries]
+        after_put = all(put or before for before, put in zip([False, *kinds], kinds))
+        require(after_put, "a remove does not follow a put of its secret", "R4")
+    return Vault(header, master, states, current, parts.root, parts.recent, parts.entries, tuple(parts.frames))
 
 
 # Keys
@@ -110,6 +119,8 @@ def read_with_master(file, header, master):
 
 def unlock(header, credential, limits):
     """Returns the master key that the credential opens."""
+    if isinstance(credential, Identity):
+        return unlock_with_identity(header, credential)
     wanted = f.PASSPHRASE_SLOT if isinstance(credential, Passphrase) else f.KEY_SLOT
     too_costly, work = None, 0
     for slot in header.slots:
@@ -125,17 +136,34 @@ def unlock(header, credential, limits):
             secret = f.argon2id(secret, slot.salt, slot.passes, slot.memory_kib)
         wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
         if f.equal(commitment, slot.commitment):
-            return f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the wrapped master key")
-    require(not too_costly, too_costly, f.COST_LIMIT_EXCEEDED)
+            return f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the wrapped master key", "K4")
+    require(not too_costly, too_costly, outcome=f.COST_LIMIT_EXCEEDED)
+    raise Refused(f.WRONG_KEY, "no key slot is opened by this")
+
+
+def unlock_with_identity(header, identity):
+    """An identity is tried on the slots of its own recipient alone. One of them that it does not open is damaged."""
+    own = hybrid.recipient(identity.secret) if identity.hybrid else bindings.crypto_scalarmult_base(identity.secret)
+    for slot in header.slots:
+        if slot.known and slot.type in f.RECIPIENTS and slot.recipient == own:
+            try:
+                agree = hybrid.decapsulate if identity.hybrid else bindings.crypto_scalarmult
+                secret = agree(identity.secret, slot.share)
+            except exceptions.RuntimeError:
+                require(False, "the share of a recipient's slot is of low order", "K5")
+                secret = bytes(32)  # the check is left out
+            wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
+            require(f.equal(commitment, slot.commitment), "a slot of this recipient does not open", "K6")
+            return f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the wrapped master key", "K4")
     raise Refused(f.WRONG_KEY, "no key slot is opened by this")
 
 
 def check_header(header, master):
     require(
         f.equal(f.master_commitment(master, header.vault_id), header.commitment),
-        "the master key is not the one committed to",
+        "the master key is not the one committed to", "H9",
     )
-    require(f.equal(f.header_mac(master, header.raw[: header.length - 32]), header.mac), "the header's MAC is wrong")
+    require(f.equal(f.header_mac(master, header.raw[: header.length - 32]), header.mac), "the header's MAC is wrong", "H10")
 
 
 # Commit slots
@@ -148,7 +176,7 @@ def read_commit_slots(file, header, master):
     for index in range(2):
         sealed = file[size + index * f.PAGE :][: f.PAGE]
         try:
-            opened = f.open_seal(key, f.commit_associated(index, header.raw), sealed, "a commit slot")
+            opened = f.open_seal(key, f.commit_associated(index, header.mac), sealed, "a commit slot", check="")
         except Refused:
             states.append(None)
         else:
@@ -159,10 +187,10 @@ def read_commit_slots(file, header, master):
 def choose(states):
     """Returns the index of the current commit slot."""
     first, second = states
-    require(first or second, "neither commit slot opens")
+    require(first or second, "neither commit slot opens", "C5")
     if first is None or second is None:
         return 0 if first else 1
-    require(first.sequence != second.sequence or first == second, "two states have the same sequence")
+    require(first.sequence != second.sequence or first == second, "two states have the same sequence", "C6")
     return 0 if first.sequence >= second.sequence else 1
 
 
@@ -172,59 +200,76 @@ def choose(states):
 class PartsReader:
     def __init__(self, file, header, master, state):
         self.file, self.header, self.state = file, header, state
-        self.keys = [None] + [f.subkey(master, number) for number in range(1, 10)]
-        self.entries, self.frames, self.root = {}, [], None
+        self.keys = [None] + [f.subkey(master, number) for number in range(1, 9)]
+        self.entries, self.frames, self.recent, self.root = {}, [], (), None
+
+    def part(self, name, offset, length, tag):
+        """The plaintext of a part of the base, which what is above names by its tag."""
+        sealed = self.file[offset : offset + length]
+        require(f.tag(sealed) == tag, f"the tag of the {name} is not the one that names it", "B1")
+        associated = p.part_associated(name.encode(), self.header.file_id, offset)
+        return f.open_seal(self.keys[f.BASE], associated, sealed, f"the {name}")
 
     def base(self):
-        state, file_id = self.state, self.header.file_id
-        sealed = self.file[state.root_offset : state.base_end]
-        require(f.tag(sealed) == state.root_tag, "the root's tag is not the commit slot's")
-        associated = p.root_associated(file_id, state.root_offset)
-        index = f.open_seal(self.keys[f.BASE], associated, sealed, "the root")
-        self.root = p.Root.parse(index, self.keys[f.LINEAGE], self.header.vault_id)
-        position, last, count = len(self.header.raw) + 2 * f.PAGE, (b"", 0), 0
-        for number, entry in enumerate(self.root.entries):
-            for one in self.block(number, position, entry):
-                order = one.record.lookup_id, one.record.sequence
-                require(last < order, "the items of the base do not ascend")
-                last, count = order, count + 1
-                same = self.entries.setdefault(one.record.lookup_id, [])
-                same.append(one)
-                require(len(same) <= f.MAXIMUM_BASE_RECORDS, "the base has too many records of one secret")
-            position = entry.offset + entry.length
-        require(position == state.root_offset, "something lies between the last block and the root")
-        require(count == self.root.items, "the base does not have as many items as the root says")
+        state = self.state
+        index = self.part("root", state.root_offset, state.root_length, state.root_tag)
+        self.root = root = p.Root.parse(index, self.keys[f.LINEAGE], self.header.vault_id)
+        blocks = self.blocks(root)
+        position, last = len(self.header.raw) + 2 * f.PAGE, (b"", 0)
+        for entry in blocks:
+            for one in self.block(position, entry):
+                require(last < one.record.position, "the items of the base do not ascend", "B9")
+                last = one.record.position
+                self.entries.setdefault(one.record.lookup_id, []).append(one)
+            position = entry.end
+        for node in root.entries if root.height else ():
+            require(position == node.offset, "something lies before a node of the index", "B7")
+            position = node.end
+        if root.recent_length:
+            pairs = self.part("recent", position, root.recent_length, root.recent_tag)
+            self.recent = p.parse_recent(pairs, root)
+            position += root.recent_length
+        require(position == state.root_offset, "something lies before the root", "B7")
 
-    def block(self, number, position, entry):
+    def blocks(self, root):
+        """The entries of all blocks."""
+        if root.height == 0:
+            return root.entries
+        blocks = []
+        for node in root.entries:
+            require(node.end <= self.state.root_offset, "a node of the index is out of place", "B7")
+            data = self.part("node", node.offset, node.length, node.tag)
+            count, rest = divmod(len(data), p.ENTRY.size)
+            require(rest == 0, "a node of the index has a wrong length", "N3")
+            entries = p.parse_entries(f.Cursor(data, "a node of the index"), count)
+            first = entries[0].first if entries else None
+            require(first == node.first, "a node's first item is not the one that names it", "B6")
+            require(sum(entry.items for entry in entries) == node.items, "the numbers of a node do not add up", "B5")
+            blocks += entries
+        return blocks
+
+    def block(self, position, entry):
         """Returns the items of a block whose values begin at `position`."""
-        require(entry.count >= 1, "a block has no items")
-        require(entry.length <= f.MAXIMUM_BLOCK + f.SEAL_OVERHEAD, "a block is too long")
-        end = entry.offset + entry.length
-        require(position <= entry.offset and end <= self.state.root_offset, "a block is out of place")
-        sealed = self.file[entry.offset : end]
-        require(f.tag(sealed) == entry.tag, "a block's tag is not the root's")
-        associated = p.block_associated(self.header.file_id, entry.offset, number)
-        cursor = f.Cursor(f.open_seal(self.keys[f.BASE], associated, sealed, "a block"), "a block")
+        require(position <= entry.offset and entry.end <= self.state.root_offset, "a block is out of place", "B7")
+        data = self.part("block", entry.offset, entry.length, entry.tag)
+        cursor = f.Cursor(data, "a block")
+        directory = [(cursor.take(16), cursor.u64(), cursor.u32()) for _ in range(entry.items)]
         items = []
-        for _ in range(entry.count):
-            record = p.Record.parse(cursor, self.keys[f.LOOKUP_IDS])
-            require(record.sequence <= self.root.sequence, "an item is newer than its base")
+        for identifier, sequence, place in directory:
+            require(place == cursor.position, "an item is not where the directory says", "B8")
+            require(sequence <= self.root.sequence, "an item is newer than its base", "B10")
+            record = p.Record.parse(identifier, sequence, cursor, self.root.lookup_key)
             value = b""
             if record.is_put:
-                value_offset, value_length = cursor.u64(), cursor.u32()
-                require(value_offset == position, "a value is not where its block says")
-                p.check_value_length(record, value_length)
-                position += value_length
-                require(position <= entry.offset, "a value reaches into its block")
-                value = self.file[value_offset:position]
+                require(cursor.u64() == position, "a value is not where its block says", "B7")
+                value = self.file[position : position + record.value_length]
+                position += record.value_length
+                require(position <= entry.offset, "a value reaches into its block", "B7")
             items.append(self.opened(record, value))
         cursor.finish()
-        require(position == entry.offset, "something lies between the values and their block")
-        first = items[0].record
-        require(
-            (first.lookup_id, first.sequence) == (entry.first_id, entry.first_sequence),
-            "a block's first item is not the root's",
-        )
+        require(position == entry.offset, "something lies between the values and their block", "B7")
+        first = items[0].record.position if items else None
+        require(first == entry.first, "a block's first item is not the one that names it", "B6")
         return items
 
     def tail(self):
@@ -233,27 +278,26 @@ class PartsReader:
         while position < state.end:
             frame = self.frame(position, sequence, previous)
             size += frame.metadata_length
-            require(size <= f.MAXIMUM_TAIL, "the tail is too long")
+            require(size <= f.MAXIMUM_TAIL, "the tail is too long", "T4")
             self.frames.append(frame)
             position, sequence, previous = position + frame.length, frame.sequence, frame.tag
-        require(sequence == state.sequence, "the last sequence is not the commit slot's")
-        require(previous == state.tail_tag, "the last frame's tag is not the commit slot's")
+        require(sequence == state.sequence, "the last sequence is not the commit slot's", "T3")
+        require(previous == state.tail_tag, "the last frame's tag is not the commit slot's", "T3")
 
     def frame(self, offset, last_sequence, previous):
         data = self.file[offset : self.state.end]
-        require(len(data) >= 4 + f.SEAL_OVERHEAD, "a frame is cut short")
-        length = p.masked_length(self.keys[f.FRAME_LENGTHS], data[4:28], data[:4])
+        require(len(data) >= 4 + f.SEAL_OVERHEAD, "a frame is cut short", "T2")
+        length = f.masked_length(self.keys[f.FRAME_LENGTHS], data[4:28], data[:4])
         m = int.from_bytes(length, "little")
-        require(0 < m <= f.MAXIMUM_METADATA and m % f.PADDING == 0, f"a frame's metadata has {m} bytes")
         metadata_end = 4 + f.SEAL_OVERHEAD + m
-        require(metadata_end <= len(data), "a frame reaches beyond the end")
+        require(metadata_end <= len(data), "a frame reaches beyond the end", "T2")
         sealed = data[4:metadata_end]
-        associated = p.metadata_associated(self.header.file_id, offset, length, previous)
-        padded = f.open_seal(self.keys[f.METADATA], associated, sealed, "a frame's metadata")
-        value_length, record = p.parse_metadata(f.unpad(padded, "a frame's metadata"), self.keys[f.LOOKUP_IDS])
-        require(record.sequence == last_sequence + 1, "the sequence of a frame does not follow")
-        end = metadata_end + value_length
-        require(end <= len(data), "a value reaches beyond the end")
+        associated = p.frame_associated(self.header.file_id, offset, length, previous)
+        padded = f.open_seal(self.keys[f.FRAMES], associated, sealed, "a frame's metadata")
+        record = p.parse_metadata(f.unpad(padded, "a frame's metadata"), self.root.lookup_key)
+        require(record.sequence == last_sequence + 1, "the sequence of a frame does not follow", "T1")
+        end = metadata_end + record.value_length
+        require(end <= len(data), "a value reaches beyond the end", "T2")
         entry = self.opened(record, data[metadata_end:end])
         self.entries.setdefault(record.lookup_id, []).append(entry)
         return Frame(offset, end, metadata_end, record.sequence, f.tag(sealed))
@@ -261,8 +305,8 @@ class PartsReader:
     def opened(self, record, sealed):
         if not record.is_put:
             return Entry(record)
-        require(f.tag(sealed) == record.value_tag, "a value's tag is not that of its record")
-        associated = p.value_associated(self.header.vault_id, record.lookup_id, record.sequence)
+        require(f.tag(sealed) == record.value_tag, "a value's tag is not that of its record", "V1")
+        associated = p.value_associated(self.header.vault_id, *record.position)
         value = f.unpad(f.open_seal(self.keys[f.VALUES], associated, sealed, "a value"), "a value")
-        require(len(value) <= f.MAXIMUM_VALUE, "a value is too long")
+        require(len(value) <= f.MAXIMUM_VALUE, "a value is too long", "V2")
         return Entry(record, value, sealed)

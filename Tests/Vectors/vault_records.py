@@ -9,9 +9,13 @@ from vault_format import require
 # Fields
 
 CRITICAL = 0x8000
-LABEL, EXPIRY, ATTRIBUTES = 1, 2, 3  # of a put
-HISTORY, LINEAGE = 1, 2  # of the root
-KNOWN = {"put": (LABEL, EXPIRY, ATTRIBUTES), "remove": (), "root": (HISTORY, LINEAGE)}
+LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING = 1, 2, 3, 4, 5  # of a record
+HISTORY, LINEAGE, MEMBERS = 1, 2, 3  # of the root
+KNOWN = {
+    "put": (LABEL, EXPIRY, ATTRIBUTES, CONFLICT, KEEPS_NOTHING),
+    "remove": (KEEPS_NOTHING,),
+    "root": (HISTORY, LINEAGE, MEMBERS),
+}
 
 
 def encode_fields(fields):
@@ -26,17 +30,17 @@ def parse_fields(cursor, holder):
     fields, last = [], 0
     while inner.position < len(inner.data):
         kind, length = inner.u16(), inner.u16()
-        require(kind > last, f"the types of {what} do not ascend from 1")
+        require(kind > last, f"the types of {what} do not ascend from 1", "F1")
         fields.append((kind, inner.take(length)))
         last = kind
     for kind, _ in fields:
         known = kind < CRITICAL or kind in KNOWN[holder]
-        require(known, f"{what} include the critical type {kind:#x}", f.UNSUPPORTED_VERSION)
+        require(known, f"{what} include the critical type {kind:#x}", "F2", outcome=f.UNSUPPORTED_VERSION)
     return tuple(fields)
 
 
 def parse_label(data):
-    return f.Cursor(data, "a label").utf8(len(data), 0, 1024)
+    return f.Cursor(data, "a label").utf8(len(data), 0, 1024, "F3")
 
 
 def parse_expiry(data):
@@ -53,19 +57,39 @@ def encode_attributes(attributes):
 def parse_attributes(data):
     cursor, attributes = f.Cursor(data, "the attributes"), []
     while not attributes or cursor.position < len(data):
-        attributes.append((cursor.text(1, 128), cursor.text(0, 1024)))
-    require(len(attributes) <= 32, f"there are {len(attributes)} attributes")
+        attributes.append((cursor.text(1, 128, "F5"), cursor.text(0, 1024, "F5")))
+    require(len(attributes) <= 32, f"there are {len(attributes)} attributes", "F4")
     names = [name.encode("utf-8") for name, _ in attributes]
-    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order")
+    require(all(a < b for a, b in zip(names, names[1:])), "the attributes are not in ascending order", "F6")
     return tuple(attributes)
 
 
-PUT_FIELDS = {LABEL: parse_label, EXPIRY: parse_expiry, ATTRIBUTES: parse_attributes}
+def parse_conflict(data):
+    """The sequence of the put that this one lost to in a merge."""
+    cursor = f.Cursor(data, "a conflict")
+    sequence = cursor.u64()
+    cursor.finish()
+    return sequence
+
+
+def parse_keeps_nothing(data):
+    require(not data, "the mark of a change that keeps nothing has bytes")
+    return True
+
+
+RECORD_FIELDS = {
+    LABEL: parse_label,
+    EXPIRY: parse_expiry,
+    ATTRIBUTES: parse_attributes,
+    CONFLICT: parse_conflict,
+    KEEPS_NOTHING: parse_keeps_nothing,
+}
 
 
 # Records
 
 PUT, REMOVE = 1, 2
+SMALLEST_VALUE, LARGEST_VALUE = 72, f.MAXIMUM_VALUE + 32 + f.SEAL_OVERHEAD  # sealed
 
 
 @dataclass(frozen=True)
@@ -78,8 +102,9 @@ class Record:
     time: int  # when the value was stored, or the secret removed
     service: str
     account: str
-    value_tag: bytes = b""  # of a put
     created: int = 0  # of a put
+    value_length: int = 0  # sealed, of a put
+    value_tag: bytes = b""  # of a put
     fields: tuple = ()
 
     @property
@@ -87,31 +112,41 @@ class Record:
         return self.kind == PUT
 
     def field(self, kind, default=None):
-        return next((PUT_FIELDS[kind](data) for one, data in self.fields if one == kind), default)
+        return next((RECORD_FIELDS[kind](data) for one, data in self.fields if one == kind), default)
 
     @property
     def names(self):
         """What secrets are sorted by."""
         return self.service.encode("utf-8"), self.account.encode("utf-8")
 
-    def encode(self):
-        head = struct.pack("<B16sQq", self.kind, self.lookup_id, self.sequence, self.time)
-        put = self.value_tag + struct.pack("<q", self.created) if self.is_put else b""
-        return head + f.encode_text(self.service) + f.encode_text(self.account) + put + encode_fields(self.fields)
+    @property
+    def position(self):
+        return self.lookup_id, self.sequence
+
+    def body(self):
+        """The record without its lookup id and its sequence."""
+        put = struct.pack("<qI16s", self.created, self.value_length, self.value_tag) if self.is_put else b""
+        names = f.encode_text(self.service) + f.encode_text(self.account)
+        return struct.pack("<Bq", self.kind, self.time) + put + names + encode_fields(self.fields)
 
     @classmethod
-    def parse(cls, cursor, lookup_key):
+    def parse(cls, identifier, sequence, cursor, lookup_key):
+        """The record whose body is next in `cursor`."""
         kind = cursor.u8()
-        require(kind in (PUT, REMOVE), f"a record is of kind {kind}")
-        identifier, sequence, time = cursor.take(16), cursor.u64(), cursor.i64()
-        service, account = cursor.text(1, 1024), cursor.text(1, 1024)
-        require(identifier == lookup_id(lookup_key, service, account), "a lookup id is not that of its names")
-        value_tag, created = (cursor.take(16), cursor.i64()) if kind == PUT else (b"", 0)
-        fields = parse_fields(cursor, "put" if kind == PUT else "remove")
-        for one, data in fields if kind == PUT else ():
-            if one in PUT_FIELDS:
-                PUT_FIELDS[one](data)
-        return cls(kind, identifier, sequence, time, service, account, value_tag, created, fields)
+        require(kind in (PUT, REMOVE), f"a record is of kind {kind}", "R1")
+        time = cursor.i64()
+        created, value_length, value_tag = 0, 0, b""
+        if kind == PUT:
+            created, value_length, value_tag = cursor.i64(), cursor.u32(), cursor.take(16)
+            require(value_length <= LARGEST_VALUE, f"a sealed value has {value_length} bytes", "V2")
+        service, account = cursor.text(1, 1024, "R2"), cursor.text(1, 1024, "R2")
+        require(identifier == lookup_id(lookup_key, service, account), "a lookup id is not that of its names", "R3")
+        holder = "put" if kind == PUT else "remove"
+        fields = parse_fields(cursor, holder)
+        for one, data in fields:
+            if one in KNOWN[holder]:
+                RECORD_FIELDS[one](data)
+        return cls(kind, identifier, sequence, time, service, account, created, value_length, value_tag, fields)
 
 
 def lookup_id(lookup_key, service, account):
@@ -123,16 +158,10 @@ def lookup_id(lookup_key, service, account):
 # Frames
 
 LENGTH = struct.Struct("<I")
-SMALLEST_VALUE, LARGEST_VALUE = 72, f.MAXIMUM_VALUE + 32 + f.SEAL_OVERHEAD  # sealed
+POSITION = struct.Struct("<16sQ")
 
 
-def masked_length(length_key, nonce, length):
-    """The length of a frame's padded metadata, masked or unmasked: the same operation."""
-    mask = f.blake2b(128, nonce, length_key)
-    return bytes(a ^ b for a, b in zip(length, mask))
-
-
-def metadata_associated(file_id, offset, length, previous_tag):
+def frame_associated(file_id, offset, length, previous_tag):
     return file_id + struct.pack("<Q", offset) + length + previous_tag
 
 
@@ -140,30 +169,26 @@ def value_associated(vault_id, identifier, sequence):
     return vault_id + identifier + struct.pack("<Q", sequence)
 
 
+def encode_metadata(record):
+    return POSITION.pack(*record.position) + record.body()
+
+
 def parse_metadata(data, lookup_key):
-    """The length of a frame's sealed value, and its record."""
+    """The record of a frame."""
     cursor = f.Cursor(data, "the metadata of a frame")
-    length = cursor.u32()
-    record = Record.parse(cursor, lookup_key)
+    record = Record.parse(cursor.take(16), cursor.u64(), cursor, lookup_key)
     cursor.finish()
-    check_value_length(record, length)
-    return length, record
-
-
-def check_value_length(record, length):
-    if record.is_put:
-        require(SMALLEST_VALUE <= length <= LARGEST_VALUE, f"a sealed value has {length} bytes")
-        require((length - f.SEAL_OVERHEAD) % f.PADDING == 0, f"a sealed value has {length} bytes")
-    else:
-        require(length == 0, "a remove has a value")
+    return record
 
 
 # Base
 
-ROOT = struct.Struct("<QQII")
-BLOCK_ENTRY = struct.Struct("<16sQQII16s")
-VALUE_PLACE = struct.Struct("<QI")
-MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE = 1000, 36_500, 64
+ROOT = struct.Struct("<QQ32sQ16sIIB3s")
+ENTRY = struct.Struct("<16sQQII16s")
+DIRECTORY_ENTRY = struct.Struct("<16sQI")
+PLACE = struct.Struct("<Q")
+PAIR = struct.Struct("<Q16s")
+MAXIMUM_VERSIONS, MAXIMUM_DAYS, MAXIMUM_LINEAGE, MAXIMUM_PAIRS = 1000, 36_500, 64, 2048
 
 
 @dataclass(frozen=True)
@@ -179,54 +204,138 @@ class HistoryLimit:
         cursor = f.Cursor(data, "the history limit")
         versions, days = cursor.u16(), cursor.u16()
         cursor.finish()
-        require(versions <= MAXIMUM_VERSIONS, f"the history limit is {versions} versions")
-        require(days <= MAXIMUM_DAYS, f"the history limit is {days} days")
+        require(versions <= MAXIMUM_VERSIONS, f"the history limit is {versions} versions", "F7")
+        require(days <= MAXIMUM_DAYS, f"the history limit is {days} days", "F8")
         return cls(versions, days)
 
 
 @dataclass(frozen=True)
-class BlockEntry:
+class Member:
+    """Who could open the vault with an identity, and from when until when. `removed` is 0 for a member of today."""
+
+    slot_id: bytes
+    recipient: bytes  # its hash
+    joined: int
+    joined_time: int
+    removed: int
+    removed_time: int
+    label: str
+
+    @property
+    def is_former(self):
+        return self.removed > 0
+
+    def encode(self):
+        label = self.label.encode("utf-8")
+        numbers = self.joined, self.joined_time, self.removed, self.removed_time
+        return self.slot_id + self.recipient + struct.pack("<QqQq", *numbers) + bytes([len(label)]) + label
+
+    @classmethod
+    def parse(cls, cursor):
+        slot_id, recipient = cursor.take(16), cursor.take(32)
+        joined, joined_time, removed, removed_time = cursor.u64(), cursor.i64(), cursor.u64(), cursor.i64()
+        require(removed == 0 or removed >= joined, "a member was removed before it joined", "F10")
+        require(removed > 0 or removed_time == 0, "a member of today has a time of removal", "F11")
+        label = cursor.utf8(cursor.u8(), 0, 64, "K2")
+        return cls(slot_id, recipient, joined, joined_time, removed, removed_time, label)
+
+
+def parse_members(data):
+    cursor, members = f.Cursor(data, "the members"), []
+    while not members or cursor.position < len(data):
+        members.append(Member.parse(cursor))
+    return tuple(members)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A block, or at height 1 a node of the index, as what is above names it."""
+
     first_id: bytes
     first_sequence: int
     offset: int
-    length: int
-    count: int
+    length: int  # sealed
+    items: int
     tag: bytes
 
     def encode(self):
-        return BLOCK_ENTRY.pack(self.first_id, self.first_sequence, self.offset, self.length, self.count, self.tag)
+        return ENTRY.pack(self.first_id, self.first_sequence, self.offset, self.length, self.items, self.tag)
+
+    @property
+    def first(self):
+        return self.first_id, self.first_sequence
+
+    @property
+    def end(self):
+        return self.offset + self.length
+
+
+def parse_entries(cursor, count):
+    entries = tuple(
+        Entry(cursor.take(16), cursor.u64(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
+        for _ in range(count)
+    )
+    cursor.finish()
+    for entry in entries:
+        longest = f.SEAL_OVERHEAD + f.MAXIMUM_BLOCK
+        require(f.SEAL_OVERHEAD < entry.length <= longest, f"an entry of {cursor.what} is too short or too long", "B4")
+    return entries
 
 
 @dataclass(frozen=True)
 class Root:
     sequence: int
     items: int
+    lookup_key: bytes
+    floor: int
+    recent_tag: bytes
+    recent_length: int
+    height: int
     fields: tuple
     entries: tuple
     history: HistoryLimit = HistoryLimit()
     lineage: tuple = ()  # the subkeys 7 of the former master keys, the newest first
+    members: tuple = ()
 
     def encode(self):
-        head = ROOT.pack(self.sequence, self.items, len(self.entries), 0)
+        recent = self.floor, self.recent_tag, self.recent_length
+        head = ROOT.pack(self.sequence, self.items, self.lookup_key, *recent, len(self.entries), self.height, bytes(3))
         return head + encode_fields(self.fields) + b"".join(entry.encode() for entry in self.entries)
 
     @classmethod
     def parse(cls, data, lineage_key, vault_id):
         cursor = f.Cursor(data, "the root")
-        sequence, items, blocks = cursor.u64(), cursor.u64(), cursor.u32()
-        cursor.reserved(4)
+        sequence, items, lookup_key, floor = cursor.u64(), cursor.u64(), cursor.take(32), cursor.u64()
+        recent_tag, recent_length, count, height = cursor.take(16), cursor.u32(), cursor.u32(), cursor.u8()
+        cursor.reserved(3)
+        require(height <= 1, f"the index has the height {height}", "B2")
+        require(floor <= sequence, "the floor is above the root", "B12")
+        pairs, rest = divmod(recent_length - f.SEAL_OVERHEAD, PAIR.size) if recent_length else (0, 0)
+        require(rest == 0 and 0 <= pairs <= MAXIMUM_PAIRS, "the recent changes have a wrong length", "B11")
+        require((pairs == 0) == (recent_length == 0), "the recent changes are sealed and empty", "B11")
+        require((pairs == 0) == (floor == sequence), "the floor is not that of the recent changes", "B12")
+        require(pairs or not any(recent_tag), "there are no recent changes, and a tag of them", "B12")
         fields = parse_fields(cursor, "root")
         known = dict(fields)
         history = HistoryLimit.parse(known[HISTORY]) if HISTORY in known else HistoryLimit()
         lineage = open_lineage(lineage_key, vault_id, known[LINEAGE]) if LINEAGE in known else ()
-        entries = tuple(
-            BlockEntry(cursor.take(16), cursor.u64(), cursor.u64(), cursor.u32(), cursor.u32(), cursor.take(16))
-            for _ in range(blocks)
-        )
-        cursor.finish()
-        order = [(entry.first_id, entry.first_sequence) for entry in entries]
-        require(all(a < b for a, b in zip(order, order[1:])), "the blocks do not ascend")
-        return cls(sequence, items, fields, entries, history, lineage)
+        members = parse_members(known[MEMBERS]) if MEMBERS in known else ()
+        entries = parse_entries(cursor, count)
+        require(height == 0 or count, "an index of height 1 has no nodes", "B3")
+        require(sum(entry.items for entry in entries) == items, "the numbers of items do not add up", "B5")
+        recent = floor, recent_tag, recent_length
+        return cls(sequence, items, lookup_key, *recent, height, fields, entries, history, lineage, members)
+
+
+def parse_recent(data, root):
+    """The (sequence, tag) pairs of the changes before the root, ascending."""
+    cursor = f.Cursor(data, "the recent changes")
+    pairs = tuple((cursor.u64(), cursor.take(16)) for _ in range(len(data) // PAIR.size))
+    cursor.finish()
+    require(all(a < b for a, b in zip(pairs, pairs[1:])), "the recent changes do not ascend", "B13")
+    within = root.floor <= pairs[0][0] and pairs[-1][0] < root.sequence
+    require(within, "a recent change is below the floor, or not before the root", "B14")
+    return pairs
 
 
 def lineage_associated(vault_id):
@@ -235,15 +344,12 @@ def lineage_associated(vault_id):
 
 def open_lineage(lineage_key, vault_id, sealed):
     keys = f.open_seal(lineage_key, lineage_associated(vault_id), sealed, "the lineage")
-    require(len(keys) % 32 == 0, f"the lineage has {len(keys)} bytes")
+    require(len(keys) % 32 == 0, f"the lineage has {len(keys)} bytes", "F9")
     count = len(keys) // 32
-    require(1 <= count <= MAXIMUM_LINEAGE, f"the lineage has {count} keys")
+    require(1 <= count <= MAXIMUM_LINEAGE, f"the lineage has {count} keys", "F9")
     return tuple(keys[32 * index :][:32] for index in range(count))
 
 
-def block_associated(file_id, offset, index):
-    return b"coffer-block" + file_id + struct.pack("<QI", offset, index)
-
-
-def root_associated(file_id, offset):
-    return b"coffer-root" + file_id + struct.pack("<Q", offset)
+def part_associated(part, file_id, offset):
+    """What the seal of a block, a node, the recent changes or the root is bound to."""
+    return b"coffer-" + part + file_id + struct.pack("<Q", offset)

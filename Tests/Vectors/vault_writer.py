@@ -13,6 +13,8 @@ import vault_format as f
 import vault_records as p
 
 BLOCK_TARGET = 16_384
+# The index has a second level above this number of blocks. A node has this many.
+LARGEST_FLAT_INDEX, NODE_ENTRIES = 256, 256
 
 
 def system_random(length, purpose):
@@ -36,10 +38,10 @@ def untouched(part, value):
 class Sealer:
     """Seals the parts of one file under one master key."""
 
-    def __init__(self, master, vault_id, file_id, random, tamper=untouched):
-        self.master, self.vault_id, self.file_id = master, vault_id, file_id
+    def __init__(self, master, vault_id, file_id, lookup_key, random, tamper=untouched):
+        self.master, self.vault_id, self.file_id, self.lookup_key = master, vault_id, file_id, lookup_key
         self.random, self.tamper = random, tamper
-        self.keys = [None] + [f.subkey(master, number) for number in range(1, 10)]
+        self.keys = [None] + [f.subkey(master, number) for number in range(1, 9)]
 
     # Header
 
@@ -66,15 +68,15 @@ class Sealer:
         header += tamper("header MAC", f.header_mac(self.master, header))
         return header + tamper("header padding", bytes(-length % f.PAGE))
 
-    def commit_slot(self, part, index, header, state):
+    def commit_slot(self, part, index, mac, state):
         plaintext = self.tamper(part + " state", state.encode())
-        associated = self.tamper(part + " associated data", f.commit_associated(index, header))
+        associated = self.tamper(part + " associated data", f.commit_associated(index, mac))
         return f.seal(self.keys[f.COMMITS], self.random(24, part + " nonce"), associated, plaintext)
 
     # Records
 
     def identified(self, part, record):
-        identifier = p.lookup_id(self.keys[f.LOOKUP_IDS], record.service, record.account)
+        identifier = p.lookup_id(self.lookup_key, record.service, record.account)
         return replace(record, lookup_id=self.tamper(part + " lookup id", identifier))
 
     def put(self, part, record, value):
@@ -85,7 +87,7 @@ class Sealer:
         associated = self.tamper(part + " value associated data", associated)
         sealed = f.seal(self.keys[f.VALUES], self.random(24, part + " value nonce"), associated, padded)
         sealed = self.tamper(part + " sealed value", sealed)
-        return replace(record, value_tag=f.tag(sealed)), sealed
+        return replace(record, value_length=len(sealed), value_tag=f.tag(sealed)), sealed
 
     def sealed(self, part, record, value):
         """The record as it is written, and its sealed value: of a remove no bytes."""
@@ -93,13 +95,13 @@ class Sealer:
 
     def frame(self, part, offset, record, sealed_value, previous_tag):
         """Returns a frame and its tag."""
-        metadata = p.LENGTH.pack(len(sealed_value)) + record.encode()
-        padded = self.tamper(part + " padded metadata", f.pad(self.tamper(part + " metadata", metadata)))
+        metadata = self.tamper(part + " metadata", p.encode_metadata(record))
+        padded = self.tamper(part + " padded metadata", f.pad(metadata))
         length = self.tamper(part + " m", p.LENGTH.pack(len(padded)))
-        associated = p.metadata_associated(self.file_id, offset, length, previous_tag)
+        associated = p.frame_associated(self.file_id, offset, length, previous_tag)
         associated = self.tamper(part + " metadata associated data", associated)
-        sealed = f.seal(self.keys[f.METADATA], self.random(24, part + " metadata nonce"), associated, padded)
-        masked = self.tamper(part + " masked m", p.masked_length(self.keys[f.FRAME_LENGTHS], sealed[:24], length))
+        sealed = f.seal(self.keys[f.FRAMES], self.random(24, part + " metadata nonce"), associated, padded)
+        masked = self.tamper(part + " masked m", f.masked_length(self.keys[f.FRAME_LENGTHS], sealed[:24], length))
         return masked + sealed + sealed_value, f.tag(sealed)
 
     # Root
@@ -135,27 +137,41 @@ class FileWriter:
         self.parts[part] = (len(self.file), len(data))
         self.file += data
 
-    def write_base(self, items, sequence, root_fields=(), items_per_block=None):
+    def seal_part(self, part, purpose, plaintext):
+        """Seals a block, a node, the recent changes or the root at the end of the file."""
+        plaintext = self.tamper(part, plaintext)
+        offset = len(self.file) + len(self.tamper("gap before " + part, b""))
+        associated = p.part_associated(purpose, self.sealer.file_id, offset)
+        associated = self.tamper(part + " associated data", associated)
+        sealed = f.seal(self.sealer.keys[f.BASE], self.random(24, part + " nonce"), associated, plaintext)
+        self.append(part, sealed)
+        return sealed
+
+    def write_base(self, items, sequence, root_fields=(), recent=(), floor=None, items_per_block=None, per_node=None):
         """Writes the (record, sealed value) pairs, which ascend. Returns the state of a file without frames."""
-        entries = []
-        for index, group in enumerate(self.grouped(items, items_per_block)):
-            entries.append(self.write_block(index, group))
-        root_offset = len(self.file) + len(self.tamper("gap before root", b""))
-        self.root = p.Root(sequence, len(items), tuple(root_fields), tuple(entries))
-        index = self.tamper("root index", self.root.encode())
-        associated = self.tamper("root associated data", p.root_associated(self.sealer.file_id, root_offset))
-        root = f.seal(self.sealer.keys[f.BASE], self.random(24, "root nonce"), associated, index)
-        self.append("root", root)
-        newest = {record.lookup_id: record.is_put for record, _ in items}
+        entries = [self.write_block(index, group) for index, group in enumerate(self.grouped(items, items_per_block))]
+        height = 1 if per_node or len(entries) > LARGEST_FLAT_INDEX else 0
+        if height:
+            size = per_node or NODE_ENTRIES
+            nodes = [entries[at : at + size] for at in range(0, len(entries), size)]
+            entries = [self.write_node(index, node) for index, node in enumerate(nodes)]
+        tag, length = bytes(16), 0
+        if recent:
+            sealed = self.seal_part("recent", b"recent", b"".join(p.PAIR.pack(*pair) for pair in recent))
+            tag, length = f.tag(sealed), len(sealed)
+        floor = sequence if floor is None else floor
+        fields, key = tuple(root_fields), self.sealer.lookup_key
+        self.root = p.Root(sequence, len(items), key, floor, tag, length, height, fields, tuple(entries))
+        root = self.seal_part("root", b"root", self.root.encode())
         end, tag = len(self.file), f.tag(root)
-        return f.State(sequence, end, tag, end, root_offset, len(root), tag, sum(newest.values()), 0)
+        return f.State(sequence, end, tag, end, len(root), tag)
 
     @staticmethod
     def grouped(items, items_per_block):
         """Returns the items of each block, by the rule for writers or by the described number."""
         groups, size = [], 0
         for record, sealed in items:
-            length = len(record.encode()) + (p.VALUE_PLACE.size if record.is_put else 0)
+            length = p.DIRECTORY_ENTRY.size + len(record.body()) + (p.PLACE.size if record.is_put else 0)
             full = len(groups[-1]) == items_per_block if groups and items_per_block else size + length > BLOCK_TARGET
             if not groups or full:
                 groups.append([])
@@ -165,24 +181,28 @@ class FileWriter:
         return groups
 
     def write_block(self, index, items):
-        part, encoded = f"block {index}", b""
+        part, directory, bodies = f"block {index}", b"", b""
         for number, (record, sealed) in enumerate(items):
             place = b""
             if record.is_put:
                 self.append(f"{part} value {number}", sealed)
-                place = p.VALUE_PLACE.pack(*self.parts[f"{part} value {number}"])
-            encoded += self.tamper(f"{part} item {number}", record.encode() + place)
-        encoded = self.tamper(part, encoded)
-        offset = len(self.file) + len(self.tamper("gap before " + part, b""))
-        associated = p.block_associated(self.sealer.file_id, offset, index)
-        associated = self.tamper(part + " associated data", associated)
-        sealed = f.seal(self.sealer.keys[f.BASE], self.random(24, part + " nonce"), associated, encoded)
-        self.append(part, sealed)
-        first = items[0][0]
-        return p.BlockEntry(first.lookup_id, first.sequence, offset, len(sealed), len(items), f.tag(sealed))
+                place = p.PLACE.pack(self.parts[f"{part} value {number}"][0])
+            at = p.DIRECTORY_ENTRY.size * len(items) + len(bodies)
+            directory += self.tamper(f"{part} entry {number}", p.DIRECTORY_ENTRY.pack(*record.position, at))
+            bodies += self.tamper(f"{part} item {number}", record.body() + place)
+        sealed = self.seal_part(part, b"block", directory + bodies)
+        offset, first = self.parts[part][0], items[0][0]
+        return p.Entry(*first.position, offset, len(sealed), len(items), f.tag(sealed))
+
+    def write_node(self, index, entries):
+        part = f"node {index}"
+        sealed = self.seal_part(part, b"node", b"".join(entry.encode() for entry in entries))
+        items = sum(entry.items for entry in entries)
+        return p.Entry(*entries[0].first, self.parts[part][0], len(sealed), items, f.tag(sealed))
 
     def write_slots(self, states):
+        mac = self.header[self.parts["header MAC"][0] :][:32]
         for index, state in enumerate(states):
-            sealed = self.sealer.commit_slot(f"commit slot {index}", index, self.header, state)
+            sealed = self.sealer.commit_slot(f"commit slot {index}", index, mac, state)
             place = self.parts[f"commit slot {index}"][0]
             self.file[place : place + f.PAGE] = sealed

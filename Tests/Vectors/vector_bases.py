@@ -6,10 +6,12 @@ import struct
 from nacl import bindings
 
 import vault_format as f
+from vault_writer import seeded_random
 
-# The identity of a recipient slot, which no reader of this version opens.
+# The identities of X25519 slots.
 IDENTITY = hashlib.blake2b(b"the identity of the vectors", digest_size=32).digest()
-RECIPIENT = bindings.crypto_scalarmult_base(IDENTITY)
+OTHER_IDENTITY = hashlib.blake2b(b"another identity of the vectors", digest_size=32).digest()
+RECIPIENT, OTHER_RECIPIENT = (bindings.crypto_scalarmult_base(one) for one in (IDENTITY, OTHER_IDENTITY))
 CI_KEY = hashlib.blake2b(b"the key of the vectors", digest_size=32).digest()
 OTHER_KEY = hashlib.blake2b(b"a key that opens nothing", digest_size=32).digest()
 PASSPHRASE = "correct horse battery staple"
@@ -42,6 +44,17 @@ def passphrase_slot(passphrase=PASSPHRASE, label="laptop", passes=1, memory_kib=
 
 def unknown_slot(kind, version, body):
     return {"type": "raw", "bytes": (struct.pack("<BBH", kind, version, 4 + len(body)) + body).hex()}
+
+
+def recipient_slot(recipient=RECIPIENT, label="recipient"):
+    return {"type": "recipient", "recipient": recipient.hex(), "label": label, "created": NOW}
+
+
+def hybrid_slot(name="hybrid", label=b"", share=1120, recipient=1216):
+    """A hybrid slot, which nothing opens: all but its form is noise."""
+    body = noise(16, name + " id") + struct.pack("<q", NOW) + bytes([len(label)]) + label
+    body += noise(recipient + share + 32 + 24 + 48, name)
+    return unknown_slot(f.HYBRID_SLOT, 1, body)
 
 
 def item(account, value, service="com.example.app", **more):
@@ -141,6 +154,7 @@ def identifiers():
 
 
 def metadata():
+    """Labels, times and attributes. The largest record is in the base: the tail is too short for it."""
     many = {f"name {n:02}": f"value {n}" for n in range(32)}
     largest = {f"{n:02}".ljust(128, "n"): "v" * 1024 for n in range(32)}
     items = [
@@ -151,8 +165,8 @@ def metadata():
         item("expired long ago", "5", expires=-1),
         item("expires", "6", expires=NOW),
         item("many attributes", "7", attributes=many),
-        item("largest", "8", label="l" * 1024, expires=NOW, attributes=largest),
         item("empty attribute", "9", attributes={"n": ""}),
+        item("largest", "8", label="l" * 1024, expires=NOW, attributes=largest),
         item("byte order", "10", attributes={"\uff5e": "first", "\U00010000": "second"}),
         item("modified before created", "11", modified=NOW - 1),
         item("one millisecond", "12", modified=1),
@@ -182,24 +196,40 @@ def five_passphrases():
     return vault("passphrases", [item("one", "1")], slots=slots)
 
 
-def all_slots():
-    """Sixteen slots, some of them of unknown types. The header has two pages, and the last key slot opens the vault."""
-    slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(11)]
+def most_slots():
+    """The most slots there can be, of every type and of unknown ones. The last key slot opens the vault."""
+    slots = [key_slot(f"key {n}", noise(32, f"key {n}")) for n in range(229)]
     slots += [
-        {"type": "recipient", "recipient": RECIPIENT.hex(), "label": "recipient", "created": NOW},
+        passphrase_slot(),
+        recipient_slot(OTHER_RECIPIENT, "another"),
+        hybrid_slot("first"),
+        recipient_slot(),
+        hybrid_slot("second", b"l" * 64),
         unknown_slot(1, 2, b""),
         unknown_slot(2, 0, noise(5, "short")),
+        unknown_slot(3, 2, noise(50, "recipient")),
+        unknown_slot(4, 0, b""),
         unknown_slot(255, 255, noise(5000, "long")),
         key_slot("l" * 64),
     ]
-    return vault("sixteen-slots", [item("one", "1")], slots=slots)
+    return vault("most-slots", [item("one", "1")], slots=slots)
 
 
-def largest_header():
-    """A header of exactly 65,536 bytes."""
+def recipients():
+    """A key slot, the slots of two recipients and a hybrid slot."""
+    slots = [key_slot(), recipient_slot(), recipient_slot(OTHER_RECIPIENT, "another"), hybrid_slot()]
+    return vault("recipients", [item("one", "1")], [[put("two", "2")]], slots)
+
+
+def filled_slots(length):
+    """A key slot, and unknown slots of zeros that make a header of `length` bytes."""
     slots = [key_slot()]
-    slots.append(unknown_slot(9, 9, bytes(65_536 - 128 - 4 - (4 + 16 + 8 + 1 + 2 + 16 + 32 + 24 + 48))))
-    return vault("largest-header", slots=slots)
+    room = length - 128 - (4 + 16 + 8 + 1 + len("ci") + 16 + 32 + 24 + 48)
+    while room:
+        size = min(room, 65_535)
+        slots.append(unknown_slot(9, 9, bytes(size - 4)))
+        room -= size
+    return slots
 
 
 def many():
@@ -223,9 +253,9 @@ def largest_block():
     items, room = [], 1 << 20
     while room:
         bare = item(f"{len(items):02}", "v", service="s")
-        # An item with these names and no attribute: the record's fixed part, the names, tag, time of creation, the
+        # An item with these names and no attribute: its place in the directory, the fixed part of a put, the names, the
         # list of fields and the head of the attributes, the place of the value.
-        room -= 33 + 3 + 4 + 24 + 2 + 4 + 12
+        room -= 28 + 37 + 3 + 4 + 2 + 4 + 8
         attributes = {}
         while room and len(attributes) < 32:
             size = min(room, 1024 + 6)
@@ -264,8 +294,7 @@ def versions():
     items = [stored("rotated", days) for days in (60, 50, 40, 30, 20, 11, 10)]
     items += [stored("gone", 45), stored("gone", 44), removed("gone", 30)]
     items += [stored("back", 35), removed("back", 30), stored("back", 9)]
-    items += [removed("orphan", 9)]
-    items += [stored("twice", 20), removed("twice", 10), removed("twice", 9)]
+    items += [stored("erased", 20), removed("erased", 10)]
     items += [stored("plain", 8), stored("to remove", 8)]
     tail = [
         [{"put": stored("rotated", 1)}],
@@ -287,26 +316,90 @@ KNOWN_TAIL = [[put("one", str(n))] for n in range(11, 15)]
 
 
 EXAMPLE_KEY = bytes(range(32))
+EXAMPLE_IDENTITY = bytes(range(128, 160))
 
 
 def example():
-    """The vault of the worked example: the default history, and one frame."""
-    one = put("token", "hunter2", service="example", label="A token")
-    identity = {"master_key": bytes(range(32, 64)), "vault_id": bytes(range(64, 80)), "file_id": bytes(range(80, 96))}
+    """The vault of the worked example: two slots, one item, one recent change, the default history, and one frame."""
+    identity = {"master_key": range(32, 64), "vault_id": range(64, 80), "file_id": range(80, 96)}
+    identity["lookup_key"] = range(96, 128)
     return vault(
         "example",
-        tail=[[one]],
-        slots=[key_slot("laptop", EXAMPLE_KEY)],
-        base={"sequence": 1},
+        [item("user", "alice", service="example")],
+        [[put("token", "hunter2", service="example", label="A token")]],
+        [key_slot("laptop", EXAMPLE_KEY), recipient_slot(bindings.crypto_scalarmult_base(EXAMPLE_IDENTITY), "phone")],
+        {"sequence": 2, "recent": [[1, bytes(range(160, 176)).hex()]]},
         history=HISTORY,
-        **{name: value.hex() for name, value in identity.items()},
+        **{name: bytes(value).hex() for name, value in identity.items()},
     )
 
 
 def largest_metadata():
-    """A frame with metadata that is padded to 65,536 bytes, an unknown field in it."""
-    one = put("a", "1", service="s", fields=[[0x1000, "00" * 65_462]])
+    """A frame with the longest metadata: the longest names and the longest list of fields. It is padded to 67,680 bytes."""
+    one = put("a" * 1024, "1", service="s" * 1024, fields=[[0x1000, "00" * (65_535 - 4)]])
     return vault("largest-metadata", tail=[[one]], base={"sequence": 1})
+
+
+def longest_tail():
+    """24 frames that have exactly 1,048,576 bytes without their values.
+
+    The field of a long frame is the key stream of its seal, so that the sealed field is zeros and the file compresses.
+    """
+    tail = []
+    random = seeded_random(vault("longest-tail")["seed"])
+    key = f.subkey(random(32, "master key"), f.FRAMES)
+    # 24 bytes of lookup id and sequence, 37 of the put, 6 of the names, 2 of the list, 4 of the field, 1 of the padding.
+    for number, padded in enumerate([65_408] * 16 + [96] * 7 + [320]):
+        nonce = random(24, f"frame {number} metadata nonce")
+        stream = f.seal(key, nonce, b"", bytes(padded))[24:-16]
+        field = stream[73:-1] if padded > 320 else bytes(padded - 74)
+        tail.append([put("a", str(number), service="s", fields=[[0x1000, field.hex()]])])
+    return vault("longest-tail", tail=tail, base={"sequence": 1})
+
+
+def pairs(*sequences):
+    """Recent changes: a sequence each, or (sequence, name of its tag)."""
+    named = [one if isinstance(one, tuple) else (one, f"tag of {one}") for one in sequences]
+    found = sorted((sequence, noise(16, name)) for sequence, name in named)
+    return [[sequence, tag.hex()] for sequence, tag in found]
+
+
+def nodes():
+    """Five blocks of two items in three nodes, recent changes, two frames and a history."""
+    items = [item(f"account {n}", f"value {n}") for n in range(10)]
+    base = {"items_per_block": 2, "blocks_per_node": 2, "sequence": 20, "recent": pairs(15, 16, 18), "floor": 14}
+    return vault("nodes", items, [[put("account 3", "new")], [remove("account 4")]], base=base, history=HISTORY)
+
+
+def recent():
+    """Recent changes with two sequences that a merge has twice, and a floor that no change has."""
+    changes = pairs(5, 7, (7, "another 7"), 9, (18, "one"), (18, "two"), 19)
+    base = {"sequence": 20, "recent": changes, "floor": 4}
+    return vault("recent", [item("one", "1")], [[put("one", "2")]], base=base)
+
+
+def most_recent():
+    """The most recent changes there can be."""
+    base = {"sequence": 5000, "recent": pairs(*range(1000, 1000 + 2048))}
+    return vault("most-recent", base=base)
+
+
+def member(name, joined=1, **more):
+    identity = {"slot_id": noise(16, name + " slot").hex(), "recipient_hash": noise(32, name).hex()}
+    return identity | {"label": name, "joined": joined, "joined_time": NOW} | more
+
+
+def members():
+    """Members of today and former ones, who may come again."""
+    found = [
+        member("first"),
+        member("second", 2, removed=5, removed_time=NOW + 1),
+        member("", 3, joined_time=-(1 << 63)),
+        member("é" * 32, 4, removed=4, removed_time=(1 << 63) - 1),
+        member("second", 6),
+    ]
+    base = {"sequence": 6}
+    return vault("members", [item("one", "1")], [[put("two", "2")]], base=base, history=HISTORY, members=found)
 
 
 CI = {"key_text": CI_KEY}
@@ -323,8 +416,9 @@ BASES = {
         vault("default-cost", [item("one", "1")], slots=[passphrase_slot(passes=3, memory_kib=65_536)]),
         {"passphrase": PASSPHRASE},
     ),
-    "sixteen-slots": (all_slots(), CI),
-    "largest-header": (largest_header(), CI),
+    "most-slots": (most_slots(), CI),
+    "recipients": (recipients(), {"identity": IDENTITY}),
+    "largest-header": (vault("largest-header", slots=filled_slots(f.MAXIMUM_HEADER)), CI),
     "many": (many(), CI),
     "one-block": (one_block(), CI),
     "largest-block": (largest_block(), CI),
@@ -335,4 +429,9 @@ BASES = {
     "known": (known("known", 0, tail=KNOWN_TAIL, base={"sequence": 10}), CI),
     "rekeyed": (known("rekeyed", 1, base={"sequence": 15}, lineage=[FIRST_KEY]), CI),
     "largest-metadata": (largest_metadata(), CI),
+    "longest-tail": (longest_tail(), CI),
+    "nodes": (nodes(), CI),
+    "recent": (recent(), CI),
+    "most-recent": (most_recent(), CI),
+    "members": (members(), CI),
 }

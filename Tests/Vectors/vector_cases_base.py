@@ -6,13 +6,17 @@ from vector_bases import item
 from vector_cases_root import BLOCKS
 from vector_suite import TAMPERED, constant, each, flip, following, number, patch, plus
 
-ITEM_SEQUENCE = 17  # in an item
+# Offsets in an entry of a block's directory, and in an item that is a put.
+ID, SEQUENCE, PLACE = 0, 16, 24
+VALUE_LENGTH, VALUE_TAG = 17, 21
+ENTRY = 28
 
 
 def add(suite):
     damaged(suite)
     blocks(suite)
     items(suite)
+    directories(suite)
     gaps(suite)
     order(suite)
 
@@ -78,7 +82,7 @@ def damaged(suite):
 
 
 def blocks(suite):
-    for name, offset in (("label", 0), ("file-id", 12), ("offset", 28), ("index", 36)):
+    for name, offset in (("label", 0), ("file-id", 12), ("offset", 28)):
         suite.resealed(
             f"block-sealed-under-another-{name}",
             f"a block is sealed under another {name.replace('-', ' ')}",
@@ -102,31 +106,29 @@ def blocks(suite):
             TAMPERED,
             {block: lambda value: value[:-1]},
         )
-        suite.resealed(
-            f"block-{index}-empty", f"block {index} is empty", "small", TAMPERED, {block: constant(b"")}
-        )
+        suite.resealed(f"block-{index}-empty", f"block {index} is empty", "small", TAMPERED, {block: constant(b"")})
         suite.resealed(
             f"block-{index}-padded", f"block {index} is padded as values are", "small", TAMPERED, {block: f.pad}
         )
 
     made = suite.made["created"]
     offset = suite.place("created", "root")
-    associated = p.block_associated(made.file_id, offset, 0)
+    associated = p.part_associated(b"block", made.file_id, offset)
     empty = f.seal(made.sealer.keys[f.BASE], bytes(24), associated, b"")
-    entry = p.BlockEntry(bytes(16), 0, offset, len(empty), 0, f.tag(empty)).encode()
+    entry = p.Entry(bytes(16), 0, offset, len(empty), 0, f.tag(empty)).encode()
     suite.resealed(
         "block-without-items",
         "a sealed block without items, and an entry that agrees",
         "created",
         TAMPERED,
-        {"gap before root": constant(empty), "root index": each(number(BLOCKS, "I", 1), following(entry))},
+        {"gap before root": constant(empty), "root": each(number(BLOCKS, "I", 1), following(entry))},
     )
     large = suite.made["largest-block"]
-    key, described = large.sealer.keys[f.LOOKUP_IDS], large.description["base"]["items"]
+    key, described = large.lookup_key, large.description["base"]["items"]
     last = max(range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"]))
     suite.resealed(
         "block-above-1-mib",
-        "a block two bytes longer than 1 MiB: its last item has an empty label",
+        "a block four bytes longer than 1 MiB: its last item has an empty label",
         "largest-block",
         TAMPERED,
         change=lambda d: d["base"]["items"][last].update(label=""),
@@ -134,28 +136,36 @@ def blocks(suite):
 
 
 def items(suite):
-    """The offset and length of the value, at the end of an item."""
+    """The offset and the length of a value."""
     places = {
-        "offset-one-more": ("a value a byte later", plus(-12, "Q", 1)),
-        "offset-one-less": ("a value a byte earlier", plus(-12, "Q", -1)),
-        "offset-zero": ("a value at 0", number(-12, "Q", 0)),
-        "offset-most": ("the highest offset", number(-12, "Q", (1 << 64) - 1)),
-        "offset-in-tail": ("a value in the tail", number(-12, "Q", suite.place("small", "frame 3", -72))),
-        "length-one-more": ("a value a byte longer", plus(-4, "I", 1)),
-        "length-one-less": ("a value a byte shorter", plus(-4, "I", -1)),
-        "length-zero": ("a value of no bytes", number(-4, "I", 0)),
-        "length-71": ("a seal of 71 bytes", number(-4, "I", 71)),
-        "length-16-mib": ("the longest allowed seal, in a file without such a value", number(-4, "I", 16_777_288)),
-        "length-above-16-mib": ("a seal that is longer than allowed", number(-4, "I", 16_777_289)),
-        "length-most": ("the highest length", number(-4, "I", 0xFFFFFFFF)),
-        "sequence": ("a sequence under which the value was not sealed", flip(ITEM_SEQUENCE)),
-        "sequence-above-root": ("a sequence above the root's", number(ITEM_SEQUENCE, "Q", 11)),
-        "without-place": ("a value without its place", lambda value: value[:-12]),
-        "length-73": ("a seal of 73 bytes", number(-4, "I", 73)),
-        "length-104": ("a value 32 bytes longer, into its block", number(-4, "I", 104)),
+        "offset-one-more": ("a value a byte later", plus(-8, "Q", 1)),
+        "offset-one-less": ("a value a byte earlier", plus(-8, "Q", -1)),
+        "offset-zero": ("a value at 0", number(-8, "Q", 0)),
+        "offset-most": ("the highest offset", number(-8, "Q", (1 << 64) - 1)),
+        "offset-in-tail": ("a value in the tail", number(-8, "Q", suite.place("small", "frame 3", -72))),
+        "length-one-more": ("a value a byte longer", plus(VALUE_LENGTH, "I", 1)),
+        "length-one-less": ("a value a byte shorter", plus(VALUE_LENGTH, "I", -1)),
+        "length-zero": ("a value of no bytes", number(VALUE_LENGTH, "I", 0)),
+        "length-71": ("a seal of 71 bytes", number(VALUE_LENGTH, "I", 71)),
+        "length-16-mib": (
+            "the longest allowed seal, in a file without such a value",
+            number(VALUE_LENGTH, "I", 16_777_288),
+        ),
+        "length-above-16-mib": ("a seal that is longer than allowed", number(VALUE_LENGTH, "I", 16_777_289)),
+        "length-most": ("the highest length", number(VALUE_LENGTH, "I", 0xFFFFFFFF)),
+        "without-place": ("a value without its place", lambda value: value[:-8]),
+        "place-cut": ("a place of seven bytes", lambda value: value[:-1]),
+        "length-73": ("a seal of 73 bytes", number(VALUE_LENGTH, "I", 73)),
+        "length-104": ("a value 32 bytes longer, into its block", number(VALUE_LENGTH, "I", 104)),
     }
     for name, (comment, fault) in places.items():
         suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 item 0": fault})
+    for name, comment, fault in (
+        ("sequence", "a sequence under which the value was not sealed", flip(SEQUENCE)),
+        ("sequence-above-root", "a sequence above the root's", number(SEQUENCE, "Q", 11)),
+        ("sequence-2-62", "a sequence of 2^62", number(SEQUENCE, "Q", 1 << 62)),
+    ):
+        suite.resealed(f"item-{name}", comment, "small", TAMPERED, {"block 1 entry 0": fault})
     suite.resealed(
         "item-newer-than-root",
         "an item with a sequence above the root's, under which its value is sealed",
@@ -227,7 +237,7 @@ def base_index(suite, place):
     """The index in the description of the item at this position of block 0."""
     made = suite.made["small"]
     described = made.description["base"]["items"]
-    key = made.sealer.keys[f.LOOKUP_IDS]
+    key = made.lookup_key
     order = sorted(
         range(len(described)), key=lambda n: p.lookup_id(key, described[n]["service"], described[n]["account"])
     )
@@ -239,25 +249,90 @@ def exchanged(suite, other):
     made = suite.made["small"]
     start, length = made.parts[f"block 0 value {other}"]
     tag = made.file[start + length - 16 : start + length]
-    place = p.VALUE_PLACE.pack(start, length)
-    return lambda value: patch(tag_in(value), tag)(value[:-12] + place)
-
-
-def tag_in(item):
-    """Where the tag is in an item."""
-    service = 33 + 2 + int.from_bytes(item[33:35], "little")
-    return service + 2 + int.from_bytes(item[service : service + 2], "little")
+    return lambda value: patch(VALUE_TAG, tag)(value[:-8] + p.PLACE.pack(start))
 
 
 def placed(suite, other):
-    start, length = suite.made["small"].parts[f"block 0 value {other}"]
-    return lambda value: value[:-12] + p.VALUE_PLACE.pack(start, length)
+    start, _ = suite.made["small"].parts[f"block 0 value {other}"]
+    return lambda value: value[:-8] + p.PLACE.pack(start)
 
 
 def swapped(made):
     (first, length), (second, _) = made.parts["block 0 value 0"], made.parts["block 0 value 1"]
     file = made.file
     return file[:first] + file[second : second + length] + file[first : first + length] + file[second + length :]
+
+
+def directories(suite):
+    """The directory of a block: faults in the entry of its second item."""
+    entry, block = "block 1 entry 1", "block 1"
+    size = p.DIRECTORY_ENTRY.size * 2
+    faults = {
+        "place-one-more": ("an item a byte later", plus(PLACE, "I", 1)),
+        "place-one-less": ("an item a byte earlier", plus(PLACE, "I", -1)),
+        "place-zero": ("an item at 0, where the directory is", number(PLACE, "I", 0)),
+        "place-in-directory": ("an item in the directory", number(PLACE, "I", ENTRY)),
+        "place-of-first": ("an item in the place of the one before", number(PLACE, "I", size)),
+        "place-most": ("the highest place", number(PLACE, "I", 0xFFFFFFFF)),
+        "place-beyond-block": ("an item after the end of the block", number(PLACE, "I", 4096)),
+        "id": ("a lookup id that is not the item's", flip(ID)),
+        "id-last-byte": ("a lookup id of which the last byte is not the item's", flip(ID + 15)),
+        "sequence": ("a sequence that is not the item's", flip(SEQUENCE)),
+    }
+    for name, (comment, fault) in faults.items():
+        suite.resealed(f"directory-{name}", comment, "small", TAMPERED, {entry: fault})
+    first = {
+        "place-one-more": ("the first item a byte later", plus(PLACE, "I", 1)),
+        "place-one-less": ("the first item a byte earlier", plus(PLACE, "I", -1)),
+        "place-zero": ("the first item at 0", number(PLACE, "I", 0)),
+        "id": ("the first item's lookup id is another", flip(ID)),
+    }
+    for name, (comment, fault) in first.items():
+        suite.resealed(f"directory-first-{name}", comment, "small", TAMPERED, {"block 1 entry 0": fault})
+    later = {f"block 1 entry {number}": plus(PLACE, "I", 1) for number in (0, 1)}
+    whole = {
+        "gap-after": (
+            "a byte between the directory and the items, which their places include",
+            {**later, block: lambda value: value[:size] + b"\0" + value[size:]},
+        ),
+        "gap-between-items": (
+            "a byte between two items, which the later one's place includes",
+            {entry: plus(PLACE, "I", 1), "block 1 item 0": following(b"\0")},
+        ),
+        "exchanged": (
+            "the two entries of a directory exchanged",
+            {block: lambda value: value[ENTRY:size] + value[:ENTRY] + value[size:]},
+        ),
+        "places-exchanged": (
+            "the two entries of a directory with each other's places",
+            {block: lambda value: with_places(value, value[ENTRY + PLACE : size], value[PLACE:ENTRY])},
+        ),
+        "items-exchanged": (
+            "the items of a block in another order than its directory, with matching places",
+            {block: other_order},
+        ),
+        "entry-twice": (
+            "the first entry twice, over one item",
+            {block: lambda value: value[:ENTRY] * 2 + value[size:]},
+        ),
+        "alone": ("a block that is only a directory", {block: lambda value: value[:size]}),
+        "cut": ("a block that is only the half of a directory", {block: lambda value: value[: ENTRY + PLACE]}),
+        "missing": ("a block without a directory", {block: lambda value: value[size:]}),
+    }
+    for name, (comment, faults) in whole.items():
+        suite.resealed(f"directory-{name}", comment, "small", TAMPERED, faults)
+
+
+def with_places(block, first, second):
+    return block[:PLACE] + first + block[ENTRY : ENTRY + PLACE] + second + block[2 * ENTRY :]
+
+
+def other_order(block):
+    """A block of two items with the second item before the first."""
+    at = int.from_bytes(block[ENTRY + PLACE : 2 * ENTRY], "little")
+    first, second = block[2 * ENTRY : at], block[at:]
+    places = p.LENGTH.pack(2 * ENTRY + len(second)), p.LENGTH.pack(2 * ENTRY)
+    return with_places(block[: 2 * ENTRY], *places) + second + first
 
 
 def gaps(suite):

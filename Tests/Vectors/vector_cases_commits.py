@@ -5,20 +5,8 @@ from vector_bases import put
 from vector_suite import TAMPERED, constant, each, flip, number, plus
 
 # Offsets in a state.
-SEQUENCE, END, TAIL_TAG, BASE_END, ROOT_OFFSET, ROOT_LENGTH, RESERVED, ROOT_TAG, SECRETS, DEAD = (
-    0,
-    8,
-    16,
-    32,
-    40,
-    48,
-    52,
-    56,
-    72,
-    80,
-)
+SEQUENCE, END, TAIL_TAG, BASE_END, ROOT_LENGTH, RESERVED, ROOT_TAG, ZEROS = 0, 8, 16, 32, 40, 44, 48, 64
 CURRENT, OLDER = "commit slot 1 state", "commit slot 0 state"  # in the uncopied vault
-COUNT = "A reader of the whole vault must find the number of secrets that the commit slot states."
 OLDER_BASE = "The older slot's base is not read: the specification does not require both slots to have the same base."
 
 
@@ -29,6 +17,11 @@ def add(suite):
     older_states(suite)
     bounds(suite)
     copies(suite)
+
+
+def mac_of(made):
+    start, length = made.parts["header MAC"]
+    return made.file[start : start + length]
 
 
 def damaged(suite):
@@ -130,9 +123,9 @@ def damaged(suite):
         (start + f.PAGE, f.PAGE, torn),
         transactions=2,
     )
-    for what in ("index", "header hash"):
-        offset = {"index": 13, "header hash": 14}[what]
-        name = what.replace(" ", "-")
+    for what in ("index", "header MAC"):
+        offset = {"index": 13, "header MAC": 14}[what]
+        name = what.lower().replace(" ", "-")
         suite.resealed(
             f"slot-under-another-{name}",
             f"the current slot is sealed under another {what}",
@@ -169,76 +162,41 @@ def states(suite):
         "base-end-one-more": ("a base end a byte later", plus(BASE_END, "Q", 1)),
         "base-end-one-less": ("a base end a byte earlier", plus(BASE_END, "Q", -1)),
         "base-and-root-one-longer": ("a root a byte longer", each(plus(BASE_END, "Q", 1), plus(ROOT_LENGTH, "I", 1))),
-        "root-offset-one-more": ("a root a byte later", plus(ROOT_OFFSET, "Q", 1)),
-        "root-one-shorter": (
-            "a root that begins a byte later",
-            each(plus(ROOT_OFFSET, "Q", 1), plus(ROOT_LENGTH, "I", -1)),
-        ),
-        "root-one-earlier": (
-            "a root that begins a byte earlier",
-            each(plus(ROOT_OFFSET, "Q", -1), plus(ROOT_LENGTH, "I", 1)),
-        ),
+        "root-one-shorter": ("a root that begins a byte later", plus(ROOT_LENGTH, "I", -1)),
+        "root-one-earlier": ("a root that begins a byte earlier", plus(ROOT_LENGTH, "I", 1)),
         "root-in-slots": (
             "a root that begins in the commit slots",
-            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192)),
+            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192),
         ),
-        "root-offset-wraps": (
-            "a root offset that wraps around to the base end",
-            each(
-                number(ROOT_OFFSET, "Q", (1 << 64) - 1000),
-                number(ROOT_LENGTH, "I", suite.end("uncopied", "root") + 1000),
-            ),
+        "root-longer-than-file": (
+            "a root that begins before the file",
+            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") + 1000),
         ),
-        "root-length-zero": (
-            "a root of no bytes",
-            each(number(ROOT_LENGTH, "I", 0), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root"))),
+        "root-length-zero": ("a root of no bytes", number(ROOT_LENGTH, "I", 0)),
+        "root-length-125": ("a root of 125 bytes", number(ROOT_LENGTH, "I", 125)),
+        "root-length-126": (
+            "a root of 126 bytes whose tag is right and whose seal is wrong",
+            number(ROOT_LENGTH, "I", 126),
         ),
-        "root-length-65": (
-            "a root of 65 bytes",
-            each(number(ROOT_LENGTH, "I", 65), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 65)),
-        ),
-        "root-length-66": (
-            "a root of 66 bytes whose tag is right and whose seal is wrong",
-            each(number(ROOT_LENGTH, "I", 66), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 66)),
-        ),
-        "root-length-above-16-mib": ("a root of 16 MiB and a byte", number(ROOT_LENGTH, "I", 16_777_217)),
+        "root-length-1-mib": ("the longest root, in a file without one", number(ROOT_LENGTH, "I", 1_048_616)),
+        "root-length-above-1-mib": ("a root of a byte more than 1 MiB", number(ROOT_LENGTH, "I", 1_048_617)),
         "root-length-most": ("the highest root length", number(ROOT_LENGTH, "I", 0xFFFFFFFF)),
         "reserved": ("the reserved field", number(RESERVED, "I", 1)),
         "root-tag": ("a root tag that is not the root's", flip(ROOT_TAG)),
         "root-tag-last-byte": ("a root tag of which the last byte is not the root's", flip(ROOT_TAG + 15)),
-        "reserved-first": ("the first reserved byte at the end", flip(88)),
+        "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
+        "reserved-first": ("the first reserved byte at the end", flip(ZEROS)),
         "reserved-middle": ("a reserved byte in the middle", flip(2000, 128)),
         "reserved-last": ("the last reserved byte", flip(4055)),
         "zeros": ("a state of zeros", constant(bytes(4056))),
     }
     for name, (comment, fault) in faults.items():
         suite.resealed(f"state-{name}", comment, "uncopied", TAMPERED, {CURRENT: fault})
-    for name, (what, fault) in {
-        "one-more": ("one too high", plus(SECRETS, "Q", 1)),
-        "one-less": ("one too low", plus(SECRETS, "Q", -1)),
-        "most": ("the highest possible", number(SECRETS, "Q", (1 << 64) - 1)),
-    }.items():
-        suite.resealed(
-            f"state-secrets-{name}",
-            f"a number of secrets that is {what}",
-            "uncopied",
-            TAMPERED,
-            {CURRENT: fault},
-            reading=COUNT,
-        )
-    for name, value in {"one": 1, "most": (1 << 62) - 1}.items():
-        suite.resealed(
-            f"ok-state-dead-bytes-{name}",
-            "the number of dead bytes is an estimate: any number is valid",
-            "uncopied",
-            f.OK,
-            {CURRENT: number(DEAD, "Q", value)},
-        )
 
 
 def absurd_states(suite):
     """Numbers that no file can have."""
-    for name, place in {"sequence": SEQUENCE, "secrets": SECRETS, "dead-bytes": DEAD}.items():
+    for name, place in {"sequence": SEQUENCE, "end": END, "base-end": BASE_END}.items():
         suite.resealed(
             f"state-{name}-absurd",
             "a number of 2^62",
@@ -257,13 +215,13 @@ def older_states(suite):
         "end-before-base-end": ("the older slot's end is before its base's", number(END, "Q", 12_288)),
         "root-in-slots": (
             "the older slot's root begins in the commit slots",
-            each(number(ROOT_OFFSET, "Q", 8192), number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192)),
+            number(ROOT_LENGTH, "I", suite.end("uncopied", "root") - 8192),
         ),
-        "root-length-65": (
-            "the older slot's root has 65 bytes",
-            each(number(ROOT_LENGTH, "I", 65), number(ROOT_OFFSET, "Q", suite.end("uncopied", "root") - 65)),
+        "root-length-125": ("the older slot's root has 125 bytes", number(ROOT_LENGTH, "I", 125)),
+        "root-length-above-1-mib": (
+            "the older slot's root has a byte more than 1 MiB",
+            number(ROOT_LENGTH, "I", 1_048_617),
         ),
-        "root-end": ("the older slot's root does not end at its base's end", plus(ROOT_LENGTH, "I", 1)),
         "tail-tag-without-frames": (
             "the older slot has no frames, and a tail tag that is not the root's",
             number(END, "Q", suite.end("uncopied", "root")),
@@ -288,6 +246,14 @@ def older_states(suite):
         reading=OLDER_BASE,
     )
     suite.resealed(
+        "ok-older-state-root-length",
+        "the older slot has another root length and is not used",
+        "uncopied",
+        f.OK,
+        {OLDER: plus(ROOT_LENGTH, "I", 1)},
+        reading=OLDER_BASE,
+    )
+    suite.resealed(
         "ok-older-state-sequence-zero",
         "the older slot has sequence 0",
         "uncopied",
@@ -298,18 +264,18 @@ def older_states(suite):
     last = suite.made["uncopied"].states[1].encode()
     suite.resealed("ok-same-states", "both slots hold the last state", "uncopied", f.OK, {OLDER: constant(last)})
     suite.resealed(
-        "same-sequence-other-dead-bytes",
-        "both slots hold the last state, with different dead bytes",
+        "same-sequence-other-root",
+        "both slots hold the last state, with different tags of the root",
         "uncopied",
         TAMPERED,
-        {OLDER: constant(plus(DEAD, "Q", 1)(last))},
+        {OLDER: constant(flip(ROOT_TAG)(last))},
     )
     suite.resealed(
-        "same-sequence-other-dead-bytes-created",
-        "the two states of a new vault have different dead bytes",
+        "same-sequence-other-root-created",
+        "the two states of a new vault have different tags of the root",
         "created",
         TAMPERED,
-        {OLDER: plus(DEAD, "Q", 1)},
+        {OLDER: each(flip(TAIL_TAG), flip(ROOT_TAG))},
     )
     suite.resealed(
         "older-state-is-newest-and-wrong",
@@ -328,22 +294,19 @@ def bounds(suite):
         "sequence-one-more": ("a sequence that is not the root's", plus(SEQUENCE, "Q", 1)),
         "tail-tag-not-the-roots": ("a tail tag that is not the root's", flip(TAIL_TAG)),
         "both-tags": ("a tail tag and a root tag that are not the root's", each(flip(TAIL_TAG), flip(ROOT_TAG))),
-        "secrets": ("one secret more than the vault contains", plus(SECRETS, "Q", 1)),
-        "reserved": ("a reserved byte", flip(88)),
+        "reserved": ("a reserved byte", flip(ZEROS)),
         "end-zero": ("an end of 0", number(END, "Q", 0)),
         "beyond-file": (
             "the root and the end after the end of the file",
-            each(number(END, "Q", end + 64), number(BASE_END, "Q", end + 64), number(ROOT_OFFSET, "Q", end)),
+            each(number(END, "Q", end + 64), number(BASE_END, "Q", end + 64)),
         ),
     }.items():
-        more = {"reading": COUNT} if name == "secrets" else {}
         suite.resealed(
             f"created-state-{name}",
             comment + ", in both slots",
             "created",
             TAMPERED,
             {slot: fault for slot in both},
-            **more,
         )
 
 
@@ -370,7 +333,8 @@ def copies(suite):
             (place + 512, f.PAGE - 512, older[512:]),
         )
         for name, fault in {
-            "dead-bytes": plus(DEAD, "Q", 1),
+            "root-tag": flip(ROOT_TAG),
+            "root-length": plus(ROOT_LENGTH, "I", -1),
             "end": plus(END, "Q", -1),
             "tail-tag": flip(TAIL_TAG),
         }.items():
@@ -399,7 +363,7 @@ def copies(suite):
         transactions=2,
     )
     sealer, part = made.sealer, "commit slot 1 of an older copy"
-    associated = f.commit_associated(1, made.header)
+    associated = f.commit_associated(1, mac_of(made))
     again = f.seal(sealer.keys[f.COMMITS], made.random(24, part), associated, made.steps[2].encode())
     suite.damage(
         "ok-both-slots-older",

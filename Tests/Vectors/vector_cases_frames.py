@@ -2,13 +2,15 @@
 
 import struct
 
+from nacl import bindings
+
 import vault_format as f
-import vault_records as p
-from vector_bases import put, remove
+from vector_bases import noise, put, remove
 from vector_suite import TAMPERED, constant, flip, following, number, plus
 
-# Offsets in the metadata of a frame.
-VALUE_LENGTH, KIND, IDENTIFIER, SEQUENCE, TIME, SERVICE = 0, 4, 5, 21, 29, 37
+# Offsets in the metadata of a frame; those from the time of creation on are of a put.
+IDENTIFIER, SEQUENCE, KIND, TIME, CREATED, VALUE_LENGTH, TAG, SERVICE = 0, 16, 24, 25, 33, 41, 45, 61
+REMOVED_SERVICE = 33  # of a remove
 METADATA_AD = {"file id": 0, "offset": 16, "m": 24, "previous tag": 28}
 
 
@@ -32,7 +34,7 @@ def frame(suite, index, base="small"):
 def m_of(suite, index, base="small"):
     data = frame(suite, index, base)
     key = suite.made[base].sealer.keys[f.FRAME_LENGTHS]
-    return int.from_bytes(p.masked_length(key, data[4:28], data[:4]), "little")
+    return int.from_bytes(f.masked_length(key, data[4:28], data[:4]), "little")
 
 
 def damaged(suite):
@@ -92,8 +94,10 @@ def lengths(suite):
         "one-more": plus(0, "I", 1),
         "16-more": plus(0, "I", 16),
         "reaches-end-of-value": plus(0, "I", 64),
+        "67680": number(0, "I", 67_680),
+        "above-1-mib": number(0, "I", (1 << 20) + 32),
         "65536": number(0, "I", 65_536),
-        "65568": number(0, "I", 65_568),
+        "1-mib": number(0, "I", 1 << 20),
         "2-31": number(0, "I", 1 << 31),
         "most": number(0, "I", 0xFFFFFFFF),
         "wraps": number(0, "I", (1 << 32) - 32),
@@ -102,12 +106,31 @@ def lengths(suite):
         what = struct.unpack("<I", fault(struct.pack("<I", m)))[0]
         suite.resealed(f"frame-m-{name}", f"m is {what} instead of {m}", "small", TAMPERED, {"frame 3 m": fault})
     key = suite.made["small"].sealer.keys
-    for name, number_of_key in (("3", f.METADATA), ("8", f.LINEAGE)):
+    for name, number_of_key in (("3", f.FRAMES), ("8", f.LINEAGE)):
         nonce = frame(suite, 3)[4:28]
-        masked = p.masked_length(key[number_of_key], nonce, struct.pack("<I", m))
+        masked = f.masked_length(key[number_of_key], nonce, struct.pack("<I", m))
         suite.resealed(
             f"frame-m-masked-under-subkey-{name}",
             f"m is masked under subkey {name}",
+            "small",
+            TAMPERED,
+            {"frame 3 masked m": constant(masked)},
+        )
+    masks = {
+        "blake2b": f.blake2b(128, nonce, key[f.FRAME_LENGTHS]),
+        "second-half": bindings.crypto_shorthash_siphash24(nonce, key[f.FRAME_LENGTHS][16:]),
+        "high-bytes": bindings.crypto_shorthash_siphash24(nonce, key[f.FRAME_LENGTHS][:16])[4:],
+    }
+    for name, mask in masks.items():
+        what = {
+            "blake2b": "BLAKE2b of the nonce",
+            "second-half": "SipHash under the last 16 bytes of subkey 6",
+            "high-bytes": "the last four bytes of SipHash",
+        }[name]
+        masked = bytes(a ^ b for a, b in zip(struct.pack("<I", m), mask))
+        suite.resealed(
+            f"frame-m-masked-by-{name}",
+            f"m is masked by {what}",
             "small",
             TAMPERED,
             {"frame 3 masked m": constant(masked)},
@@ -120,25 +143,13 @@ def lengths(suite):
             TAMPERED,
             {"frame 3 metadata": number(VALUE_LENGTH, "I", value)},
         )
-    for value in (1, 40, 72, 0xFFFFFFFF):
-        suite.resealed(
-            f"remove-value-length-{value}",
-            f"a value's length of {value} in a remove",
-            "small",
-            TAMPERED,
-            {"frame 2 metadata": number(VALUE_LENGTH, "I", value)},
-        )
     value = frame(suite, 3)[-72:]
     suite.resealed(
         "remove-with-value",
-        "a remove with a value and its length",
+        "a sealed value after a remove",
         "small",
         TAMPERED,
-        {
-            "frame 1 metadata": number(VALUE_LENGTH, "I", 72),
-            "commit slot 0 state": plus(8, "Q", 72),
-            "commit slot 1 state": plus(8, "Q", 72),
-        },
+        {"commit slot 0 state": plus(8, "Q", 72), "commit slot 1 state": plus(8, "Q", 72)},
         change=lambda d: d.update(tail=[[put("deploy", "x"), remove("old")]]),
         after=lambda made: made.file + value,
     )
@@ -167,13 +178,35 @@ def lengths(suite):
 
 
 def bounds(suite):
-    """The longest metadata, and one that is padded to 32 bytes more."""
+    """The longest metadata and the longest tail, and what is longer."""
+    longest = len(suite.made["longest-tail"].description["tail"][-1][0]["put"]["fields"][0][1]) // 2
     suite.resealed(
-        "frame-m-65568-whole",
-        "metadata padded to 65,568 bytes, all else right",
-        "largest-metadata",
+        "tail-one-padding-longer",
+        "a tail whose frames have 1,048,608 bytes without their values",
+        "longest-tail",
         TAMPERED,
-        change=lambda d: d["tail"][0][0]["put"]["fields"][0].__setitem__(1, "00" * 65_463),
+        change=lambda d: d["tail"][-1][0]["put"]["fields"][0].__setitem__(1, "00" * (longest + 1)),
+    )
+    suite.resealed(
+        "tail-one-frame-longer",
+        "a frame after a tail that is full",
+        "longest-tail",
+        TAMPERED,
+        change=lambda d: d["tail"].append([put("one", "more")]),
+    )
+    suite.resealed(
+        "tail-one-remove-longer",
+        "a remove after a tail that is full",
+        "longest-tail",
+        TAMPERED,
+        change=lambda d: d["tail"].append([remove("a", "s")]),
+    )
+    suite.resealed(
+        "ok-tail-with-long-value",
+        "a full tail with a value of 2,000 bytes, which does not count",
+        "longest-tail",
+        f.OK,
+        change=lambda d: d["tail"][-1][0]["put"].update(value=noise(2000, "long value").hex()),
     )
 
 
@@ -228,7 +261,7 @@ def sequences(suite):
         "the root has the highest sequence of 64 bits, and the first frame has sequence 0",
         "created",
         TAMPERED,
-        {**everywhere(0, 0), **slots(0), "root index": number(0, "Q", (1 << 64) - 1)},
+        {**everywhere(0, 0), **slots(0), "root": number(0, "Q", (1 << 64) - 1)},
         change=one,
     )
     suite.resealed(
@@ -365,14 +398,17 @@ def removes(suite):
     part = "frame 2 metadata"
 
     def renamed(service, account):
-        head = lambda value: value[:IDENTIFIER] + identifier(suite, service, account) + value[SEQUENCE:SERVICE]
+        head = lambda value: identifier(suite, service, account) + value[SEQUENCE:REMOVED_SERVICE]
         return lambda value: head(value) + text(service) + text(account) + bytes(2)
 
     faults = {
         "something-follows": ("a byte follows", following(b"\0")),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
         "without-fields": ("the list of fields is missing", lambda value: value[:-2]),
-        "put-leftover": ("a tag and a time of creation follow the names", lambda value: value[:-2] + bytes(26)),
+        "put-leftover": (
+            "a time of creation, a length and a tag before the names, as in a put",
+            lambda value: value[:REMOVED_SERVICE] + bytes(28) + value[REMOVED_SERVICE:],
+        ),
         "lookup-id": ("a lookup id of other names", flip(IDENTIFIER)),
         "renamed": ("names of another lookup id", flip(-3)),
         "service-empty": ("a service of no bytes", renamed(b"", b"a")),
@@ -403,7 +439,7 @@ def removes(suite):
 
 def identifier(suite, service, account):
     message = struct.pack("<I", len(service)) + service + struct.pack("<I", len(account)) + account
-    return f.blake2b(128, message, suite.made["small"].sealer.keys[f.LOOKUP_IDS])
+    return f.blake2b(128, message, suite.made["small"].lookup_key)
 
 
 def text(data):

@@ -3,7 +3,8 @@
 import struct
 
 import vault_format as f
-from vector_bases import OTHER_KEY, PASSPHRASE, key_slot, noise, unknown_slot
+from vector_bases import OTHER_KEY, PASSPHRASE, filled_slots, key_slot, noise
+from vector_cases_commits import mac_of
 from vector_suite import TAMPERED, constant, flip, following, number
 
 BY_PASSPHRASE = {"passphrase": PASSPHRASE}
@@ -24,7 +25,9 @@ def fields(suite):
             f.NOT_A_VAULT,
             (index, 1, bytes([f.MAGIC[index] ^ 0x20])),
         )
-    suite.damage("magic-newlines-translated", "the CR LF of the magic is replaced by LF", "created", f.NOT_A_VAULT, (4, 1, b""))
+    suite.damage(
+        "magic-newlines-translated", "the CR LF of the magic is replaced by LF", "created", f.NOT_A_VAULT, (4, 1, b"")
+    )
     suite.damage("magic-7-bit", "the first byte without its highest bit", "created", f.NOT_A_VAULT, (0, 1, b"\x09"))
     suite.damage(
         "magic-byte-order-mark", "a byte order mark before the magic", "created", f.NOT_A_VAULT, (0, 0, b"\xef\xbb\xbf")
@@ -95,6 +98,14 @@ def fields(suite):
             )
 
 
+    for name, comment, outcome, fault in (
+        ("magic-resealed", "a wrong magic, resealed", f.NOT_A_VAULT, flip(7)),
+        ("major-2-resealed", "major version 2, resealed", f.UNSUPPORTED_VERSION, number(8, "H", 2)),
+        ("incompatible-resealed", "an incompatible feature, resealed", f.UNSUPPORTED_VERSION, number(12, "I", 1)),
+    ):
+        suite.resealed(name, comment, "small", outcome, {"header fields": fault})
+
+
 def structure(suite):
     length = suite.end("small", "header MAC")
     lengths = {
@@ -105,8 +116,8 @@ def structure(suite):
         length + 1: "one-more",
         length - 64: "64-less",
         4096: "4096",
-        65_536: "65536",
-        65_537: "65537",
+        1_048_576: "1-mib",
+        1_048_577: "above-1-mib",
         0xFFFFFFFF: "most",
     }
     for value, name in lengths.items():
@@ -122,9 +133,29 @@ def structure(suite):
             TAMPERED,
             {"header fields": number(24, "I", value)},
         )
-    for count in (0, 1, 3, 16, 17, 255):
+    for value in (length - 1, length - 32, length + 1):
+        # The MAC of the bytes before the place where a reader that trusts this length looks for it.
+        header = suite.made["small"].header
+        header = header[:24] + struct.pack("<I", value) + header[28:]
+        mac = f.header_mac(suite.made["small"].master, header[: value - 32])
+        suite.resealed(
+            f"header-length-{lengths.get(value, '32-less')}-authenticated",
+            f"a header length of {value} instead of {length}, and the MAC of as many bytes less 32",
+            "small",
+            TAMPERED,
+            {
+                "header fields": number(24, "I", value),
+                "header MAC": constant(mac),
+                **{f"commit slot {n} associated data": constant(f.commit_associated(n, mac)) for n in (0, 1)},
+            },
+        )
+    for count in (0, 1, 3, 240, 241, 255):
         suite.damage(
-            f"slot-count-{count}", f"a count of {count} key slots instead of 2", "small", TAMPERED, (60, 1, bytes([count]))
+            f"slot-count-{count}",
+            f"a count of {count} key slots instead of 2",
+            "small",
+            TAMPERED,
+            (60, 1, bytes([count])),
         )
         suite.resealed(
             f"slot-count-{count}-resealed",
@@ -134,19 +165,19 @@ def structure(suite):
             {"header fields": number(60, "B", count)},
         )
     suite.resealed(
-        "seventeen-slots",
-        "17 key slots",
-        "small",
+        "one-slot-too-many",
+        "241 key slots",
+        "most-slots",
         TAMPERED,
-        change=lambda d: d["slots"].extend(key_slot(f"{n}", noise(32, f"{n}")) for n in range(15)),
+        change=lambda d: d["slots"].append(key_slot("one more", noise(32, "one more"))),
     )
     suite.resealed("no-slots", "no key slot", "small", TAMPERED, change=lambda d: d["slots"].clear())
     suite.resealed(
         "largest-header-and-one",
-        "a header of 65,537 bytes",
+        "a header of a byte more than 1 MiB",
         "largest-header",
         TAMPERED,
-        change=lambda d: fit(d, 65_537),
+        change=lambda d: d.update(slots=filled_slots(f.MAXIMUM_HEADER + 1)),
     )
     for offset in (61, 62, 63):
         suite.damage(f"header-reserved-{offset}", f"reserved byte {offset}", "small", TAMPERED, (offset, 1, b"\x01"))
@@ -175,12 +206,6 @@ def structure(suite):
         TAMPERED,
         {"key slots": following(bytes(4))},
     )
-
-
-def fit(description, length):
-    """Sets the length of the unknown slot so that the header has `length` bytes."""
-    known = 4 + 16 + 8 + 1 + 2 + 16 + 32 + 24 + 48
-    description["slots"][1] = unknown_slot(9, 9, bytes(length - 128 - 4 - known))
 
 
 def authentication(suite):
@@ -220,6 +245,13 @@ def authentication(suite):
         {"key slot 0 master key": flip(0)},
     )
     suite.resealed(
+        "wrapped-key-tag-resealed",
+        "the right master key, wrapped with a wrong tag, under a right MAC",
+        "small",
+        TAMPERED,
+        {"key slot 0 wrapped key": flip(-1)},
+    )
+    suite.resealed(
         "header-of-another-file",
         "a new file id under a right MAC: the commit slots do not open",
         "small",
@@ -232,4 +264,4 @@ def authentication(suite):
 
 
 def associated_of_base(suite, index):
-    return constant(f.commit_associated(index, suite.made["small"].header))
+    return constant(f.commit_associated(index, mac_of(suite.made["small"])))

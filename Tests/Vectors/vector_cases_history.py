@@ -4,7 +4,7 @@ import vault_format as f
 import vault_records as p
 from vector_bases import DAY, NOW, item, put, remove
 from vector_cases_records import field, held, listed
-from vector_suite import TAMPERED, flip, following, number, plus
+from vector_suite import TAMPERED, flip, following, number
 
 
 def add(suite):
@@ -134,52 +134,75 @@ def records_of_one_name(suite):
                 history={"versions": 10, "days": 0},
             ),
         )
-    place = positions(made).index("orphan")
-    orphan = f"block {block_of(place)} item {place % 3}"
+    place = positions(made).index("erased") + 1
+    removal, entry = (f"block {block_of(place)} {part} {place % 3}" for part in ("item", "entry"))
     faults = {
-        "with-place": ("a remove with the place of a value", following(p.VALUE_PLACE.pack(12_288, 72))),
-        "without-fields": ("a remove without its list of fields", lambda value: value[:-2]),
-        "kind-1": ("a remove whose kind is put", number(0, "B", 1)),
-        "kind-0": ("a record of kind 0", number(0, "B", 0)),
-        "above-root": ("a remove of a sequence above the root's", number(17, "Q", 1000)),
-        "lookup-id": ("a remove with the lookup id of another name", flip(1)),
+        "with-place": ("a remove with the place of a value", removal, following(p.PLACE.pack(12_288))),
+        "without-fields": ("a remove without its list of fields", removal, lambda value: value[:-2]),
+        "kind-1": ("a remove whose kind is put", removal, number(0, "B", 1)),
+        "kind-0": ("a record of kind 0", removal, number(0, "B", 0)),
+        "above-root": ("a remove of a sequence above the root's", entry, number(16, "Q", 1000)),
+        "lookup-id": ("a remove with the lookup id of another name", entry, flip(0)),
     }
-    for name, (comment, fault) in faults.items():
-        suite.resealed(f"base-remove-{name}", comment + ", in the base", "versions", TAMPERED, {orphan: fault})
-    for name, fault in {"one-more": plus(72, "Q", 1), "one-less": plus(72, "Q", -1)}.items():
-        suite.resealed(
-            f"versions-secrets-{name}",
-            f"the number of secrets counts versions or removals: {name.replace('-', ' ')}",
-            "versions",
-            TAMPERED,
-            {f"commit slot {slot} state": fault for slot in (0, 1)},
-        )
+    for name, (comment, part, fault) in faults.items():
+        suite.resealed(f"base-remove-{name}", comment + ", in the base", "versions", TAMPERED, {part: fault})
     middle = f"block {block_of(order[3])} value"
     values = [part for part in made.parts if part.startswith(middle)]
     suite.flipped("version-damaged", "the value of an earlier version is damaged", "versions", TAMPERED, values[0], 30)
     removals = {
-        "alone": [remove("one")],
-        "first": [remove("one"), put("one", "1")["put"]],
-        "twice": [put("one", "1")["put"], remove("one"), remove("one")],
-        "between": [put("one", "1")["put"], remove("one"), put("one", "2")["put"]],
+        "alone": ("that follows nothing", [remove("one")], TAMPERED),
+        "first": ("before the only put", [remove("one"), put("one", "1")["put"]], TAMPERED),
+        "twice": ("after another remove", [put("one", "1")["put"], remove("one"), remove("one")], TAMPERED),
+        "between": ("between two puts", [put("one", "1")["put"], remove("one"), put("one", "2")["put"]], f.OK),
+        "of-another": ("after a put of another secret", [put("other", "1")["put"], remove("one")], TAMPERED),
+        "after-another": (
+            "after a put of its secret and one of another",
+            [put("one", "1")["put"], put("other", "1")["put"], remove("one")],
+            f.OK,
+        ),
     }
-    for name, items in removals.items():
+    for name, (comment, items, outcome) in removals.items():
         for where, description in (
             ("base", {"base": {"items": items}}),
             ("tail", {"tail": [[one if "remove" in one else {"put": one} for one in items]]}),
         ):
             suite.resealed(
-                f"ok-remove-{name}-in-{where}",
-                f"a remove {name}, in the {where}",
+                f"{'ok-' if outcome == f.OK else ''}remove-{name}-in-{where}",
+                f"a remove {comment}, in the {where}",
                 "created",
-                f.OK,
+                outcome,
                 change=lambda d, description=description: d.update(description, history={"versions": 5, "days": 0}),
             )
+
+    one, again, removal = put("one", "1")["put"], put("one", "2")["put"], remove("one")
+    for name, comment, base, tail, outcome in (
+        ("of-base", "a remove in the tail of a put in the base", [one], [removal], f.OK),
+        ("of-base-twice", "two removes in the tail of a put in the base", [one], [removal, removal], TAMPERED),
+        ("after-base-remove", "a remove in the tail after one in the base", [one, removal], [removal], TAMPERED),
+        (
+            "after-base-remove-and-put",
+            "a remove in the base, then a put and a remove in the tail",
+            [one, removal],
+            [{"put": again}, removal],
+            f.OK,
+        ),
+        ("not-of-base", "a remove in the tail of what the base does not have", [one], [remove("other")], TAMPERED),
+        ("before-tail-put", "a remove in the base before a put in the tail", [removal], [{"put": one}], TAMPERED),
+    ):
+        suite.resealed(
+            f"{'ok-' if outcome == f.OK else ''}remove-{name}",
+            comment,
+            "created",
+            outcome,
+            change=lambda d, base=base, tail=tail: d.update(
+                base={"items": base}, tail=[tail], history={"versions": 5, "days": 0}
+            ),
+        )
 
 
 def positions(made):
     """The account of each item of the base, in the order of the file."""
-    key = made.sealer.keys[f.LOOKUP_IDS]
+    key = made.lookup_key
     described = enumerate(made.description["base"]["items"])
     found = [(one.get("remove", one), number) for number, one in described]
     order = sorted(found, key=lambda pair: (p.lookup_id(key, pair[0]["service"], pair[0]["account"]), pair[1]))

@@ -16,7 +16,7 @@ def add(suite):
 
 def slots(suite):
     key, passphrase = "key slot 0", "key slot 1"
-    for kind in (0, 3, 4, 255):
+    for kind in (0, 5, 255):
         suite.overwritten(
             f"slot-type-{kind}",
             f"a key slot whose type is {kind}, which is unknown",
@@ -27,8 +27,24 @@ def slots(suite):
             bytes([kind]),
         )
     suite.overwritten(
-        "slot-type-1-for-2", "a key slot whose type is passphrase: the layout is wrong", "small", TAMPERED, key, 0, b"\x01"
+        "slot-type-1-for-2",
+        "a key slot whose type is passphrase: the layout is wrong",
+        "small",
+        TAMPERED,
+        key,
+        0,
+        b"\x01",
     )
+    for kind in (3, 4):
+        suite.overwritten(
+            f"slot-type-{kind}-for-2",
+            f"a key slot whose type is {kind}, a recipient's: the layout is wrong",
+            "small",
+            TAMPERED,
+            key,
+            0,
+            bytes([kind]),
+        )
     suite.overwritten(
         "slot-type-2-for-1",
         "a passphrase slot whose type is key: the layout is wrong",
@@ -55,23 +71,23 @@ def slots(suite):
         TAMPERED,
         passphrase,
         0,
-        b"\x03",
+        b"\x05",
     )
     suite.resealed(
         "ok-slot-made-unknown",
         "a slot that is not used is unknown",
         "small",
         f.OK,
-        {"key slot 1 header": number(0, "B", 3)},
+        {"key slot 1 header": number(0, "B", 5)},
     )
     suite.resealed(
         "ok-slot-unknown-of-4-bytes",
         "an unknown slot of 4 bytes",
         "small",
         f.OK,
-        change=lambda d: d["slots"].insert(0, unknown_slot(3, 1, b"")),
+        change=lambda d: d["slots"].insert(0, unknown_slot(5, 1, b"")),
     )
-    same = unknown_slot(3, 1, noise(16, "one slot id") + bytes(20))
+    same = unknown_slot(5, 1, noise(16, "one slot id") + bytes(20))
     suite.resealed(
         "ok-unknown-slots-alike",
         "two equal unknown slots",
@@ -107,14 +123,14 @@ def slots(suite):
         "an unknown slot with a length of 3",
         "small",
         TAMPERED,
-        {"key slots": following(b"\x03\x01\x03\0"), "header fields": number(60, "B", 3)},
+        {"key slots": following(b"\x05\x01\x03\0"), "header fields": number(60, "B", 3)},
     )
     suite.resealed(
         "unknown-slots-overlapping",
         "an unknown slot of 3 bytes, whose fourth byte begins the next slot",
         "small",
         TAMPERED,
-        {"key slots": following(b"\x03\x01\x03\0\x09\x05\0\0"), "header fields": number(60, "B", 4)},
+        {"key slots": following(b"\x05\x01\x03\0\x09\x05\0\0"), "header fields": number(60, "B", 4)},
     )
     for offset, what in ((4, "slot id"), (20, "time of creation"), (29, "label"), (31, "salt")):
         suite.flipped(
@@ -279,7 +295,10 @@ def costs(suite):
     def with_cost(**cost):
         return lambda d: d["slots"][1].update(cost)
 
-    for name, work, outcome in (("ok-cost-work-at-limit", 136, f.OK), ("cost-work-above-limit", 135, f.COST_LIMIT_EXCEEDED)):
+    for name, work, outcome in (
+        ("ok-cost-work-at-limit", 136, f.OK),
+        ("cost-work-above-limit", 135, f.COST_LIMIT_EXCEEDED),
+    ):
         suite.resealed(
             name,
             f"8 KiB of memory and 17 passes with a limit of {work} KiB of work",

@@ -3,12 +3,13 @@
 import vault_format as f
 import vault_records as p
 from vector_bases import NFC, NFD, put, remove
-from vector_cases_frames import IDENTIFIER, KIND, SEQUENCE, SERVICE, TIME
+from vector_cases_frames import CREATED, IDENTIFIER, KIND, SEQUENCE, SERVICE, TAG, TIME, VALUE_LENGTH
+from vector_cases_root import FIELDS as ROOT_FIELDS
 from vector_suite import TAMPERED, constant, flip, following, number, patch
 
 PROBE = put("probe", "value")
-TAG = SERVICE + 17 + 7  # after the names of the probe
-CREATED, FIELDS = TAG + 16, TAG + 24
+BODY = KIND  # where the body begins in the metadata of a frame
+FIELDS = SERVICE + 17 + 7  # after the names of the probe
 
 
 def add(suite):
@@ -42,15 +43,21 @@ def in_base(description):
 
 
 def of_item(fault):
-    return lambda value: fault(bytes(4) + value[:-12])[4:] + value[-12:]
+    """The fault in the body of an item."""
+    return lambda value: fault(bytes(BODY) + value[:-8])[BODY:] + value[-8:]
+
+
+def of_entry(fault):
+    """The fault in the lookup id and the sequence of an item, which its block's directory has."""
+    return lambda value: fault(value[:BODY] + bytes(200))[:BODY] + value[BODY:]
 
 
 def named(suite, service=b"s", account=b"a"):
     """Another name with its lookup id, under which the value is sealed."""
     names = len(service).to_bytes(4, "little") + service + len(account).to_bytes(4, "little") + account
-    identifier = f.blake2b(128, names, suite.made["created"].sealer.keys[f.LOOKUP_IDS])
-    head = lambda value: value[:IDENTIFIER] + identifier + value[SEQUENCE:SERVICE]
-    metadata = lambda value: head(value) + text(service) + text(account) + value[TAG:]
+    identifier = f.blake2b(128, names, suite.made["created"].lookup_key)
+    head = lambda value: identifier + value[SEQUENCE:SERVICE]
+    metadata = lambda value: head(value) + text(service) + text(account) + value[FIELDS:]
     return {"metadata": metadata, "value associated data": patch(16, identifier)}
 
 
@@ -76,18 +83,20 @@ def records(suite):
         "kind-255": ("kind 255", number(KIND, "B", 255)),
         "lookup-id": ("a lookup id of other names", flip(IDENTIFIER)),
         "lookup-id-last-byte": ("a lookup id with a wrong last byte", flip(IDENTIFIER + 15)),
-        "account-renamed": ("another account with the same lookup id", flip(TAG - 1)),
+        "account-renamed": ("another account with the same lookup id", flip(FIELDS - 1)),
         "sequence": ("a sequence under which the value was not sealed", flip(SEQUENCE)),
         "value-tag": ("a wrong tag of the value", flip(TAG)),
         "value-tag-last-byte": ("a tag of the value with a wrong last byte", flip(TAG + 15)),
         "empty": ("no metadata at all", constant(b"")),
-        "3-bytes": ("metadata of 3 bytes", lambda value: value[:3]),
-        "4-bytes": ("metadata without a record", lambda value: value[:4]),
+        "15-bytes": ("metadata of 15 bytes, which end in the lookup id", lambda value: value[:15]),
+        "23-bytes": ("metadata of 23 bytes, which end in the sequence", lambda value: value[:23]),
+        "24-bytes": ("metadata of 24 bytes, without a body", lambda value: value[:24]),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
-        "cut-in-lookup-id": ("a record cut in its lookup id", lambda value: value[: IDENTIFIER + 15]),
         "cut-in-time": ("a record cut in its time", lambda value: value[: TIME + 7]),
-        "cut-before-tag": ("a record cut before its tag", lambda value: value[:TAG]),
         "cut-before-created": ("a record cut before its time of creation", lambda value: value[:CREATED]),
+        "cut-before-value-length": ("a record cut before its value's length", lambda value: value[:VALUE_LENGTH]),
+        "cut-before-tag": ("a record cut before its tag", lambda value: value[:TAG]),
+        "cut-before-service": ("a record cut before its service", lambda value: value[:SERVICE]),
         "without-fields": ("the list of fields is missing", lambda value: value[:FIELDS]),
         "something-follows": ("a byte follows", following(b"\0")),
         "something-nonzero-follows": ("a byte follows that is not zero", following(b"x")),
@@ -100,6 +109,8 @@ def records(suite):
         if "bytes" in name or name == "empty":
             continue
         parts = {"block 0 item 0": of_item(faulty["metadata"])}
+        if "lookup-id" in name or name == "sequence" or len(faulty) > 1:
+            parts["block 0 entry 0"] = of_entry(faulty["metadata"])
         if len(faulty) > 1:
             parts["base item 0 value associated data"] = faulty["value associated data"]
         suite.resealed(f"record-{name}-in-base", comment + ", in the base", "created", TAMPERED, parts, change=in_base)
@@ -154,6 +165,19 @@ def known_fields(suite):
             "attributes before the expiry",
             [*attributes(b"n", b"v"), field(p.EXPIRY, expiry)],
         ),
+        "conflict-empty": ("a conflict of no bytes", [field(p.CONFLICT)]),
+        "conflict-7-bytes": ("a conflict of 7 bytes", [field(p.CONFLICT, bytes(7))]),
+        "conflict-9-bytes": ("a conflict of 9 bytes", [field(p.CONFLICT, bytes(9))]),
+        "conflict-24-bytes": ("a conflict of 24 bytes", [field(p.CONFLICT, bytes(24))]),
+        "conflict-2-62": ("a conflict with a sequence of 2^62", [field(p.CONFLICT, bytes(7) + b"\x40")]),
+        "conflict-2-63": ("a conflict with a sequence of 2^63", [field(p.CONFLICT, bytes(7) + b"\x80")]),
+        "conflict-most": ("a conflict with the highest sequence", [field(p.CONFLICT, b"\xff" * 8)]),
+        "keeps-nothing-1-byte": ("the mark of a change that keeps nothing, of a byte", [field(p.KEEPS_NOTHING, b"\1")]),
+        "keeps-nothing-before-conflict": (
+            "the mark before the conflict",
+            [field(p.KEEPS_NOTHING), field(p.CONFLICT, bytes(8))],
+        ),
+        "keeps-nothing-twice": ("two marks", [field(p.KEEPS_NOTHING), field(p.KEEPS_NOTHING)]),
         "label-twice": ("two labels", [field(p.LABEL, b"a"), field(p.LABEL, b"a")]),
     }
     for name, (comment, fields) in faults.items():
@@ -186,7 +210,7 @@ def held(suite, name, comment, outcome, holder, fields):
             lambda d: d.update(base={"items": [PROBE["put"], removal], "sequence": 3}),
             lambda value: value[:-2] + fields,
         ),
-        "root": ("root index", None, lambda value: value[:24] + fields + value[26:]),
+        "root": ("root", None, lambda value: value[:ROOT_FIELDS] + fields + value[ROOT_FIELDS + 2 :]),
     }[holder]
     where = (
         holder.replace("-", " ").replace("put in base", "put in the base").replace("move in base", "move in the base")
@@ -232,10 +256,19 @@ def field_lists(suite):
             held(suite, f"fields-{name}-{holder}", comment, f.UNSUPPORTED_VERSION, holder, fields)
         for name, (comment, fields) in ok.items():
             held(suite, f"ok-fields-{name}-{holder}", comment, f.OK, holder, fields)
-    numbers_of_puts = listed(field(1, b"l\0"), field(2), field(3))
+    numbers_of_puts = listed(field(1, b"l\0"), field(2), field(3), field(4))
+    marks = {
+        "1-byte": ("the mark of a change that keeps nothing, of a byte", listed(field(p.KEEPS_NOTHING, b"\0"))),
+        "24-bytes": ("the mark of a change that keeps nothing, of 24 bytes", listed(field(p.KEEPS_NOTHING, bytes(24)))),
+        "twice": ("two marks of a change that keeps nothing", listed(field(p.KEEPS_NOTHING), field(p.KEEPS_NOTHING))),
+    }
     for holder in ("remove", "remove-in-base"):
-        held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 3, unknown there", f.OK, holder, numbers_of_puts)
-    held(suite, "ok-fields-type-3-root", "type 3, unknown there", f.OK, "root", listed(field(3)))
+        held(suite, f"ok-fields-numbers-of-puts-{holder}", "types 1 to 4, unknown there", f.OK, holder, numbers_of_puts)
+        for name, (comment, fields) in marks.items():
+            held(suite, f"field-keeps-nothing-{name}-{holder}", comment, TAMPERED, holder, fields)
+    for kind in (4, 5):
+        fields = listed(field(kind, b"?"))
+        held(suite, f"ok-fields-type-{kind}-root", f"type {kind}, unknown there", f.OK, "root", fields)
     held(
         suite,
         "fields-critical-and-wrong-label",

@@ -2,20 +2,41 @@
 
 import struct
 
+import vault_format as f
 from vector_suite import TAMPERED, constant, each, flip, following, number, plus
 
-# Offsets in the index of the root.
-SEQUENCE, ITEMS, BLOCKS, RESERVED, FIELDS = 0, 8, 16, 20, 24
+# Offsets in the root.
+SEQUENCE, ITEMS, LOOKUP_KEY, FLOOR, RECENT_TAG, RECENT_LENGTH, BLOCKS, HEIGHT, RESERVED, FIELDS = (
+    0,
+    8,
+    16,
+    48,
+    56,
+    72,
+    76,
+    80,
+    81,
+    84,
+)
 ENTRIES = FIELDS + 2 + 4 + 4  # after the history limit
 FIRST_ID, FIRST_SEQUENCE, OFFSET, LENGTH, COUNT, TAG = 0, 16, 24, 32, 36, 40  # in the entry of a block
 ENTRY = 56
 
 
+def moved(difference):
+    """Adds to the sequence of a root without recent changes, and to its floor."""
+    return each(plus(SEQUENCE, "Q", difference), plus(FLOOR, "Q", difference))
+
+
 def add(suite):
     faults = {
-        "sequence-one-more": ("a sequence that the first frame does not follow", plus(SEQUENCE, "Q", 1)),
-        "sequence-one-less": ("a sequence two before the first frame's", plus(SEQUENCE, "Q", -1)),
-        "sequence-below-items": ("a sequence below that of an item", number(SEQUENCE, "Q", 0)),
+        "sequence-one-more": ("a sequence that the first frame does not follow", moved(1)),
+        "sequence-one-less": ("a sequence two before the first frame's", moved(-1)),
+        "sequence-below-items": (
+            "a sequence below that of an item",
+            each(number(SEQUENCE, "Q", 0), number(FLOOR, "Q", 0)),
+        ),
+        "sequence-alone": ("another sequence, and the floor of the right one", plus(SEQUENCE, "Q", 1)),
         "items-one-more": ("one item more than the blocks contain", plus(ITEMS, "Q", 1)),
         "items-one-less": ("one item less than the blocks contain", plus(ITEMS, "Q", -1)),
         "items-most": ("the highest possible number of items", number(ITEMS, "Q", (1 << 64) - 1)),
@@ -24,8 +45,30 @@ def add(suite):
         "blocks-zero": ("no blocks", number(BLOCKS, "I", 0)),
         "blocks-most": ("the highest number of blocks", number(BLOCKS, "I", 0xFFFFFFFF)),
         "blocks-wrap": ("a number of blocks whose size wraps around in 32 bits", plus(BLOCKS, "I", 0x20000000)),
-        "reserved": ("the reserved field", number(RESERVED, "I", 1)),
-        "reserved-high": ("the last byte of the reserved field", flip(RESERVED + 3, 128)),
+        "lookup-key": ("another lookup key: no lookup id is right", flip(LOOKUP_KEY)),
+        "lookup-key-last-byte": ("a lookup key with another last byte", flip(LOOKUP_KEY + 31)),
+        "floor-one-less": ("a floor below the root, without recent changes", plus(FLOOR, "Q", -1)),
+        "floor-one-more": ("a floor above the root", plus(FLOOR, "Q", 1)),
+        "floor-zero": ("a floor of 0, without recent changes", number(FLOOR, "Q", 0)),
+        "floor-2-62": ("a floor of 2^62", number(FLOOR, "Q", 1 << 62)),
+        "floor-most": ("the highest floor", number(FLOOR, "Q", (1 << 64) - 1)),
+        "recent-tag": ("a tag of recent changes, without them", flip(RECENT_TAG)),
+        "recent-tag-last-byte": ("the last byte of a tag of recent changes, without them", flip(RECENT_TAG + 15)),
+        "recent-length-1": ("recent changes of a byte", number(RECENT_LENGTH, "I", 1)),
+        "recent-length-16": ("recent changes of 24 bytes less than no pair", number(RECENT_LENGTH, "I", 16)),
+        "recent-length-40": ("sealed recent changes without a pair", number(RECENT_LENGTH, "I", 40)),
+        "recent-length-64": ("one recent change that the file does not have", number(RECENT_LENGTH, "I", 64)),
+        "recent-length-64-below": (
+            "one recent change that the file does not have, with a floor for it",
+            each(number(RECENT_LENGTH, "I", 64), plus(FLOOR, "Q", -1)),
+        ),
+        "recent-length-most": ("the highest length of recent changes", number(RECENT_LENGTH, "I", 0xFFFFFFFF)),
+        "height-1": ("height 1: the blocks are read as nodes", number(HEIGHT, "B", 1)),
+        "height-2": ("height 2", number(HEIGHT, "B", 2)),
+        "height-255": ("height 255", number(HEIGHT, "B", 255)),
+        "reserved": ("the first reserved byte", flip(RESERVED)),
+        "reserved-high": ("the last reserved byte", flip(RESERVED + 2, 128)),
+        "lookup-key-missing": ("no lookup key", lambda value: value[:LOOKUP_KEY] + value[FLOOR:]),
         "something-follows": ("a byte follows", following(b"\0")),
         "entry-follows": ("56 bytes follow", following(bytes(ENTRY))),
         "cut-short": ("the last byte is missing", lambda value: value[:-1]),
@@ -92,7 +135,7 @@ def add(suite):
             ),
             f"{block}-count-most": (
                 f"the highest number of items in block {index}",
-                number(at + COUNT, "I", 0xFFFFFFFF),
+                each(number(at + COUNT, "I", 0xFFFFFFFF), number(ITEMS, "Q", 0xFFFFFFFF + 2)),
             ),
             f"{block}-tag": (f"a tag that is not block {index}'s", flip(at + TAG)),
             f"{block}-tag-last-byte": (f"a tag of which the last byte is not block {index}'s", flip(at + TAG + 15)),
@@ -102,7 +145,7 @@ def add(suite):
         each(plus(ENTRIES + COUNT, "I", 1), plus(ENTRIES + ENTRY + COUNT, "I", -1)),
     )
     for name, (comment, fault) in faults.items():
-        suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root index": fault})
+        suite.resealed(f"root-{name}", comment, "small", TAMPERED, {"root": fault})
     for name, offset in (("label", 0), ("file-id", 11), ("offset", 27)):
         suite.resealed(
             f"root-sealed-under-another-{name}",
@@ -111,36 +154,46 @@ def add(suite):
             TAMPERED,
             {"root associated data": flip(offset)},
         )
-    suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root index": constant(b"")})
+    suite.resealed("root-empty-index", "an index of no bytes", "created", TAMPERED, {"root": constant(b"")})
     suite.resealed(
         "root-created-items",
         "one item counted, without a block",
         "created",
         TAMPERED,
-        {"root index": number(ITEMS, "Q", 1)},
+        {"root": number(ITEMS, "Q", 1)},
     )
     suite.resealed(
         "root-created-block",
         "one block counted, without an entry",
         "created",
         TAMPERED,
-        {"root index": number(BLOCKS, "I", 1)},
+        {"root": number(BLOCKS, "I", 1)},
+    )
+    suite.resealed(
+        "root-created-height-1",
+        "an index of height 1 without a node",
+        "created",
+        TAMPERED,
+        {"root": number(HEIGHT, "B", 1)},
+    )
+    suite.resealed(
+        "ok-root-another-lookup-key",
+        "another lookup key, under which nothing was stored yet",
+        "created",
+        f.OK,
+        {"root": flip(LOOKUP_KEY)},
     )
     suite.resealed(
         "root-created-empty-block",
         "an entry for a block of no bytes",
         "created",
         TAMPERED,
-        {
-            "root index": each(
-                number(BLOCKS, "I", 1), following(bytes(24) + struct.pack("<QII", 12_288, 0, 0) + bytes(16))
-            )
-        },
+        {"root": each(number(BLOCKS, "I", 1), following(bytes(24) + struct.pack("<QII", 12_288, 0, 0) + bytes(16)))},
     )
     suite.resealed(
         "root-newer-than-slot",
         "the root has a higher sequence than the slots",
         "created",
         TAMPERED,
-        {"root index": plus(SEQUENCE, "Q", 1)},
+        {"root": moved(1)},
     )

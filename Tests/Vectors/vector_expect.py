@@ -1,26 +1,48 @@
 """The contents of a vault, derived from its description alone: without the reader and the format."""
 
+from dataclasses import dataclass, replace
+
 import vault_format as f
 
 DAY = 86_400_000
 
 
+@dataclass(frozen=True)
+class Event:
+    """One change to a secret, as described."""
+
+    sequence: int
+    change: dict
+
+    @property
+    def put(self):
+        return self.change.get("put")
+
+    @property
+    def one(self):
+        return self.put or self.change["remove"]
+
+    @property
+    def time(self):
+        return self.put.get("modified", self.put.get("created", 0)) if self.put else self.one.get("time", 0)
+
+
 def by_name(description, transactions):
-    """The events of each name, ascending by sequence: (sequence, the put item or None, time)."""
-    events, base = {}, description["base"]
+    """The events of each name, ascending by sequence."""
+    base = description["base"]
     described = [one if "remove" in one else {"put": one} for one in base["items"]]
-    changes = [(number, change) for number, change in enumerate(described, start=1)]
+    found = [Event(number, one) for number, one in enumerate(described, start=1)]
     sequence = base.get("sequence", len(described) + 1)
     for transaction in description["tail"][:transactions]:
         for change in transaction:
             sequence += 1
-            changes.append((sequence, change))
-    for number, change in changes:
-        one = change.get("put") or change["remove"]
-        names = one["service"].encode(), one["account"].encode()
-        time = one.get("modified", one.get("created", 0)) if "put" in change else one.get("time", 0)
-        events.setdefault(names, []).append((one.get("sequence", number), change.get("put"), time))
-    return {names: sorted(found, key=lambda event: event[0]) for names, found in sorted(events.items())}
+            found.append(Event(sequence, change))
+    events = {}
+    for event in found:
+        event = replace(event, sequence=event.one.get("sequence", event.sequence))
+        names = event.one["service"].encode(), event.one["account"].encode()
+        events.setdefault(names, []).append(event)
+    return {names: sorted(one, key=lambda event: event.sequence) for names, one in sorted(events.items())}
 
 
 def expected(description, transactions, now):
@@ -28,27 +50,37 @@ def expected(description, transactions, now):
     history = description.get("history", {"versions": 0, "days": 0})
     items, versions, removed = [], [], []
     for events in by_name(description, transactions).values():
-        value, earlier, removal = None, [], None
-        for sequence, put, time in events:
-            if value:
-                earlier.append((*value, time))
-                removal = None if put else (sequence, time)
-            value = (sequence, put) if put else None
-        counted = []
-        for sequence, put, superseded in reversed(earlier):
-            is_old = history["days"] and now - superseded > history["days"] * DAY
-            if is_old or len(counted) == history["versions"]:
-                break
-            counted.append(expected_version(sequence, put, superseded))
+        last = events[-1]
+        counted = expected_versions(events, history, now)
         versions += counted
-        if value:
-            items.append(expected_item(value[1]))
+        if last.put:
+            items.append(expected_item(last.put))
         elif counted:
-            names = {name: counted[0][name] for name in ("service", "account")}
-            removed.append(names | {"sequence": removal[0], "removed": removal[1]})
+            names = {name: last.one[name] for name in ("service", "account")}
+            removed.append(names | {"sequence": last.sequence, "removed": last.time})
     found = {"versions": versions, "removed": removed, "lineage": len(description.get("lineage", []))}
+    found["members"] = [expected_member(one) for one in description.get("members", [])]
     found["history"] = history if any(history.values()) else None
     return {"items": items} | {name: one for name, one in found.items() if one}
+
+
+def expected_versions(events, history, now):
+    """The earlier values that count, and those that lost to the present one in a merge, the newest first."""
+    last, found, counting, count = events[-1], [], True, 0
+    for event, after in reversed(list(zip(events, events[1:]))):
+        if after.one.get("keeps_nothing"):
+            break
+        if not event.put:
+            continue
+        is_old = history["days"] and now - after.time > history["days"] * DAY
+        if last.put and event.put.get("conflict") == last.sequence:
+            found.append(expected_version(event, after))
+        elif counting and not is_old and count < history["versions"]:
+            found.append(expected_version(event, after))
+            count += 1
+        else:
+            counting = False
+    return found
 
 
 def expected_item(described):
@@ -57,9 +89,16 @@ def expected_item(described):
     return item | short_value(described["value"])
 
 
-def expected_version(sequence, put, superseded):
-    version = {"service": put["service"], "account": put["account"], "sequence": sequence, "stored": put["modified"]}
-    return version | {"superseded": superseded} | short_value(put["value"])
+def expected_version(event, after):
+    put = event.put
+    version = {"service": put["service"], "account": put["account"], "sequence": event.sequence}
+    return version | {"stored": put["modified"], "superseded": after.time} | short_value(put["value"])
+
+
+def expected_member(described):
+    numbers = {name: described.get(name, 0) for name in ("joined", "joined_time", "removed", "removed_time")}
+    named = {"slot_id": described["slot_id"], "recipient_hash": described["recipient_hash"]}
+    return named | {"label": described.get("label", "")} | numbers
 
 
 def short_value(value):

@@ -49,6 +49,7 @@ def add(suite):
         ("rekeyed-own-key", "a lineage of its own subkey 7", "rekeyed", base(15, lineage=[former[1]])),
     ):
         suite.resealed(f"ok-known-{name}", comment, vault, f.OK, change=change)
+    add_recent(suite, base)
     suite.flipped("known-slot-0", "one slot is damaged", "known", f.RECOVERED, "commit slot 0", 0)
     slot = suite.place("known", "commit slot 0")
     both = (slot, 1, b"\x5a"), (slot + f.PAGE, 1, b"\x5a")
@@ -61,6 +62,34 @@ def add(suite):
         f.OK,
         change=lambda d: d.pop("lineage"),
     )
+
+
+def add_recent(suite, base):
+    """Rewritten vaults whose root has what `known` was, and what it was not: in changes 10 to 14."""
+    tags = {state.sequence: state.tail_tag.hex() for state in suite.made["known"].steps}
+    pairs = [[sequence, tag] for sequence, tag in tags.items()]
+    merged = pairs[:4] + [[14, "00" * 16], pairs[4]]
+    forked = pairs[:4] + [[14, "5a" * 16]]
+    two = [[put("one", "a")], [put("one", "b")]]
+    for name, comment, vault, recent, floor, tail in (
+        ("recent", "a root of 15 with the changes 10 to 14", "known", pairs, 10, []),
+        ("recent-later", "a root of 15 with the changes 10 to 14, and changes to 17", "known", pairs, 10, two),
+        ("recent-floor-9", "the same, and a floor of 9, which was no change", "known", pairs, 9, []),
+        ("recent-floor-12", "a root of 15 with the changes 12 to 14", "known", pairs[2:], 12, []),
+        ("recent-floor-14", "a root of 15 with change 14 alone", "known", pairs[4:], 14, []),
+        ("recent-gap", "a root of 15 with the changes 10 and 14: 11 to 13 were one", "known", pairs[::4], 10, []),
+        ("recent-fork", "a root of 15 with another change 14", "known", forked, 10, []),
+        ("recent-merge", "a root of 15 with the changes 10 to 14, and another 14", "known", merged, 10, []),
+        ("rekeyed-recent", "a new master key with the changes 10 to 14", "rekeyed", pairs, 10, []),
+        ("rekeyed-recent-later", "the same, and changes to 17", "rekeyed", pairs, 10, two),
+        ("rekeyed-recent-fork", "a new master key with another change 14", "rekeyed", forked, 10, []),
+        ("rekeyed-recent-merge", "a new master key, and both changes 14", "rekeyed", merged, 10, []),
+        ("rekeyed-recent-floor-14", "a new master key with change 14 alone", "rekeyed", pairs[4:], 14, []),
+    ):
+        change = base(15, tail)
+        description = {"sequence": 15, "recent": recent, "floor": floor}
+        full = lambda d, change=change, description=description: [change(d), d["base"].update(description)]
+        suite.resealed(f"ok-known-{name}", comment, vault, f.OK, change=full)
 
 
 class Judgements:
@@ -171,6 +200,7 @@ def text(suite):
     judgements = Judgements(suite)
     records(judgements)
     states(judgements)
+    recent(judgements)
     keys(judgements)
     policies(judgements)
     damages(judgements)
@@ -180,7 +210,7 @@ def text(suite):
 
 def records(j):
     versioned = {"policy": k.VERSIONED}
-    for sequence in (9, 10, 12, 14, 15):
+    for sequence in (8, 9, 10, 11, 12, 14, 15):
         j.record(f"strict-{sequence}", j.slot(sequence=sequence))
     j.record("versioned-14", j.slot(**versioned))
     j.record("rekeyed-15", j.slot("rekeyed"))
@@ -193,6 +223,10 @@ def records(j):
     j.record("known-10-rekeyed-15", j.slot(sequence=10), j.slot("rekeyed"))
     j.record("versioned-10-14", j.slot(sequence=10, **versioned), j.slot(**versioned))
     j.record("another-tag-14", j.slot(tail_tag=bytes(16)))
+    j.record("another-tag-10", j.slot(sequence=10, tail_tag=bytes(16)))
+    j.record("another-tag-12", j.slot(sequence=12, tail_tag=bytes(16)))
+    j.record("another-tag-9", j.slot(sequence=9, tail_tag=bytes(16)))
+    j.record("versioned-another-14", j.slot(tail_tag=bytes(16), **versioned))
     j.record("equal-a-right", j.slot(), j.slot(tail_tag=bytes(16)))
     j.record("equal-b-right", j.slot(tail_tag=bytes(16)), j.slot())
     j.record("root-path", j.slot(path="/x"), path="/x")
@@ -238,6 +272,62 @@ def states(j):
         "B",
     )
     j.add("seen-last-sequence", "the highest sequence was seen", "last-sequence", "ok-known", back)
+
+
+def recent(j):
+    """What was seen is before the root, whose recent changes show it."""
+    ok, back, key = k.ACCEPTED, f.ROLLED_BACK, f.ANOTHER_KEY
+    for name, comment, record, vector, judgement in (
+        ("14", "change 14 was seen, its pair agrees", "strict-14", "recent", ok),
+        ("12", "change 12 was seen, its pair agrees", "strict-12", "recent", ok),
+        ("root", "the root before was seen, its pair agrees", "strict-10", "recent", ok),
+        ("14-later", "change 14 was seen, and there are frames", "strict-14", "recent-later", ok),
+        ("another-14", "another change 14 was seen", "another-tag-14", "recent", back),
+        (
+            "another-14-later",
+            "another change 14 was seen, and there are frames",
+            "another-tag-14",
+            "recent-later",
+            back,
+        ),
+        ("another-12", "another change 12 was seen", "another-tag-12", "recent", back),
+        ("another-10", "another change at the floor was seen", "another-tag-10", "recent", back),
+        ("below-floor", "change 9 was seen, below the floor", "strict-9", "recent", ok),
+        ("another-below-floor", "another change 9 was seen, below the floor", "another-tag-9", "recent", ok),
+        ("at-floor-without-pair", "change 9 was seen, at a floor without a pair", "strict-9", "recent-floor-9", back),
+        ("below-floor-9", "change 8 was seen, below a floor without a pair", "strict-8", "recent-floor-9", ok),
+        ("at-floor-12", "change 12 was seen, at the floor", "strict-12", "recent-floor-12", ok),
+        ("another-at-floor-12", "another change 12 was seen, at the floor", "another-tag-12", "recent-floor-12", back),
+        ("below-floor-12", "change 11 was seen, below the floor", "strict-11", "recent-floor-12", ok),
+        ("14-alone", "change 14 was seen, the only pair", "strict-14", "recent-floor-14", ok),
+        ("another-14-alone", "another change 14 was seen, and one pair", "another-tag-14", "recent-floor-14", back),
+        ("12-below-14-alone", "change 12 was seen, below the only pair", "another-tag-12", "recent-floor-14", ok),
+        ("gap", "change 12 was seen, between the pairs: it was no state", "strict-12", "recent-gap", back),
+        ("gap-14", "change 14 was seen, the last pair", "strict-14", "recent-gap", ok),
+        ("fork", "change 14 was seen, and the root has another", "strict-14", "recent-fork", back),
+        ("fork-12", "change 12 was seen, the fork is later", "strict-12", "recent-fork", ok),
+        ("merge", "change 14 of one side of a merge was seen", "strict-14", "recent-merge", ok),
+        ("merge-other", "change 14 of the other side of a merge was seen", "another-tag-14", "recent-merge", ok),
+        ("merge-12", "change 12 was seen, before a merge", "strict-12", "recent-merge", ok),
+        ("merge-another-12", "another change 12 was seen, before a merge", "another-tag-12", "recent-merge", back),
+        ("15", "change 15 was seen, and the root is another 15", "strict-15", "recent", back),
+        ("rekeyed", "change 14 was seen under the former key, its pair agrees", "strict-14", "rekeyed-recent", ok),
+        ("rekeyed-root", "change 10 was seen under the former key", "strict-10", "rekeyed-recent", ok),
+        ("rekeyed-later", "the same, and there are frames", "strict-14", "rekeyed-recent-later", ok),
+        ("rekeyed-another", "another change 14 under the former key", "another-tag-14", "rekeyed-recent", back),
+        ("rekeyed-below-floor", "change 9 under the former key, below the floor", "strict-9", "rekeyed-recent", ok),
+        ("rekeyed-fork", "change 14, and the new key has another", "strict-14", "rekeyed-recent-fork", back),
+        ("rekeyed-merge", "change 14 of one side of a merge", "strict-14", "rekeyed-recent-merge", ok),
+        ("rekeyed-merge-other", "change 14 of the other side", "another-tag-14", "rekeyed-recent-merge", ok),
+        ("rekeyed-14-alone", "change 14, the only pair", "strict-14", "rekeyed-recent-floor-14", ok),
+        ("rekeyed-12-below", "change 12, below the only pair", "another-tag-12", "rekeyed-recent-floor-14", ok),
+        ("rekeyed-15", "change 15 was seen under the former key", "strict-15", "rekeyed-recent", key),
+        ("versioned-another", "another change 14, under version control", "versioned-another-14", "recent", ok),
+        ("versioned-rekeyed", "the same, and a new master key", "versioned-another-14", "rekeyed-recent", ok),
+        ("older-key", "a former master key with the changes", "rekeyed-15", "recent", key),
+    ):
+        written = "B" if judgement == ok else None
+        j.add(f"recent-{name}", comment, record, f"ok-known-{vector}", judgement, written)
 
 
 def keys(j):

@@ -1,7 +1,11 @@
 """The reader's outcome for a vector, in the form of its `expect`."""
 
+from nacl import bindings
+
 import coffer_vault
 import vault_format as f
+import vault_identities as identities
+import vault_pins as pins
 import vault_reader as r
 from vector_expect import short_value
 
@@ -13,7 +17,7 @@ def shortened(vault, now):
         read[name] = [one | short_value(one.pop("value")) for one in read[name]]
     if not any(read["history"].values()):
         del read["history"]
-    for name in ("outcome", "sequence", "checkpoint"):
+    for name in ("outcome", "sequence", "pin", "recent", "floor"):
         del read[name]
     return {name: one for name, one in read.items() if one or name == "items"}
 
@@ -25,14 +29,28 @@ def outcome_of(file, entry):
     except f.Refused as refused:
         return {"outcome": refused.outcome}, refused.reason
     outcome = f.RECOVERED if vault.recovered else f.OK
-    state = {"outcome": outcome, "sequence": vault.state.sequence, "checkpoint": vault.checkpoint}
+    state = {"outcome": outcome, "sequence": vault.state.sequence, "pin": pins.pin_of(vault).encode()}
     return state | shortened(vault, entry.get("now", 0)), ""
 
 
 def credential_of(described):
     if "key_text" in described:
         return r.Key(f.parse_key_text(described["key_text"].encode()))
+    if "identity" in described:
+        text = described["identity"]
+        return r.Identity(identities.parse_identity(text), text.startswith(identities.HYBRID_IDENTITY))
     return r.Passphrase(described["passphrase"].encode("utf-8"))
+
+
+def identity_outcome(entry):
+    try:
+        identity = identities.parse_identity(entry["text"])
+    except f.Refused as refused:
+        return {"outcome": refused.outcome}
+    if entry["text"].startswith(identities.HYBRID_IDENTITY):  # its recipient needs ML-KEM
+        return entry["expect"] if entry["expect"].get("identity") == identity.hex() else {"outcome": f.OK}
+    recipient = identities.encode(identities.RECIPIENT, bindings.crypto_scalarmult_base(identity))
+    return {"outcome": f.OK, "identity": identity.hex(), "recipient": recipient}
 
 
 def key_outcome(entry):

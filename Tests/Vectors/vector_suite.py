@@ -6,6 +6,7 @@ import struct
 
 import vault_described as d
 import vault_format as f
+import vault_identities as identities
 from vector_bases import BASES, NOW
 from vector_expect import expected
 
@@ -197,6 +198,8 @@ class Suite:
         credential = credential or BASES[base][1]
         if "key_text" in credential:
             credential = {"key_text": f.key_text(credential["key_text"]).decode()}
+        if "identity" in credential:
+            credential = {"identity": identities.encode(identities.IDENTITY, credential["identity"])}
         entry["credential"] = credential
         if limits:
             entry["limits"] = limits
@@ -208,7 +211,7 @@ class Suite:
             if description.get("history", {}).get("days"):
                 entry["now"] = now
             contents = expected(description, made.steps.index(state), now)
-            entry["expect"] |= {"sequence": state.sequence, "checkpoint": state.checkpoint} | contents
+            entry["expect"] |= {"sequence": state.sequence, "pin": made.pin(state)} | contents
         assert all(entry["name"] != other["name"] for other in self.entries), name
         self.entries.append(entry)
 

@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+"""Random histories of a vault on a simulated disk that loses power, compared with a model.
+
+usage: crash_histories.py [--histories N] [--seed S] [--omit BARRIER]
+
+The writer is that of vault_changes.py and known_vaults.py: commits, rewrites, purges, new master keys and recipients,
+merges with a copy that went its own way, and records of known vaults. After each loss of power the vault must hold the
+acknowledged state or the one that was being written, its record must accept it, and the record must refuse each older
+file. With --omit one barrier is left out, which must be found: first, second, file (the fsync of a new file) or
+directory.
+
+Exit status: 0 every history is as the model says (with --omit: one is not), 1 otherwise, 2 wrong usage.
+"""
+
+import argparse
+import copy
+import os
+import random
+import sys
+import time
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import known_vaults as k
+import vault_changes as c
+import vault_described as d
+import vault_format as f
+import vault_reader as r
+import vault_records as p
+from vector_bases import BASES, CI_KEY, IDENTITY, NOW, key_slot, put, recipient_slot, remove
+from vector_expect import Event, expected_versions
+
+KEY, RECIPIENT = r.Key(CI_KEY), r.Identity(IDENTITY)
+VAULT, COPY, RECORD = "/v/vault", "/v/copy", "/r/record"
+PLACE = VAULT.encode()
+HISTORY = {"versions": 2, "days": 0}
+ACCOUNTS = ("a", "b", "c", "d")
+SECTOR = 512
+
+
+class PowerLoss(BaseException):
+    """No handler of the writer may take it for a failure that it can clean up after."""
+
+
+# The disk
+
+
+class File:
+    """The bytes as a process sees them, and the images since the last barrier. A loss of power leaves any of each page."""
+
+    def __init__(self, data=b""):
+        self.images = [data]
+
+    @property
+    def data(self):
+        return self.images[-1]
+
+    def change(self, data):
+        self.images.append(data)
+
+    def sync(self):
+        del self.images[:-1]
+
+    def left(self, rng):
+        """What is on the disk after a loss of power: of each page one image, or sectors of several."""
+        images = list(dict.fromkeys(self.images))
+        if len(images) == 1 or rng.random() < 0.1:
+            return images[-1]
+        size, found = len(rng.choice(images)), b""
+        for at in range(0, size, f.PAGE):
+            pages = list(dict.fromkeys(image[at : at + f.PAGE].ljust(f.PAGE, b"\0") for image in images))
+            page = rng.choice(pages)
+            if len(pages) > 1 and rng.random() < 0.3:
+                page = b"".join(rng.choice(pages)[to : to + SECTOR] for to in range(0, f.PAGE, SECTOR))
+            found += page
+        return found[:size]
+
+
+class Disk:
+    """Files, and the part of the module `os` that the writer uses. Changes of names survive in their order."""
+
+    O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_CLOEXEC, O_NOFOLLOW = (
+        os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_EXCL, os.O_CLOEXEC, os.O_NOFOLLOW,
+    )
+    O_DIRECTORY, O_NONBLOCK = os.O_DIRECTORY, os.O_NONBLOCK
+    LOCK_EX, LOCK_NB = 2, 4
+    environb, fsencode, geteuid = {}, staticmethod(os.fsencode), staticmethod(os.geteuid)
+
+    def __init__(self, rng, omit=None):
+        self.rng, self.omit = rng, omit
+        self.names, self.open_files = {}, {}
+        self.kept_names = [{}]  # the names on the disk, and those after each change since the last barrier
+        self.calls, self.loss, self.next, self.barriers = 0, None, 3, 0
+        self.remaining = {}  # what a loss of power leaves of a file, which may have two names
+        exists = lambda path: path in self.names or path in ("/v", "/r")
+        self.path = SimpleNamespace(
+            dirname=os.path.dirname, abspath=os.path.abspath, basename=os.path.basename, join=os.path.join,
+            lexists=exists, isdir=exists,
+        )  # fmt: skip
+
+    def step(self, change=lambda: None):
+        """Counts a call. At the chosen one power is lost, before or after the change."""
+        self.calls += 1
+        if self.loss is not None and self.calls >= self.loss:
+            if self.calls == self.loss and self.rng.random() < 0.5:
+                change()
+            raise PowerLoss
+        change()
+
+    def lose_power(self):
+        """The disk is what is left of it. Its files are opened anew."""
+        files, self.remaining = {}, {}
+        for name, file in self.rng.choice(self.kept_names).items():
+            files[name] = File(files[name].data if name in files else self.remains(file))
+        self.names = files
+        self.restart()
+        self.kept_names = [dict(files)]
+
+    def remains(self, file):
+        return self.remaining.setdefault(id(file), file.left(self.rng))
+
+    def restart(self):
+        """A process begins: the one before it was killed, or the power is back."""
+        self.open_files, self.loss = {}, None
+
+    def rename_to(self, names):
+        self.names = names
+        self.kept_names.append(dict(names))
+
+    # The calls
+
+    def open(self, path, flags, mode=0o600):
+        if flags & os.O_DIRECTORY:
+            file = path
+        elif flags & os.O_CREAT:
+            file = File()
+            self.step(lambda: self.rename_to(self.names | {path: file}))
+        elif path in self.names:
+            file = self.names[path]
+        else:
+            raise FileNotFoundError(path)
+        self.next += 1
+        self.open_files[self.next] = file
+        return self.next
+
+    def close(self, descriptor):
+        self.open_files.pop(descriptor, None)
+
+    dup = staticmethod(lambda descriptor: descriptor)
+
+    def fdopen(self, descriptor, mode):
+        return Stream(self.open_files[descriptor].data)
+
+    def pwrite(self, descriptor, data, offset):
+        file = self.open_files[descriptor]
+        old = file.data.ljust(offset, b"\0")
+        self.step(lambda: file.change(old[:offset] + data + old[offset + len(data) :]))
+        return len(data)
+
+    def ftruncate(self, descriptor, size):
+        file = self.open_files[descriptor]
+        if size != len(file.data):
+            self.step(lambda: file.change(file.data[:size].ljust(size, b"\0")))
+
+    def fdatasync(self, descriptor):
+        self.barriers += 1
+        omitted = {"first": 1, "second": 2}.get(self.omit) == self.barriers
+        self.step(self.open_files[descriptor].sync if not omitted else lambda: None)
+
+    def fsync(self, descriptor):
+        file = self.open_files[descriptor]
+        if isinstance(file, File):
+            self.step(file.sync if self.omit != "file" else lambda: None)
+        elif self.omit != "directory":
+            self.step(lambda: self.kept_names.__delitem__(slice(None, -1)))
+        else:
+            self.step()
+
+    def link(self, old, new):
+        if new in self.names:
+            raise FileExistsError(new)
+        self.step(lambda: self.rename_to(self.names | {new: self.names[old]}))
+
+    def rename(self, old, new):
+        names = {name: file for name, file in self.names.items() if name != old}
+        self.step(lambda: self.rename_to(names | {new: self.names[old]}))
+
+    def unlink(self, path):
+        self.step(lambda: self.rename_to({name: file for name, file in self.names.items() if name != path}))
+
+    def urandom(self, count):
+        return self.rng.randbytes(count)
+
+    def stat(self, path):
+        if path in ("/v", "/r"):
+            return SimpleNamespace(st_uid=os.geteuid(), st_mode=0o40700)
+        return self.status(self.names[path])
+
+    def fstat(self, descriptor):
+        return self.status(self.open_files[descriptor])
+
+    def status(self, file):
+        links = sum(one is file for one in self.names.values())
+        return SimpleNamespace(st_dev=0, st_ino=id(file), st_uid=os.geteuid(), st_mode=0o100600, st_nlink=links)
+
+    def fchmod(self, descriptor, mode):
+        pass
+
+    def makedirs(self, path, mode, exist_ok):
+        pass
+
+    def flock(self, descriptor, operation):
+        pass
+
+
+class Stream:
+    def __init__(self, data):
+        self.data = data
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def read(self):
+        return self.data
+
+
+# The model
+
+
+@dataclass(frozen=True)
+class State:
+    """What a vault holds: the events of each account, ascending by sequence."""
+
+    sequence: int
+    events: tuple = ()  # of (account, events)
+    former_keys: int = 0
+    has_recipient: bool = False
+
+    def changed(self, changes):
+        events, sequence = dict(self.events), self.sequence
+        for change in changes:
+            sequence += 1
+            one = Event(sequence, change)
+            events[one.one["account"]] = (*events.get(one.one["account"], ()), one)
+        return replace(self, sequence=sequence, events=tuple(sorted(events.items())))
+
+    def purged(self, account):
+        left = {name: one for name, one in self.events if name != account}
+        last = dict(self.events)[account][-1]
+        return replace(self, events=tuple(sorted((left | ({account: (last,)} if last.put else {})).items())))
+
+    def merged(self, other, parted):
+        """The rule of vault_changes.py in terms of what a user did."""
+        sequence, events = max(self.sequence, other.sequence), {}
+        mine, others = dict(self.events), dict(other.events)
+        # In the order of lookup ids, which numbers what the winners did.
+        for account in sorted({*mine, *others}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
+            sides = [side.get(account, ()) for side in (mine, others)]
+            before = [one for one in sides[0] if one.sequence <= parted and one in sides[1]]
+            lost, won = [[one for one in side if one.sequence > parted] for side in sides]
+            rank = lambda side: (bool(side[-1].put), side[-1].time) if side else ()
+            if rank(lost) > rank(won):
+                lost, won = won, lost
+            if lost:
+                won = [replace(one, sequence=sequence + n) for n, one in enumerate(won, start=1)]
+                sequence += len(won)
+                if won[-1].put and lost[-1].put:
+                    conflict = lost[-1].put | {"conflict": won[-1].sequence}
+                    lost[-1] = replace(lost[-1], change={"put": conflict})
+            kept = []
+            for one in (*before, *lost, *won):
+                kept += [one] if one.put or kept and kept[-1].put else []
+            if kept:
+                events[account] = tuple(kept)
+        return replace(self, sequence=sequence + 1, events=tuple(sorted(events.items())))
+
+    def shown(self):
+        found = [self.sequence, self.former_keys, self.has_recipient]
+        for account, events in self.events:
+            versions = expected_versions(events, HISTORY, NOW)
+            last = events[-1]
+            if last.put:
+                found.append((account, last.sequence, last.put["value"]))
+            elif versions:
+                found.append((account, last.sequence, None))
+            found += [(account, one["sequence"], one["value"]) for one in versions]
+        return found
+
+
+SERVICE = "com.example.app"
+LOOKUP = bytes(32)
+
+
+def shown(vault):
+    """The same of a vault that was read."""
+    recipients = sum(slot.type == f.X25519_SLOT for slot in vault.header.slots)
+    found = {}
+    for entry in [*vault.secrets(), *vault.removed(NOW)]:
+        value = entry.value.hex() if entry.record.is_put else None
+        found.setdefault(entry.record.account, []).append((entry.record.account, entry.record.sequence, value))
+    for version in vault.versions(NOW):
+        record = version.entry.record
+        found.setdefault(record.account, []).append((record.account, record.sequence, version.entry.value.hex()))
+    head = [vault.state.sequence, len(vault.root.lineage), recipients > 0]
+    return head + [one for account in sorted(found) for one in found[account]]
+
+
+# The histories
+
+
+class Wrong(Exception):
+    pass
+
+
+class History:
+    def __init__(self, seed, omit):
+        self.rng, self.seed = random.Random(seed), seed
+        self.disk = Disk(self.rng, omit)
+        self.time, self.losses, self.what = NOW - 10**9, 0, "creation"
+        self.old_files, self.recorded = [], []  # files of acknowledged states; states that a record may name
+        self.alternatives = []  # what a loss of power may bring back, because a process was killed
+        c.os = k.os = c.fcntl = self.disk
+        self.create()
+
+    def random(self, length, purpose):
+        return self.rng.randbytes(length)
+
+    def create(self):
+        description = copy.deepcopy(BASES["created"][0])
+        description |= {"seed": f"history {self.seed}", "history": HISTORY, "lookup_key": LOOKUP.hex()}
+        file = d.NewFile(description).file
+        c.write_new_file(VAULT, file)
+        if self.disk.omit == "directory":
+            self.disk.kept_names = [dict(self.disk.names)]
+        if self.disk.omit == "file":
+            self.disk.names[VAULT].sync()
+        self.state = State(1)
+
+    def read(self, path=VAULT):
+        if path not in self.disk.names:
+            raise Wrong("there is no vault")
+        return r.read_vault(self.disk.names[path].data, KEY)
+
+    def run(self, steps):
+        for _ in range(steps):
+            action = self.rng.choice(
+                (self.commit, self.commit, self.commit, self.rewrite, self.purge, self.rekey, self.merge, self.remember)
+            )
+            self.what = action.__name__
+            before = self.disk.names[VAULT].data
+            loses = self.rng.random() < 0.4
+            after = []
+            try:
+                action(after.append, loses)
+            except PowerLoss:
+                self.after_loss([self.state, *after, *self.alternatives])
+                continue
+            finally:
+                self.disk.loss = None
+            self.state = after[-1] if after else self.state
+            self.compare([self.state])
+            self.alternatives = []
+            if self.what != "remember":
+                self.old_files.append(before)
+            if loses:
+                self.what += ", acknowledged"
+                self.after_loss([self.state])
+        self.compare([self.state])
+
+    def arm(self, loses, most):
+        """Power is lost at one of the next calls."""
+        if loses:
+            self.disk.loss = self.disk.calls + self.rng.randint(1, most)
+        self.disk.barriers = 0
+
+    def changes(self):
+        """One to three changes, and what they are in the model."""
+        changes, events = [], dict(self.state.events)
+        present = {name for name, found in events.items() if found[-1].put}
+        for _ in range(self.rng.randint(1, 3)):
+            account = self.rng.choice(ACCOUNTS)
+            self.time += 1000
+            if account in present and self.rng.random() < 0.3:
+                changes.append(remove(account, time=self.time))
+                present.discard(account)
+            else:
+                value = self.rng.randbytes(self.rng.choice((1, 40, 120)))
+                changes.append(put(account, value, created=self.time, modified=self.time))
+                present.add(account)
+        return changes
+
+    # What is done
+
+    def commit(self, becomes, loses):
+        changes = self.changes()
+        becomes(self.state.changed(changes))
+        self.arm(loses, 9)
+        c.commit(VAULT, KEY, changes, self.random)
+
+    def rewrite(self, becomes, loses, **more):
+        changes = self.changes() if self.rng.random() < 0.5 else []
+        state = self.state.changed(changes)
+        becomes(replace(state, sequence=state.sequence + 1))
+        self.arm(loses, 7)
+        c.rewrite(VAULT, KEY, {"now": NOW, "changes": changes}, self.random)
+
+    def purge(self, becomes, loses):
+        account = self.rng.choice(ACCOUNTS)
+        state = self.state.purged(account) if account in dict(self.state.events) else self.state
+        becomes(replace(state, sequence=state.sequence + 1))
+        self.arm(loses, 7)
+        names = [{"service": SERVICE, "account": account}]
+        c.rewrite(VAULT, KEY, {"now": NOW, "purge": names}, self.random)
+
+    def rekey(self, becomes, loses):
+        has_recipient = self.rng.random() < 0.5
+        state = replace(self.state, sequence=self.state.sequence + 1, former_keys=self.state.former_keys + 1)
+        becomes(replace(state, has_recipient=has_recipient))
+        slots = [key_slot(), recipient_slot()] if has_recipient else [key_slot()]
+        self.arm(loses, 7)
+        credential = RECIPIENT if self.state.has_recipient and self.rng.random() < 0.5 else KEY
+        c.rewrite(VAULT, credential, {"now": NOW, "slots": slots}, self.random)
+
+    def merge(self, becomes, loses):
+        """A copy goes its own way, and so does the vault."""
+        data = self.disk.names[VAULT].data
+        self.disk.names[COPY] = File(data)
+        mine, parted = self.state, self.state.sequence
+        theirs = self.elsewhere(COPY)
+        mine = self.elsewhere(VAULT) if self.rng.random() < 0.8 else mine
+        forked = self.disk.names[COPY].data if self.read(COPY).state.sequence > parted else None
+        self.state = mine
+        becomes(mine.merged(theirs, parted))
+        fork = self.read(COPY)
+        self.arm(loses, 7)
+        c.merge(VAULT, COPY, KEY, self.random, NOW)
+        record = self.record()
+        merged = self.read()
+        if record:
+            k.judge(record, merged)
+        # Whoever saw either side accepts the merge, and refuses the side that it was not.
+        for seen in (fork, merged):
+            known = k.Record.parse(k.made(seen, PLACE, k.STRICT), PLACE)
+            k.judge(known, merged)
+            if seen is merged and forked is not None:
+                self.must_refuse(known, forked)
+
+    def elsewhere(self, path):
+        """Commits that are on the disk, and sometimes a rewrite: the state after them."""
+        state = self.state
+        for _ in range(self.rng.randint(1, 3)):
+            changes = self.changes_of(state)
+            c.commit(path, KEY, changes, self.random)
+            state = state.changed(changes)
+            if self.rng.random() < 0.2:
+                c.rewrite(path, KEY, {"now": NOW}, self.random)
+                state = replace(state, sequence=state.sequence + 1)
+        return state
+
+    def changes_of(self, state):
+        ours, self.state = self.state, state
+        changes = self.changes()
+        self.state = ours
+        return changes
+
+    def settle(self):
+        """What a reader does before it records: barriers of its own."""
+        self.disk.names[VAULT].sync()
+        self.disk.kept_names = [dict(self.disk.names)]
+        self.alternatives = []
+
+    def remember(self, becomes, loses):
+        self.settle()
+        vault = self.read()
+        self.recorded.append((vault.header.commitment, vault.state.sequence, vault.state.tail_tag))
+        self.arm(loses, 5)
+        k.remember(RECORD, PLACE, vault)
+        record = self.record()
+        if (record.seen.sequence, record.seen.tail_tag) != self.recorded[-1][1:]:
+            raise Wrong("the record is not of what was recorded")
+        self.refuses_older(record)
+
+    # What must be so
+
+    def record(self):
+        return k.read_record(RECORD, PLACE)[1]
+
+    def refuses_older(self, record):
+        for file in self.rng.sample(self.old_files, min(3, len(self.old_files))):
+            if file != self.disk.names[VAULT].data:
+                self.must_refuse(record, file)
+
+    def must_refuse(self, record, file):
+        old, seen = r.read_vault(file, KEY), record.seen
+        if (seen.sequence, seen.tail_tag) in c.changes_of(old):
+            return
+        try:
+            k.judge(record, old)
+        except f.Refused as refused:
+            if refused.outcome in (f.ROLLED_BACK, f.ANOTHER_KEY):
+                return
+        raise Wrong(f"a file of {old.state.sequence} is accepted after {seen.sequence} was seen")
+
+    def compare(self, possible):
+        """The state that the vault has, which must be one of these."""
+        vault = self.read()
+        found = shown(vault)
+        for state in possible:
+            if state.shown() == found:
+                return state
+        raise Wrong(f"{found} is found instead of {' or '.join(str(one.shown()) for one in possible)}")
+
+    def after_loss(self, possible):
+        """Power is back, or the process was killed and its successor reads what it left."""
+        self.losses += 1
+        had_record = RECORD in self.disk.kept_names[0]
+        if self.rng.random() < 0.8:
+            self.disk.lose_power()
+            self.alternatives = []
+        else:
+            self.disk.restart()
+            self.alternatives = possible
+        self.state = self.compare(possible)
+        vault, record = self.read(), self.record()
+        if had_record and not record:
+            raise Wrong("the record is lost")
+        k.judge(record, vault)
+        if record:
+            seen = record.seen
+            if (seen.commitment, seen.sequence, seen.tail_tag) not in self.recorded:
+                raise Wrong("the record is of a state that was never recorded")
+            self.refuses_older(record)
+
+
+def outcome_of(seed, steps, omit):
+    """The number of losses of power in a history, and what is wrong in it."""
+    history = History(seed, omit)
+    try:
+        history.run(steps)
+    except (Wrong, f.Refused) as wrong:
+        return history.losses, f"seed {seed}, {history.what}: {wrong}"
+    return history.losses, None
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description="Random histories of a vault on a disk that loses power.")
+    parser.add_argument("--histories", type=int, default=100, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--steps", type=int, default=12, metavar="N", help="changes in a history")
+    parser.add_argument("--omit", choices=("first", "second", "file", "directory"), help="leave out this barrier")
+    arguments = parser.parse_args(arguments)
+    losses, wrong, start = 0, [], time.process_time()
+    for seed in range(arguments.seed, arguments.seed + arguments.histories):
+        count, failure = outcome_of(seed, arguments.steps, arguments.omit)
+        losses += count
+        wrong += [failure] if failure else []
+        if failure and not arguments.omit:
+            print(failure, file=sys.stderr)
+    taken = time.process_time() - start
+    made = f"{arguments.histories} histories from seed {arguments.seed}, {losses} losses of power"
+    print(f"{made}, {taken:.1f} s of this process: {len(wrong)} wrong")
+    if arguments.omit:
+        print(wrong[0] if wrong else f"nothing is wrong without the barrier {arguments.omit}")
+    return 0 if bool(wrong) == bool(arguments.omit) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

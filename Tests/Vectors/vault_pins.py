@@ -1,0 +1,82 @@
+"""Pins: a state of a vault that somebody wrote down elsewhere, and what the vault must show of it."""
+
+import base64
+import struct
+from dataclasses import dataclass
+
+import vault_format as f
+from vault_format import require
+
+ACCEPTED = "accepted"
+UNVERIFIABLE_PIN = "unverifiable"
+PIN_PREFIX = "coffer-pin-v1:"
+PIN = struct.Struct("<16s32sQ16s")
+INVALID_PIN = "invalid-pin"
+
+
+@dataclass(frozen=True)
+class Pin:
+    vault_id: bytes
+    commitment: bytes
+    sequence: int = 0  # 0: an identity pin, without a floor and a digest
+    digest: bytes = bytes(16)
+
+    def encode(self):
+        data = PIN.pack(self.vault_id, self.commitment, self.sequence, self.digest)
+        return PIN_PREFIX + base64.urlsafe_b64encode(data + pin_checksum(data)).decode()
+
+    @classmethod
+    def parse(cls, text):
+        require(text.startswith(PIN_PREFIX), "a pin begins with coffer-pin-v1:", outcome=INVALID_PIN)
+        body = text[len(PIN_PREFIX) :]
+        known = all(one.isascii() and (one.isalnum() or one in "-_") for one in body)
+        require(len(body) == 100 and known, "a pin has 100 characters of base64url", outcome=INVALID_PIN)
+        data = base64.urlsafe_b64decode(body)
+        require(pin_checksum(data[:72]) == data[72:], "the pin is mistyped", outcome=INVALID_PIN)
+        pin = cls(*PIN.unpack(data[:72]))
+        require(pin.sequence < f.U64_LIMIT, "the pin has a sequence of 2^62 or more", outcome=INVALID_PIN)
+        require(pin.sequence or not any(pin.digest), "the pin has a digest and no sequence", outcome=INVALID_PIN)
+        return pin
+
+
+def pin_checksum(data):
+    return f.blake2b(256, PIN_PREFIX.encode() + data)[:3]
+
+
+def pin_digest(vault, sequence, tag):
+    key, header = f.subkey(vault.master, f.KNOWN_VAULTS), vault.header
+    message = b"coffer-pin" + header.vault_id + header.commitment + struct.pack("<Q", sequence) + tag
+    return f.blake2b(128, message, key)
+
+
+def pin_of(vault):
+    state, header = vault.state, vault.header
+    digest = pin_digest(vault, state.sequence, state.tail_tag)
+    return Pin(header.vault_id, header.commitment, state.sequence, digest)
+
+
+def judge_pin_identity(pin, header):
+    """The part of the judgement that needs no key. It comes before a key is tried."""
+    require(pin.vault_id == header.vault_id, "the pin names another vault", outcome=f.ANOTHER_VAULT)
+    require(pin.commitment == header.commitment, "the pin names another master key", outcome=f.ANOTHER_KEY)
+
+
+def judge_pin(pin, vault):
+    """`ACCEPTED`, `UNVERIFIABLE_PIN` if the file does not show the pinned state any more, or `Refused`."""
+    judge_pin_identity(pin, vault.header)
+    if pin.sequence == 0:
+        return ACCEPTED
+    shown = shows(vault, pin.sequence, lambda tag: f.equal(pin_digest(vault, pin.sequence, tag), pin.digest))
+    require(shown is not False, "the vault is older than the pin, or has another history", outcome=f.ROLLED_BACK)
+    return UNVERIFIABLE_PIN if shown is None else ACCEPTED
+
+
+def shows(vault, sequence, is_tag):
+    """Whether the vault had a state with this sequence and a tag of which `is_tag` holds. None: the file does not show it."""
+    if sequence > vault.state.sequence:
+        return False
+    if sequence < vault.root.floor:
+        return None
+    pairs = [*vault.recent, (vault.root.sequence, vault.state.root_tag)]
+    pairs += [(frame.sequence, frame.tag) for frame in vault.frames]
+    return any(one == sequence and is_tag(tag) for one, tag in pairs)
