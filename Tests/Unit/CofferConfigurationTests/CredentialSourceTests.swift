@@ -93,7 +93,7 @@ import Testing
       let file = try home.write(text, to: "passphrase")
       #expect(failure(configuration(["COFFER_PASSPHRASE_FILE": file]))?.code == .configuration)
     }
-    let most = String(repeating: "x", count: 4096)
+    let most = String(repeating: "x", count: 65_536)
     let file = try home.write(most, to: "passphrase")
     #expect(try first(configuration(["COFFER_PASSPHRASE_FILE": file])) == "passphrase:" + most)
     try home.write(most + "x", to: "passphrase")

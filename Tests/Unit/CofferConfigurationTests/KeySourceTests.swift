@@ -69,6 +69,26 @@ import Testing
     )
   }
 
+  @Test func identitiesAreReadWhereAKeyIs() throws {
+    let identity = try VaultIdentity.generate(isPostQuantum: false)
+    let path = home.path + "/x.vault"
+    try VaultBackend.create(at: path, credential: .recipient(#require(identity.recipient)))
+    let text = try identity.text().string()
+    let file = try home.write("# created: today\n\(text)\n", to: "identity")
+    let sources = [["COFFER_KEY": text], ["COFFER_KEY_FILE": file]]
+    // Anyone can make a vault for a recipient, and nothing was seen of this one.
+    for source in sources {
+      #expect(
+        thrown { () throws(SecretError) in try configuration(source).vault(at: path).unlock() }?.code
+          == .untrusted)
+    }
+    let closure = VaultCredentialClosure(.identities([identity]), named: "the test")
+    let pin = try VaultBackend(path: path, credentials: [closure]).trust()
+    for source in sources {
+      try configuration(source.merging(["COFFER_PIN": pin]) { $1 }).vault(at: path).unlock()
+    }
+  }
+
   @Test func theEnvironmentOpensTheVaultOfAValue() throws {
     let path = home.path + "/x.vault"
     let configuration = configuration(["COFFER_VAULT": path, "COFFER_KEY": text])

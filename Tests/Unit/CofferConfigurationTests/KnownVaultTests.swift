@@ -118,6 +118,42 @@ import Testing
     #expect(try policy(at: elsewhere.file("v"), .versioned) == .versioned)
   }
 
+  // MARK: Pins
+
+  @Test func oneOfThePinsInTheEnvironmentMustNameTheVault() throws {
+    let paths = [elsewhere.file("a"), elsewhere.file("b")]
+    for path in paths { try configuration().createVault(at: path, credential: FixedKey().credential) }
+    let pins = try paths.map { try vault(at: $0).pin() }
+    try vault(at: paths[0], ["COFFER_PIN": pins[0]]).unlock()
+    try vault(at: paths[0], ["COFFER_PIN": " \(pins[1])\n\(pins[0])\t"]).unlock()
+    // A variable that is set and empty is not taken for no pin.
+    let refused: [String: SecretError.Code] = [
+      pins[1]: .unexpectedVault, "": .configuration, " \n": .configuration, "x": .configuration,
+      String(pins[0].dropLast()): .configuration,
+    ]
+    for (text, code) in refused {
+      let error = #expect(throws: SecretError.self) { try vault(at: paths[0], ["COFFER_PIN": text]).unlock() }
+      #expect(error?.code == code, "\(text)")
+    }
+  }
+
+  @Test func thePinsOfAProgramCountInPlaceOfThoseInTheEnvironment() throws {
+    let path = elsewhere.file("v")
+    try configuration().createVault(at: path, credential: FixedKey().credential)
+    var options = VaultOptions()
+    options.pins = [try vault(at: path).pin()]
+    let configuration = configuration(["COFFER_PIN": "x"])
+    try configuration.vault(at: path, credentials: [FixedKey()], options: options).unlock()
+  }
+
+  @Test func aVaultIsMadeUnderAnyPin() throws {
+    let path = elsewhere.file("v")
+    try configuration().createVault(at: elsewhere.file("other"), credential: FixedKey().credential)
+    let pin = try vault(at: elsewhere.file("other")).pin()
+    #expect(try configuration(["COFFER_PIN": pin]).createVault(at: path, credential: FixedKey().credential))
+    try vault(at: path).unlock()
+  }
+
   // MARK: The directory of the records
 
   @Test(arguments: [["HOME": "/nonexistent"], ["HOME": "/proc/self"], ["XDG_STATE_HOME": "/proc/self/state"]])

@@ -17,13 +17,15 @@ struct ForgedVault: Sendable {
     /// The account of the service `tests` whose lookup id the record has. `nil`: it has its own.
     var claims: String?
     var metadata: SecretMetadata?
+    /// The fields of the record, instead of those of ``metadata``.
+    var fields: [TaggedField]
 
     init(
       _ account: String, _ value: [UInt8]?, service: String = "tests", claims: String? = nil,
-      metadata: SecretMetadata? = nil
+      metadata: SecretMetadata? = nil, fields: [TaggedField] = []
     ) {
       (self.account, self.value, self.service) = (account, value, service)
-      (self.claims, self.metadata) = (claims, metadata)
+      (self.claims, self.metadata, self.fields) = (claims, metadata, fields)
     }
   }
 
@@ -32,6 +34,11 @@ struct ForgedVault: Sendable {
   var tail: [Change] = []
   /// The blocks of the base as indices of its records, which are counted in ascending order of their ids. `nil`: one block.
   var blocks: [[Int]]?
+  /// The number of blocks in each node. `nil`: the root lists the blocks.
+  var blocksPerNode: Int?
+  var recent: [Checkpoint] = []
+  /// The root's floor, if it is not the first of ``recent`` or the root's own sequence.
+  var floor: Int?
   /// The root's sequence, if it is not the one that follows the base.
   var sequence: Int?
   /// Key slots after the one of `FixedCredential.key`.
@@ -47,32 +54,41 @@ struct ForgedVault: Sendable {
   private let keys = DerivedKeys(randomness: SystemRandomness())
   private let vault = SystemRandomness().bytes16()
   private let file = SystemRandomness().bytes16()
+  private let lookupKey = SystemRandomness().array(32)
 
+  /// A record, which may be one that no reader accepts.
   private struct Sealed {
-    let record: Record
+    let position: VersionPosition
+    let body: [UInt8]
     let value: [UInt8]
-    var position: VersionPosition { VersionPosition(record) }
   }
 
   private func seal(_ change: Change, _ sequence: Int) throws -> Sealed {
     let identifier = try SecretIdentifier(service: change.service, account: change.account)
     let claimed = try change.claims.map { try SecretIdentifier(service: "tests", account: $0) }
-    let id = keys.lookupID(claimed ?? identifier)
-    guard let value = change.value else {
-      let record = try Record(removing: identifier, id: id, sequence: sequence, time: .now)
-      return Sealed(record: record, value: [])
+    let id = BLAKE2b.hash(
+      HashedMessage.lookupID(claimed ?? identifier).span, key: SecretBytes(copying: lookupKey), count: 16
+    ).withUnsafeBytes { Bytes16($0) }
+    func sealed(_ record: Record, _ value: [UInt8]) -> Sealed {
+      let body =
+        change.fields.isEmpty ? record.bytes : record.bytes.dropLast(2) + encode(TaggedFields(change.fields))
+      return Sealed(position: VersionPosition(record), body: body, value: value)
     }
-    let sealed = keys.sealValue(
+    guard let value = change.value else {
+      return sealed(try Record(removing: identifier, id: id, sequence: sequence, time: .now), [])
+    }
+    let sealedValue = keys.sealValue(
       SecretBytes(copying: value), .value(vault: vault, lookupID: id, sequence: sequence))
-    let record = try Record(
-      id: id, sequence: sequence, valueTag: Bytes16(tagOf: sealed),
-      item: SecretItem(
-        identifier: identifier, metadata: .merged(change.metadata, over: nil, now: .now)))
-    return Sealed(record: record, value: sealed)
+    let item = SecretItem(
+      identifier: identifier, metadata: .merged(change.metadata, over: nil, now: .now))
+    return sealed(try Record(id: id, sequence: sequence, sealedValue: sealedValue, item: item), sealedValue)
   }
 
   /// The bytes of the file.
-  func bytes() throws -> [UInt8] {
+  func bytes() throws -> [UInt8] { try generations()[tail.count] }
+
+  /// The same file after its base was written, and after each change of the tail.
+  func generations() throws -> [[UInt8]] {
     let credential = KeySlot.header(
       id: vault, parameters: KeyParameters(salt: [UInt8](repeating: 1, count: 16)), created: 0, label: "")
     let slot = try SlotKey(FixedCredential.key.credential.secret.copy())
@@ -84,25 +100,43 @@ struct ForgedVault: Sendable {
     let start = header.bytes
     let baseStart = start.count + 2 * Layout.pageSize
     var body: [UInt8] = []
+    let sequence = sequence ?? base.count + 1
+    var settings = BaseIndex.Settings(lookupKey: lookupKey, history: history)
+    settings.lineage = lineage
     var index = BaseIndex(
-      sequence: sequence ?? base.count + 1, settings: BaseIndex.Settings(history: history, lineage: lineage))
+      sequence: sequence, settings: settings,
+      recent: BaseIndex.Recent(floor: floor ?? recent.first?.sequence ?? sequence))
     try appendBlocks(to: &body, &index, baseStart)
-    let rootOffset = baseStart + body.count
+    appendNodes(to: &body, &index, baseStart)
+    if !recent.isEmpty {
+      let sealed = seal(
+        .recent, recent.flatMap { encode($0.sequence, $0.tailTag) }, at: baseStart + body.count)
+      (index.recent.length, index.recent.tag) = (sealed.count, Bytes16(tagOf: sealed))
+      body += sealed
+    }
     var rootBytes = index.bytes
     root(&rootBytes)
-    let sealedRoot = keys.seal(rootBytes, .root(file: file, offset: rootOffset))
+    let sealedRoot = seal(.root, rootBytes, at: baseStart + body.count)
     body += sealedRoot
-    var live = Dictionary(base.map { ($0.claims ?? $0.account, $0.value != nil) }, uniquingKeysWith: { $1 })
-    for change in tail { live[change.claims ?? change.account] = change.value != nil }
     var state = CommitState(
-      sequence: index.sequence, rootOffset: rootOffset, rootLength: sealedRoot.count,
-      rootTag: Bytes16(tagOf: sealedRoot), secretCount: live.values.count { $0 })
-    state.end = baseStart + body.count
-    for change in tail { try appendFrame(change, to: &body, &state) }
-    self.state(&state)
-    let hash = BLAKE2b.hash(start.span, count: 32)
-    let commitSlots = (0...1).flatMap { keys.seal(state.bytes, .commitSlot($0, headerHash: hash)) }
-    return start + commitSlots + body
+      sequence: sequence, baseEnd: baseStart + body.count, rootLength: sealedRoot.count,
+      rootTag: Bytes16(tagOf: sealedRoot))
+    var states = [state]
+    for change in tail {
+      try appendFrame(change, to: &body, &state)
+      states.append(state)
+    }
+    return states.map { state in
+      let end = state.end
+      var state = state
+      self.state(&state)
+      let commitSlots = (0...1).flatMap { keys.seal(state.bytes, .commitSlot($0, headerMAC: header.mac)) }
+      return start + commitSlots + body[..<(end - baseStart)]
+    }
+  }
+
+  private func seal(_ part: BasePart, _ bytes: [UInt8], at offset: Int) -> [UInt8] {
+    keys.seal(bytes, .base(part, file: file, offset: offset))
   }
 
   private func appendBlocks(to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int) throws {
@@ -116,20 +150,38 @@ struct ForgedVault: Sendable {
     of items: [Sealed], to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int
   ) {
     guard let first = items.first else { return }
-    var block: [UInt8] = []
+    var (directory, content): ([UInt8], [UInt8]) = ([], [])
+    let directoryLength = items.count * Layout.directoryEntryLength
     for item in items {
-      BlockEntry(record: item.record, valueOffset: start + body.count, valueLength: item.value.count)
-        .append(to: &block)
+      directory += encode(item.position.id, item.position.sequence, UInt32(directoryLength + content.count))
+      content += item.body
+      if !item.value.isEmpty { content += encode(start + body.count) }
       body += item.value
     }
     let offset = start + body.count
-    let sealed = keys.seal(block, .block(index.blocks.count, file: file, offset: offset))
-    index.blocks.append(
-      BaseIndex.Block(
+    let sealed = seal(.block, directory + content, at: offset)
+    index.entries.append(
+      BaseIndex.Entry(
         first: first.position, offset: offset, length: sealed.count, itemCount: items.count,
         tag: Bytes16(tagOf: sealed)))
     index.itemCount += items.count
     body += sealed
+  }
+
+  private func appendNodes(to body: inout [UInt8], _ index: inout BaseIndex, _ start: Int) {
+    guard let blocksPerNode else { return }
+    let blocks = index.entries
+    (index.hasNodes, index.entries) = (true, [])
+    for first in stride(from: 0, to: blocks.count, by: blocksPerNode) {
+      let listed = blocks[first..<min(first + blocksPerNode, blocks.count)]
+      let offset = start + body.count
+      let sealed = seal(.node, BaseIndex.bytes(of: listed), at: offset)
+      index.entries.append(
+        BaseIndex.Entry(
+          first: blocks[first].first, offset: offset, length: sealed.count,
+          itemCount: listed.reduce(0) { $0 + $1.itemCount }, tag: Bytes16(tagOf: sealed)))
+      body += sealed
+    }
   }
 
   private func appendFrame(
@@ -137,12 +189,14 @@ struct ForgedVault: Sendable {
   ) throws {
     state.sequence += 1
     let sealed = try seal(change, state.sequence)
-    let metadata = Padding.pad(FrameMetadata.encoded(sealed.record, valueLength: sealed.value.count))
+    let plaintext = Padding.pad(encode(sealed.position.id, sealed.position.sequence, sealed.body))
     let seal = keys.seal(
-      metadata,
-      .metadata(file: file, offset: state.end, length: metadata.count, previousTag: state.tailTag))
-    let mask = keys.frameMask(nonce: Array(seal[..<Layout.nonceLength]))
-    let frame = encode(UInt32(metadata.count) ^ mask, seal, sealed.value)
+      plaintext,
+      .metadata(file: file, offset: state.end, length: plaintext.count, previousTag: state.tailTag))
+    let mask = seal.withUnsafeBytes {
+      keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
+    }
+    let frame = encode(UInt32(plaintext.count) ^ mask, seal, sealed.value)
     body += frame
     state.end += frame.count
     state.tailTag = Bytes16(tagOf: seal)

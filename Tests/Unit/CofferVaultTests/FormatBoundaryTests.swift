@@ -94,12 +94,19 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
   }
 
   /// The fields of a put mean nothing in a remove.
-  @Test func aRemoveHasNoKnownField() throws {
+  @Test func aRemoveKnowsOnlyThatItKeepsNothing() throws {
     let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast)
     #expect(remove.bytes.suffix(2) == [0, 0])
-    let bytes = remove.bytes.dropLast(2) + encode(TaggedFields([TaggedField(1, [0])]))
-    var parsed = reader(Array(bytes))
-    #expect(try Record(parsing: &parsed).bytes == Array(bytes))
+    func parsed(_ field: TaggedField) throws -> Record {
+      let bytes = remove.bytes.dropLast(2) + encode(TaggedFields([field]))
+      var parsed = reader(Array(bytes))
+      let record = try Record(id: .zero, sequence: 2, parsing: &parsed)
+      #expect(record.bytes == Array(bytes))
+      return record
+    }
+    for type in 1...4 as ClosedRange<UInt16> { #expect(try !parsed(TaggedField(type, [0])).keepsNothing) }
+    #expect(try parsed(TaggedField(5, [])).keepsNothing)
+    #expect(throws: SecretError.self) { try parsed(TaggedField(5, [0])) }
   }
 
   // MARK: Hashes
@@ -143,16 +150,6 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     }
   }
 
-  @Test func aCheckpointIsANumberAndATag() {
-    let tag = String(repeating: "a", count: 32)
-    #expect(Checkpoint("0-\(tag)")?.description == "0-\(tag)")
-    for text in [
-      "-1-\(tag)", "x-\(tag)", "1", "1-", "1-\(tag)-", "1-\(tag)-2", "1-\(tag.dropLast())", "-\(tag)",
-    ] {
-      #expect(Checkpoint(text) == nil, "\(text)")
-    }
-  }
-
   // MARK: Padding and lengths
 
   @Test func paddingHasOneSpelling() {
@@ -180,45 +177,37 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     }
   }
 
-  @Test func theLengthOfAFrameIsMaskedAndBounded() throws {
-    for (length, isRead) in [
-      (0, false), (31, false), (32, true), (33, false), (64, true), (65_536, true), (65_568, false),
-    ] as [(UInt32, Bool)] {
-      let field = encode(length ^ 0xA5A5_1234)
-      #expect(
-        reads { () throws(SecretError) in try FrameMetadata.length(in: field, mask: 0xA5A5_1234) } == isRead,
-        "\(length)")
-    }
-    #expect(try FrameMetadata.length(in: encode(64 as UInt32 ^ 7), mask: 7) == 64)
-  }
-
-  @Test func theValueOfAFrameFitsItsRecord() throws {
+  /// What a reader needs of a frame of another secret is read without its record.
+  @Test func theHeadOfAFrameIsBounded() throws {
     let put = try Record(
-      id: .zero, sequence: 1, valueTag: .zero,
-      item: SecretItem(identifier: identifier("a"), metadata: SecretMetadata()))
-    let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast)
-    for (record, length, isRead) in [
-      (put, 72, true), (put, 0, false), (put, 71, false), (remove, 0, true), (remove, 72, false),
-      (remove, 1, false),
-    ] {
-      let bytes = FrameMetadata.encoded(record, valueLength: length)
-      #expect(reads { () throws(SecretError) in try FrameMetadata(parsing: bytes) } == isRead, "\(length)")
-      #expect(!reads { () throws(SecretError) in try FrameMetadata(parsing: bytes + [0]) })
+      id: .zero, sequence: 1, sealedValue: [UInt8](repeating: 0, count: 72),
+      item: SecretItem(identifier: identifier("a"), metadata: SecretMetadata())
+    ).frame
+    let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast).frame
+    func head(_ frame: [UInt8]) throws(SecretError) -> Record.Head { try Record.Head(frame: frame.span) }
+    #expect(try head(put).valueLength == 72 && head(put).sequence == 1)
+    #expect(try head(remove).valueLength == 0 && head(remove).sequence == 2)
+    for (length, isRead) in [(72, true), (104, true), (0, false), (71, false), (73, false)] {
+      let changed = put[..<41] + encode(UInt32(length)) + put[45...]
+      #expect(reads { () throws(SecretError) in try head(Array(changed)) } == isRead, "\(length)")
+    }
+    for (frame, shortest) in [(put, 24 + 37 + 1), (remove, 24 + 1)] {
+      #expect(reads { () throws(SecretError) in try head(Array(frame[..<shortest])) })
+      #expect(!reads { () throws(SecretError) in try head(Array(frame[..<(shortest - 1)])) })
+      let beyond = frame[..<16] + encode(Layout.numberLimit) + frame[24...]
+      #expect(!reads { () throws(SecretError) in try head(Array(beyond)) })
+      #expect(!reads { () throws(SecretError) in try Record(frame: frame + [0]) })
     }
   }
 
   // MARK: Commit slots
 
   private struct State {
-    var sequence = 5, end = 20_000, baseEnd = 14_000, rootOffset = 13_900, rootLength = 100, secretCount = 3
-    var deadBytes = 9
+    var sequence = 5, end = 20_000, baseEnd = 14_000, rootLength = 200
     var tailTag = Bytes16.zero, rootTag = Bytes16.zero
-    var reserved = [UInt8](repeating: 0, count: 4), rest = [UInt8](repeating: 0, count: 4096 - 40 - 88)
+    var reserved = [UInt8](repeating: 0, count: 4), rest = [UInt8](repeating: 0, count: 4096 - 40 - 64)
     var bytes: [UInt8] {
-      encode(
-        sequence, end, tailTag, baseEnd, rootOffset, UInt32(rootLength), reserved, rootTag, secretCount,
-        deadBytes,
-        rest)
+      encode(sequence, end, tailTag, baseEnd, UInt32(rootLength), reserved, rootTag, rest)
     }
   }
 
@@ -230,19 +219,16 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
       return reads { () throws(SecretError) in try CommitState(parsing: state.bytes, headerLength: 4096) }
     }
     let state = try CommitState(parsing: State().bytes, headerLength: 4096)
-    #expect(state.bytes == State().bytes && state.deadBytes == 9 && state.secretCount == 3)
-    #expect(!isRead { $0.baseEnd += 1 } && !isRead { $0.baseEnd -= 1 })
+    #expect(state.bytes == State().bytes && state.rootOffset == 13_800)
     #expect(isRead { $0.end = $0.baseEnd } && !isRead { $0.end = $0.baseEnd - 1 })
     #expect(isRead { $0.tailTag = tag })
     #expect(!isRead { ($0.end, $0.tailTag) = ($0.baseEnd, tag) })
     func root(at offset: Int, _ length: Int) -> Bool {
-      isRead {
-        ($0.rootOffset, $0.rootLength, $0.baseEnd, $0.end) = (offset, length, offset + length, 1 << 40)
-      }
+      isRead { ($0.rootLength, $0.baseEnd, $0.end) = (length, offset + length, 1 << 40) }
     }
-    #expect(root(at: 3 * 4096, 100) && !root(at: 3 * 4096 - 1, 100))
-    #expect(root(at: 3 * 4096, 66) && !root(at: 3 * 4096, 65))
-    #expect(root(at: 3 * 4096, Layout.maximumRootLength) && !root(at: 3 * 4096, Layout.maximumRootLength + 1))
+    #expect(root(at: 3 * 4096, 200) && !root(at: 3 * 4096 - 1, 200))
+    #expect(root(at: 3 * 4096, 126) && !root(at: 3 * 4096, 125))
+    #expect(root(at: 3 * 4096, (1 << 20) + 40) && !root(at: 3 * 4096, (1 << 20) + 41))
     #expect(
       !isRead { $0.reserved[3] = 1 } && !isRead { $0.rest[$0.rest.count - 1] = 1 }
         && !isRead { $0.rest[0] = 1 })

@@ -14,20 +14,28 @@ import Testing
 
   private static let start = 12_288
 
-  private static func block(_ id: Int, at offset: Int, length: Int = 400, items: Int = 2) -> BaseIndex.Block {
-    BaseIndex.Block(
+  private static func entry(_ id: Int, at offset: Int, length: Int = 400, items: Int = 2) -> BaseIndex.Entry {
+    BaseIndex.Entry(
       first: VersionPosition(id: Self.id(id), sequence: 1), offset: offset, length: length, itemCount: items,
       tag: .zero)
   }
 
+  private static func root(lineage: [UInt8]? = nil) -> BaseIndex {
+    var settings = BaseIndex.Settings(lookupKey: [UInt8](repeating: 6, count: 32), history: .standard)
+    settings.lineage = lineage
+    return BaseIndex(sequence: 4, settings: settings, recent: BaseIndex.Recent(floor: 4))
+  }
+
   private func isRead(
-    _ blocks: [BaseIndex.Block], rootOffset: Int? = nil, items: Int? = nil, lineage: [UInt8]? = nil
+    _ entries: [BaseIndex.Entry], rootOffset: Int? = nil, items: Int? = nil, areNodes: Bool = false,
+    recent: BaseIndex.Recent? = nil, lineage: [UInt8]? = nil
   ) -> Bool {
-    var index = BaseIndex(sequence: 4, settings: BaseIndex.Settings(history: .standard, lineage: lineage))
-    index.blocks = blocks
-    index.itemCount = items ?? blocks.reduce(0) { $0 + $1.itemCount }
+    var index = Self.root(lineage: lineage)
+    (index.entries, index.hasNodes) = (entries, areNodes)
+    index.itemCount = items ?? entries.reduce(0) { $0 + $1.itemCount }
+    if let recent { index.recent = recent }
     let bytes = index.bytes
-    let root = rootOffset ?? blocks.last?.end ?? Self.start
+    let root = rootOffset ?? (entries.last?.end ?? Self.start) + index.recent.length
     return reads { () throws(SecretError) in
       let parsed = try BaseIndex(parsing: bytes, start: Self.start, rootOffset: root)
       #expect(parsed.bytes == bytes)
@@ -36,49 +44,103 @@ import Testing
   }
 
   @Test func theBlocksOfABaseFillItInOrder() {
-    let (first, second) = (Self.block(1, at: 12_300), Self.block(2, at: 12_800))
+    let (first, second) = (Self.entry(1, at: 12_300), Self.entry(2, at: 12_800))
     #expect(isRead([]) && isRead([first]) && isRead([first, second]))
-    #expect(isRead([Self.block(1, at: 12_288)]) && !isRead([Self.block(1, at: 12_287)]))
-    #expect(isRead([first, Self.block(2, at: 12_700)]) && !isRead([first, Self.block(2, at: 12_699)]))
+    #expect(isRead([Self.entry(1, at: 12_288)]) && !isRead([Self.entry(1, at: 12_287)]))
+    #expect(isRead([first, Self.entry(2, at: 12_700)]) && !isRead([first, Self.entry(2, at: 12_699)]))
     #expect(
-      !isRead([first, Self.block(1, at: 12_800)])
-        && !isRead([Self.block(2, at: 12_300), Self.block(1, at: 12_800)]))
+      !isRead([first, Self.entry(1, at: 12_800)])
+        && !isRead([Self.entry(2, at: 12_300), Self.entry(1, at: 12_800)]))
     #expect(!isRead([first], rootOffset: first.end + 1) && !isRead([first], rootOffset: first.end - 1))
     #expect(!isRead([first], rootOffset: first.offset) && !isRead([first], rootOffset: first.offset - 1))
     #expect(!isRead([], rootOffset: Self.start + 1))
     #expect(!isRead([first, second], items: 3) && !isRead([first, second], items: 5))
-    #expect(!isRead([Self.block(1, at: 12_300, items: 0)]))
-    #expect(isRead([Self.block(1, at: 12_300, length: 410, items: 10)]))
-    #expect(!isRead([Self.block(1, at: 12_300, length: 409, items: 10)]))
-    #expect(isRead([Self.block(1, at: 12_300, length: 41, items: 1)]))
-    #expect(!isRead([Self.block(1, at: 12_300, length: 40, items: 1)]))
+    #expect(!isRead([Self.entry(1, at: 12_300, items: 0)]))
+    #expect(isRead([Self.entry(1, at: 12_300, length: 41, items: 1)]))
+    #expect(!isRead([Self.entry(1, at: 12_300, length: 40, items: 1)]))
     let longest = (1 << 20) + 40
-    #expect(isRead([Self.block(1, at: 12_300, length: longest)]))
-    #expect(!isRead([Self.block(1, at: 12_300, length: longest + 1)]))
+    #expect(isRead([Self.entry(1, at: 12_300, length: longest)]))
+    #expect(!isRead([Self.entry(1, at: 12_300, length: longest + 1)]))
   }
 
   @Test func aRootHasTheLengthOfItsBlocks() {
-    var index = BaseIndex(sequence: 4, settings: BaseIndex.Settings(history: .standard))
-    index.blocks = [Self.block(1, at: 12_288)]
+    var index = Self.root()
+    index.entries = [Self.entry(1, at: 12_288)]
     index.itemCount = 2
     let bytes = index.bytes
-    let root = index.blocks[0].end
+    let root = index.entries[0].end
     for changed in [bytes + [0], Array(bytes.dropLast())] {
       #expect(
         !reads { () throws(SecretError) in
           try BaseIndex(parsing: changed, start: Self.start, rootOffset: root)
         })
     }
-    // The number of blocks, and the reserved bytes after it.
-    for offset in [16, 20, 23] {
+    // The number of entries, the height, and the reserved bytes after it.
+    for (offset, value) in [(76, 1), (80, 2), (81, 1), (83, 1)] as [(Int, UInt8)] {
       var changed = bytes
-      changed[offset] += 1
+      changed[offset] += value
       #expect(
         !reads { () throws(SecretError) in
           try BaseIndex(parsing: changed, start: Self.start, rootOffset: root)
         },
         "\(offset)")
     }
+  }
+
+  /// The recent changes lie between the last entry and the root.
+  @Test func theRecentChangesOfARootFitItsFloor() {
+    func isRead(floor: Int, _ length: Int, _ tag: Int = 0) -> Bool {
+      self.isRead([], recent: BaseIndex.Recent(floor: floor, length: length, tag: Self.id(tag)))
+    }
+    #expect(isRead(floor: 4, 0) && !isRead(floor: 3, 0) && !isRead(floor: 5, 0) && !isRead(floor: 4, 0, 1))
+    #expect(isRead(floor: 3, 64) && isRead(floor: 0, 64, 1) && !isRead(floor: 4, 64))
+    for (length, isOne) in [
+      (40, false), (41, false), (63, false), (65, false), (88, true), (40 + 24 * 2048, true),
+      (40 + 24 * 2049, false), (24, false),
+    ] {
+      #expect(isRead(floor: 1, length) == isOne, "\(length)")
+    }
+    let first = Self.entry(1, at: 12_288)
+    let recent = BaseIndex.Recent(floor: 1, length: 64)
+    #expect(self.isRead([first], recent: recent))
+    #expect(!self.isRead([first], rootOffset: first.end + 63, recent: recent))
+    #expect(!self.isRead([first], rootOffset: first.end + 65, recent: recent))
+  }
+
+  @Test func recentChangesAscendFromTheFloorToTheRoot() throws {
+    var root = Self.root()
+    root.recent = BaseIndex.Recent(floor: 2, length: 88)
+    func list(_ changes: [(Int, Int)]) -> [Checkpoint]? {
+      let bytes = changes.flatMap { encode($0.0, Self.id($0.1)) }
+      do throws(SecretError) { return try Checkpoint.list(bytes, before: root) } catch { return nil }
+    }
+    #expect(
+      list([(2, 1), (3, 0)]) == [
+        Checkpoint(sequence: 2, tailTag: Self.id(1)), Checkpoint(sequence: 3, tailTag: Self.id(0)),
+      ])
+    // A merge has two changes of one number.
+    #expect(
+      list([(3, 1), (3, 2)]) != nil && list([(3, 2), (3, 1)]) == nil && list([(3, 1), (3, 1)]) == nil)
+    #expect(
+      list([(1, 1), (3, 1)]) == nil && list([(2, 1), (4, 1)]) == nil && list([(3, 1), (2, 1)]) == nil)
+  }
+
+  @Test func theNodesOfAnIndexFollowOneAnother() throws {
+    let (first, second) = (Self.entry(1, at: 12_300), Self.entry(2, at: 12_700))
+    #expect(isRead([first, second], areNodes: true) && !isRead([], areNodes: true))
+    #expect(!isRead([first, Self.entry(2, at: 12_701)], areNodes: true))
+    // A node lists blocks before it, as many items as the root says, and begins with the one that the root says.
+    let node = Self.entry(1, at: 13_100, items: 4)
+    func isNode(_ entries: [BaseIndex.Entry], _ node: BaseIndex.Entry, rest: [UInt8] = []) -> Bool {
+      reads { () throws(SecretError) in
+        try BaseIndex.entries(ofNode: BaseIndex.bytes(of: entries) + rest, node, start: Self.start)
+      }
+    }
+    #expect(isNode([first, second], node) && !isNode([first, second], node, rest: [0]))
+    #expect(!isNode([], node) && !isNode([first], node) && !isNode([second, first], node))
+    #expect(!isNode([first, second], Self.entry(1, at: 13_100, items: 5)))
+    #expect(!isNode([first, second], Self.entry(2, at: 13_100, items: 4)))
+    #expect(!isNode([first, second], Self.entry(1, at: 13_099, items: 4)))
   }
 
   @Test func aLineageIsASealOfOneToSixtyFourKeys() {
@@ -91,10 +153,30 @@ import Testing
     }
   }
 
+  @Test func aMemberIsRemovedAfterJoining() throws {
+    func isRead(_ joined: Int, removed: (sequence: Int, time: Int64)?) throws -> Bool {
+      var member = Member(
+        slot: Self.id(1), recipient: [UInt8](repeating: 2, count: 32),
+        joined: Member.Moment(sequence: joined, time: 7), label: "label")
+      member.removed = removed.map { Member.Moment(sequence: $0.sequence, time: $0.time) }
+      var root = Self.root()
+      root.settings.members = [member, member]
+      let bytes = root.bytes
+      return reads { () throws(SecretError) in
+        let parsed = try BaseIndex(parsing: bytes, start: Self.start, rootOffset: Self.start)
+        #expect(parsed.bytes == bytes && parsed.settings.members.map(\.label) == ["label", "label"])
+        #expect(parsed.settings.members.allSatisfy { $0.removed?.sequence == removed?.sequence })
+      }
+    }
+    #expect(try isRead(3, removed: nil) && isRead(3, removed: (3, 9)) && isRead(3, removed: (4, 0)))
+    #expect(try !isRead(3, removed: (2, 9)))
+    // A member of today has no time of removal.
+    #expect(try !isRead(3, removed: (0, 9)))
+  }
+
   @Test func theNewestBlockForAnIdIsFound() {
-    var index = BaseIndex(sequence: 1, settings: BaseIndex.Settings(history: .standard))
-    index.blocks = [2, 4, 4, 6].map { Self.block($0, at: 0) }
-    #expect((1...7).map { index.block(for: Self.id($0)) } == [nil, 0, 0, 2, 2, 3, 3])
+    let entries = [2, 4, 4, 6].map { Self.entry($0, at: 0) }
+    #expect((1...7).map { entries.index(for: Self.id($0)) } == [nil, 0, 0, 2, 2, 3, 3])
     #expect([Int]().partitioningIndex { $0 > 0 } == 0)
     for count in 1...9 {
       for bound in 0...count {
@@ -107,46 +189,61 @@ import Testing
 
   private static func put(_ id: Int, _ sequence: Int) throws -> Record {
     try Record(
-      id: Self.id(id), sequence: sequence, valueTag: .zero,
+      id: Self.id(id), sequence: sequence, sealedValue: [UInt8](repeating: 0, count: 72),
       item: SecretItem(identifier: identifier("a"), metadata: SecretMetadata()))
   }
 
-  private func isRead(
-    _ entries: [BlockEntry], first: Record? = nil, items: Int? = nil, end: Int? = nil, newest: Int = 9
+  private func isBlock(
+    _ entries: [BlockEntry], first: Record? = nil, items: Int? = nil, end: Int? = nil, newest: Int = 9,
+    change: (inout [UInt8]) -> Void = { _ in }
   ) throws -> Bool {
-    var bytes: [UInt8] = []
-    for entry in entries { entry.append(to: &bytes) }
+    var writer = BlockWriter()
+    entries.forEach { writer.append($0) }
+    var bytes = writer.bytes
+    change(&bytes)
     let first = try #require(first ?? entries.first?.record)
-    let block = BaseIndex.Block(
-      first: VersionPosition(first), offset: end ?? entries.reduce(1000) { $0 + $1.valueLength },
-      length: 4000,
-      itemCount: items ?? entries.count, tag: .zero)
+    let entry = BaseIndex.Entry(
+      first: VersionPosition(first), offset: end ?? entries.reduce(1000) { $0 + $1.record.valueLength },
+      length: 4000, itemCount: items ?? entries.count, tag: .zero)
     return reads { () throws(SecretError) in
-      try BlockEntry.parse(bytes, block: block, start: 1000, maximumSequence: newest)
+      let items = try Block(bytes, entry: entry).items(valuesFrom: 1000, maximumSequence: newest)
+      #expect(items.map { VersionPosition($0.record) } == entries.map { VersionPosition($0.record) })
     }
   }
 
-  @Test func theEntriesOfABlockAscendAndFillTheirPlace() throws {
-    func entry(_ record: Record, at offset: Int, _ length: Int = 72) -> BlockEntry {
-      BlockEntry(record: record, valueOffset: offset, valueLength: length)
+  @Test func theItemsOfABlockAscendAndFillTheirPlace() throws {
+    func entry(_ record: Record, at offset: Int) -> BlockEntry {
+      BlockEntry(record: record, valueOffset: offset)
     }
     let (one, two, three) = (try Self.put(1, 5), try Self.put(1, 6), try Self.put(2, 1))
     let removal = try Record(removing: identifier("a"), id: Self.id(1), sequence: 6, time: .distantPast)
     let whole = [entry(one, at: 1000), entry(two, at: 1072), entry(three, at: 1144)]
-    #expect(try isRead(whole))
-    #expect(try isRead([entry(one, at: 1000), entry(removal, at: 1072, 0)]))
-    #expect(try !isRead([entry(two, at: 1000), entry(one, at: 1072)]))
-    #expect(try !isRead([entry(three, at: 1000), entry(one, at: 1072)]))
-    #expect(try !isRead([entry(one, at: 1000), entry(one, at: 1072)]))
-    #expect(try !isRead(whole, first: two) && !isRead(whole, first: three))
-    #expect(try isRead(whole, newest: 6) && !isRead(whole, newest: 5))
-    #expect(try !isRead(whole, items: 2) && !isRead(whole, items: 4))
-    #expect(try !isRead(whole, end: 1000 + 3 * 72 - 1) && !isRead(whole, end: 1000 + 3 * 72 + 1))
-    #expect(try !isRead([entry(one, at: 999)]) && !isRead([entry(one, at: 1001)]))
-    #expect(try !isRead([entry(one, at: 1000, 0)]) && !isRead([entry(one, at: 1000, 73)]))
+    #expect(try isBlock(whole))
+    #expect(try isBlock([entry(one, at: 1000), entry(removal, at: 0)]))
+    #expect(try !isBlock([entry(two, at: 1000), entry(one, at: 1072)]))
+    #expect(try !isBlock([entry(three, at: 1000), entry(one, at: 1072)]))
+    #expect(try !isBlock([entry(one, at: 1000), entry(one, at: 1072)]))
+    #expect(try !isBlock(whole, first: two) && !isBlock(whole, first: three))
+    #expect(try isBlock(whole, newest: 6) && !isBlock(whole, newest: 5))
+    #expect(try !isBlock(whole, items: 2) && !isBlock(whole, items: 4) && !isBlock(whole, items: 1 << 32))
+    #expect(try !isBlock(whole, end: 1000 + 3 * 72 - 1) && !isBlock(whole, end: 1000 + 3 * 72 + 1))
+    #expect(try !isBlock([entry(one, at: 999)]) && !isBlock([entry(one, at: 1001)]))
     #expect(VersionPosition(one) < VersionPosition(two) && VersionPosition(two) < VersionPosition(three))
     #expect(
       !(VersionPosition(three) < VersionPosition(one)) && !(VersionPosition(one) < VersionPosition(one)))
+  }
+
+  @Test func theDirectoryOfABlockNamesItsItemsWithoutAGap() throws {
+    let block = [
+      BlockEntry(record: try Self.put(1, 5), valueOffset: 1000),
+      BlockEntry(record: try Self.put(2, 6), valueOffset: 1072),
+    ]
+    // The offsets of the two items end their entries in the directory; the first sequence follows the first id.
+    for offset in [24, 28 + 24] {
+      for change in [1, 255] as [UInt8] { #expect(try !isBlock(block) { $0[offset] &+= change }) }
+    }
+    #expect(try !isBlock(block) { $0[16 + 7] = 0x40 })
+    #expect(try !isBlock(block) { $0.append(0) } && !isBlock(block) { $0.removeLast() })
   }
 
   // MARK: Records
@@ -155,15 +252,16 @@ import Testing
   private struct Put {
     var kind: UInt8 = 1
     var service = "s", account = "a"
+    var valueLength = 72
     var fields: [TaggedField] = []
 
     var isRead: Bool {
       let bytes = encode(
-        kind, FormatStructureTests.id(1), 1, 0 as Int64, Text(service), Text(account), Bytes16.zero,
-        0 as Int64, TaggedFields(fields))
+        kind, 0 as Int64, 0 as Int64, UInt32(valueLength), Bytes16.zero, Text(service), Text(account),
+        TaggedFields(fields))
       var reader = ByteReader(bytes, part: "a record")
       return reads { () throws(SecretError) in
-        _ = try Record(parsing: &reader)
+        _ = try Record(id: FormatStructureTests.id(1), sequence: 1, parsing: &reader)
         try reader.expectEnd()
       }
     }
@@ -176,6 +274,7 @@ import Testing
       #expect(Put(service: name).isRead == isOne && Put(account: name).isRead == isOne, "\(length)")
     }
     #expect(!Put(service: "a\0").isRead && !Put(account: "\0a").isRead)
+    #expect(Put(valueLength: 104).isRead && !Put(valueLength: 0).isRead && !Put(valueLength: 73).isRead)
   }
 
   @Test func theMetadataOfARecordIsBounded() {
@@ -187,6 +286,9 @@ import Testing
     #expect(!isRead(1, [0x61, 0, 0x61]))
     #expect(
       isRead(2, encode(0 as Int64)) && !isRead(2, encode(0 as UInt32)) && !isRead(2, encode(0, 0 as UInt8)))
+    #expect(
+      isRead(4, encode(1)) && !isRead(4, encode(Layout.numberLimit)) && !isRead(4, encode(1, 0 as UInt8)))
+    #expect(isRead(5, []) && !isRead(5, [0]))
     func attributes(_ pairs: [(String, String)]) -> Bool {
       isRead(3, pairs.flatMap { encode(Text($0), Text($1)) })
     }
@@ -220,8 +322,8 @@ import Testing
     return header
   }
 
-  @Test func aHeaderHasOneToSixteenSlotsWithIdsOfTheirOwn() throws {
-    for (count, isOne) in [(0, false), (1, true), (16, true), (17, false)] {
+  @Test func aHeaderHasOneTo240SlotsWithIdsOfTheirOwn() throws {
+    for (count, isOne) in [(0, false), (1, true), (240, true), (241, false)] {
       let bytes = header(try (0..<count).map { try slot($0) }).bytes
       #expect(bytes.count % 4096 == 0)
       #expect(reads { () throws(SecretError) in try Header(parsing: bytes) } == isOne, "\(count)")
@@ -256,7 +358,9 @@ import Testing
 
   @Test func theLengthOfAHeaderIsBounded() throws {
     let bytes = header([try slot(1)]).bytes
-    for (length, isOne) in [(127, false), (128, true), (65_536, true), (65_537, false)] as [(UInt32, Bool)] {
+    for (length, isOne) in [(127, false), (128, true), (1 << 20, true), ((1 << 20) + 1, false)]
+      as [(UInt32, Bool)]
+    {
       let changed = bytes[..<24] + encode(length) + bytes[28...]
       #expect(
         reads { () throws(SecretError) in try Header.length(ofHeaderBeginning: Array(changed)) } == isOne,
@@ -278,6 +382,26 @@ import Testing
       #expect(
         reads { () throws(SecretError) in try KeySlot(parsing: changed, from: 0, to: nil) } == isOne,
         "\(length)")
+    }
+    // Those of recipients have lengths of their own.
+    for (parameters, length) in [
+      (
+        X25519Parameters(recipient: .init(repeating: 1, count: 32), share: .init(repeating: 2, count: 32)),
+        197
+      ),
+      (
+        HybridParameters(
+          recipient: .init(repeating: 1, count: 1216), share: .init(repeating: 2, count: 1120)), 2469
+      ),
+    ] as [(any RecipientParameters, Int)] {
+      let slot = try KeySlot(
+        header: KeySlot.header(id: Self.id(1), parameters: parameters, created: 5, label: ""),
+        commitment: [UInt8](repeating: 2, count: 32), wrappedKey: [UInt8](repeating: 3, count: 72))
+      let found = slot.parameters as? any RecipientParameters
+      #expect(
+        slot.bytes.count == length && found?.recipient == parameters.recipient
+          && found?.share == parameters.share)
+      #expect(!reads { () throws(SecretError) in try KeySlot(parsing: slot.bytes, from: 0, to: length - 1) })
     }
     // Another kind, or another version of a kind, is kept and opens nothing.
     for offset in [0, 1] {

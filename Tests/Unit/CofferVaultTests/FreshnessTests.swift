@@ -31,6 +31,7 @@ import Testing
     found.ids["vault"] = encode(file.header.vaultID)
     found.ids["file"] = encode(file.header.fileID)
     found.ids["master key"] = keys.master.array()
+    found.ids["lookup key"] = open.base.settings.lookupKey
     for (index, slot) in file.header.slots.enumerated() {
       found.ids["id of slot \(index)"] = encode(slot.id)
       found.ids["salt of slot \(index)"] =
@@ -44,21 +45,18 @@ import Testing
     if let lineage = open.base.settings.lineage {
       found.nonces["lineage"] = Array(lineage[..<Layout.nonceLength])
     }
-    for (index, block) in open.base.blocks.enumerated() {
+    for (index, block) in try open.blocks(in: bytes).enumerated() {
       found.nonces["block \(index)"] = nonce(block.offset)
-      for entry in try open.block(index) where entry.valueLength > 0 {
-        found.nonces["value \(entry.record.sequence)"] = nonce(entry.valueOffset)
-      }
     }
-    var frames = TailReader(
-      file, keys: keys, from: open.state.baseEnd, to: open.state.end, previousTag: open.state.rootTag,
-      sequence: open.base.sequence)
-    while let frame = try frames.next() {
-      let start = frame.entry.valueOffset - frame.replayLength
-      found.nonces["frame \(frame.entry.record.sequence)"] = nonce(start + Layout.framePrefixLength)
-      if frame.entry.valueLength > 0 {
-        found.nonces["value \(frame.entry.record.sequence)"] = nonce(frame.entry.valueOffset)
-      }
+    if open.base.recent.length > 0 {
+      found.nonces["recent changes"] = nonce(open.state.rootOffset - open.base.recent.length)
+    }
+    let tail = try open.tailItems()
+    for (item, frame) in tail {
+      found.nonces["frame \(item.record.sequence)"] = nonce(frame.lowerBound + Layout.framePrefixLength)
+    }
+    for item in try open.baseItems(in: bytes) + tail.map(\.item) where !item.isRemoval {
+      found.nonces["value \(item.record.sequence)"] = nonce(item.valueOffset)
     }
     return found
   }
@@ -141,7 +139,8 @@ import Testing
     try vault.open().compact()
     let after = try drawn(vault)
     let kept = Set(
-      ["vault", "master key"] + before.all.keys.filter { $0.contains("slot ") && !$0.contains("commit") })
+      ["vault", "master key", "lookup key"]
+        + before.all.keys.filter { $0.contains("slot ") && !$0.contains("commit") })
     for (name, bytes) in after.all where kept.contains(name) || name.hasPrefix("value") {
       #expect(before.all[name] == bytes, "\(name)")
     }
@@ -161,9 +160,12 @@ import Testing
       try vault.open().rekey(opened: vault.open().openKeySlots(with: others + [.otherKey]))
       let after = try drawn(vault)
       #expect(after.nonces["lineage"] != nil)
-      // The vault and its slots stay.
+      // The vault, its lookup key and its slots stay.
       fields += after.all
-        .filter { $0.key != "vault" && !$0.key.hasPrefix("id of") && !$0.key.hasPrefix("salt of") }
+        .filter {
+          !["vault", "lookup key"].contains($0.key) && !$0.key.hasPrefix("id of")
+            && !$0.key.hasPrefix("salt of")
+        }
         .map { ("\($0.key) after \(round)", $0.value) }
     }
     expectDistinct(fields)

@@ -1,4 +1,5 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
@@ -173,7 +174,7 @@ import Testing
     let open = try VaultSnapshot(file, keys: keys)
     let bytes = try vault.bytes
     return Set(
-      try open.records(identifier(name)).filter { $0.valueLength > 0 }.map {
+      try open.records(identifier(name)).filter { !$0.isRemoval }.map {
         Array(bytes[$0.valueOffset..<$0.valueOffset + 32])
       })
   }
@@ -217,6 +218,61 @@ import Testing
     try open().set("a", [6])
     #expect(try open().get("new") == [5] && earlier("a") == [[4]])
     #expect(try open().verify().secretCount == 2)
+  }
+
+  // MARK: Merges
+
+  /// A version that lost to the present value in a merge is kept without a limit, until something else is stored.
+  @Test func aVersionInConflictCountsUntilTheNextChange() throws {
+    let lost = TaggedField(4, encode(2))
+    let forged = ForgedVault(
+      base: [.init("a", [1], fields: [lost]), .init("a", [2]), .init("b", [3]), .init("b", [4])],
+      history: .none)
+    let backend = try forged.disk().openVault()
+    func values() throws -> [[UInt8]?] { try earlier("a", in: backend) }
+    #expect(try values() == [[1]] && earlier("b", in: backend).isEmpty)
+    #expect(try backend.verify().earlierVersionCount == 1 && backend.verify().excessVersionCount == 1)
+    try backend.compact()
+    #expect(try values() == [[1]] && backend.verify().excessVersionCount == 0)
+    try backend.set("a", [5])
+    #expect(try values().isEmpty && backend.verify().excessVersionCount == 2)
+  }
+
+  /// A version in conflict is an earlier version like others for those who want it gone.
+  @Test func aPurgeDropsAVersionInConflict() throws {
+    let lost = TaggedField(4, encode(2))
+    let forged = ForgedVault(base: [.init("a", [1], fields: [lost]), .init("a", [2])], history: .none)
+    let kept = try forged.disk().openVault()
+    try kept.transaction { transaction throws(SecretError) in
+      _ = try transaction.purge(SecretIdentifier(service: "tests", account: "a"))
+    }
+    #expect(try kept.versions(of: identifier("a")).map(\.kind) == [.current] && kept.get("a") == [2])
+    let purged = try forged.disk().openVault()
+    #expect(try purged.removeWithHistory(identifier("a")))
+    #expect(try purged.verify().excessVersionCount == 0 && purged.versions(of: identifier("a")).isEmpty)
+    let replaced = try forged.disk().openVault()
+    try replaced.storeWithoutHistory(
+      SecretBytes(copying: [3] as [UInt8]), for: identifier("a"), metadata: nil)
+    #expect(try replaced.versions(of: identifier("a")).map(\.kind) == [.current])
+    #expect(try replaced.verify().excessVersionCount == 0)
+  }
+
+  /// As a purge on another device leaves it for a merge.
+  @Test func nothingBeforeARecordThatKeepsNothingIsShownRestoredOrKept() throws {
+    let nothing = TaggedField(5, [])
+    let forged = ForgedVault(
+      base: [.init("a", [1]), .init("a", [2], fields: [nothing]), .init("a", [3]), .init("b", [4])],
+      tail: [.init("b", nil, fields: [nothing])])
+    let backend = try forged.disk().openVault()
+    for isCompacted in [false, true] {
+      if isCompacted { try backend.compact() }
+      #expect(try backend.get("a") == [3] && earlier("a", in: backend) == [[2]])
+      #expect(try !backend.restore(identifier("a"), version: 1))
+      #expect(try backend.get("b") == nil && backend.removedItems(inService: nil).isEmpty)
+      #expect(try !backend.restore(identifier("b")))
+      let report = try backend.verify()
+      #expect(report.earlierVersionCount == 1 && report.excessVersionCount == (isCompacted ? 0 : 2))
+    }
   }
 
   // MARK: Rewrites

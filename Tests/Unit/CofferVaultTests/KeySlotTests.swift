@@ -1,4 +1,5 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import CofferVault
 import CofferVaultFormat
@@ -87,6 +88,17 @@ import Testing
     #expect(
       !stride(from: 4096, to: after.count - 32, by: 32).contains { old.contains(Array(after[$0..<$0 + 32])) }
     )
+  }
+
+  /// A rekey changes no name's place among the leases.
+  @Test func aLeaseOutlastsARekey() throws {
+    let vault = try vault(.key)
+    let (one, two) = (vault.open(), vault.open())
+    let lease = try #require(try one.tryLease(identifier("a")))
+    try two.rekey()
+    #expect(try two.tryLease(identifier("a")) == nil)
+    lease.release()
+    #expect(try two.tryLease(identifier("a")) != nil)
   }
 
   @Test func removingASlotNeedsTheCredentialsOfTheOthers() throws {
@@ -226,17 +238,16 @@ import Testing
     #expect(try opens(vault, .key))
   }
 
-  @Test func aSeventeenthSlotIsRefused() throws {
-    let vault = try vault(.key)
-    let backend = vault.open()
-    for index in 1..<16 {
-      try backend.addKeySlot(.key(SecretBytes(copying: [UInt8](repeating: UInt8(100 + index), count: 32))))
-    }
+  @Test func aSlotBeyondTheLimitIsRefused() throws {
+    var vault = ForgedVault(base: [.init("a", [1])])
+    vault.slots = try (2..<Layout.maximumKeySlots).map { _ in try ForgedVault.unknownSlot(4) }
+    let backend = try vault.disk().openVault()
+    try backend.addKeySlot(FixedCredential.otherKey.credential)
     let error = #expect(throws: SecretError.self) {
-      try backend.addKeySlot(FixedCredential.otherKey.credential)
+      try backend.addKeySlot(FixedCredential(kind: .passphrase("one more")).credential)
     }
     #expect(error?.code == .tooLarge)
-    #expect(try opens(vault, .key))
+    #expect(try backend.get("a") == [1])
   }
 
   @Test func rekeyingKeepsEverySlotAndEverySecret() throws {

@@ -10,9 +10,9 @@ import Testing
     #expect(options.lockTimeout == .seconds(10))
     #expect(options.maximumPassphraseMemory == 1 << 30 && options.maximumPassphraseWork == 4 << 30)
     #expect(options.passphraseMemory == 64 * 1024 * 1024 && options.passphrasePasses == 3)
-    #expect(options.knownVaultsDirectory == nil && options.firstUsePolicy == nil)
+    #expect(options.knownVaultsDirectory == nil && options.firstUsePolicy == nil && options.pins.isEmpty)
     let environment = VaultEnvironment()
-    #expect(environment.compactionThreshold == 256 * 1024)
+    #expect(environment.compactionThreshold == 1024 * 1024)
     #expect(environment.recordRoleChangeDistance == 64)
     #expect(environment.watchPeriod == .seconds(2))
     #expect(VaultBackend.maximumSecretSize == 16 * 1024 * 1024)
@@ -21,19 +21,22 @@ import Testing
 
   @Test func theSizesAreThoseOfTheFormat() {
     #expect(Layout.magic == [0x89, 0x43, 0x4F, 0x46, 0x0D, 0x0A, 0x1A, 0x0A] && Layout.majorVersion == 1)
-    #expect(Layout.pageSize == 4096 && Layout.maximumHeaderLength == 65_536)
+    #expect(Layout.pageSize == 4096 && Layout.maximumHeaderLength == 1024 * 1024)
     #expect(Layout.headerPrefixLength == 64 && Layout.headerSuffixLength == 64)
-    #expect(Layout.maximumKeySlots == 16 && Layout.maximumSlotLabelLength == 64)
+    #expect(Layout.maximumKeySlots == 240 && Layout.maximumSlotLabelLength == 64)
     #expect(Layout.nonceLength == 24 && Layout.sealOverhead == 24 + 16)
     #expect(Layout.framePrefixLength == 4 && Layout.paddingUnit == 32)
-    #expect(Layout.maximumMetadataLength == 65_536 && Layout.maximumValueLength == 16 * 1024 * 1024)
-    #expect(Layout.maximumBlockLength == 1024 * 1024 && Layout.blockTarget == 16_384)
-    #expect(Layout.rootPrefixLength == 24 && Layout.rootEntryLength == 56 && Layout.maximumLineage == 64)
-    #expect(Layout.maximumRootLength == 16 * 1024 * 1024 && Layout.maximumReplayLength == 32 * 1024 * 1024)
-    #expect(Layout.maximumBaseRecords == 2001)
-    #expect(CommitState.length == 4096 - 40 && BlockEntry.overhead == 12 && BlockEntry.minimumLength == 41)
+    #expect(Layout.maximumValueLength == 16 * 1024 * 1024)
+    #expect(Layout.maximumPartLength == 1024 * 1024 && Layout.maximumReplayLength == 1024 * 1024)
+    #expect(Layout.blockTarget == 16_384 && Layout.nodeTarget == 256 && Layout.directoryEntryLength == 28)
+    #expect(Layout.rootPrefixLength == 84 && Layout.indexEntryLength == 56 && Layout.maximumLineage == 64)
+    #expect(Layout.maximumRecentChanges == 2048 && Checkpoint.length == 24)
+    #expect(CommitState.length == 4096 - 40)
+    for (baseEnd, target) in [(0, 32), (4 << 20, 32), (8 << 20, 64), (128 << 20, 1024), (1 << 30, 1024)] {
+      #expect(Layout.replayTarget(baseEnd: baseEnd) == target * 1024, "\(baseEnd)")
+    }
     #expect(KnownVaultRecord.slotLength == 512 && KnownVaultRecord.hashedLength == 496)
-    #expect(Subkey.allCases.map(\.rawValue) == Array(1...9) && Subkey.context == "coffer01")
+    #expect(Subkey.allCases.map(\.rawValue) == Array(1...8) && Subkey.context == "coffer01")
     #expect(TaggedField.firstCritical == 0x8000 && Padding.mark == 0x80)
   }
 
@@ -41,12 +44,18 @@ import Testing
   @Test func theTextsOfTheFormatAreItsOwn() {
     let vault = Bytes16.zero
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes.prefix { $0 >= 0x20 }, as: UTF8.self) }
-    #expect(text(SealContext.commitSlot(0, headerHash: []).associatedData) == "coffer-commit")
-    #expect(text(SealContext.block(0, file: vault, offset: 0).associatedData) == "coffer-block")
-    #expect(text(SealContext.root(file: vault, offset: 0).associatedData) == "coffer-root")
+    #expect(text(SealContext.commitSlot(0, headerMAC: []).associatedData) == "coffer-commit")
+    for part in [BasePart.block, .node, .recent, .root] {
+      #expect(
+        text(SealContext.base(part, file: vault, offset: 0).associatedData) == "coffer-\(part.rawValue)")
+    }
     #expect(text(SealContext.lineage(vault: vault).associatedData) == "coffer-lineage")
     #expect(text(HashedMessage.masterCommitment(vault: vault)) == "coffer-master-key")
-    #expect(text(HashedMessage.slotKey(vault: vault, slotHeader: [])) == "coffer-key-slot")
+    for type in 1...4 as ClosedRange<UInt8> {
+      let name = type <= 2 ? "coffer-key-slot" : "coffer-recipient-slot"
+      #expect(text(HashedMessage.slotKey(vault: vault, slotHeader: [type])) == name)
+    }
+    #expect(text(HashedMessage.pin(fields: [], tag: .zero)) == "coffer-pin")
     #expect(text(HashedMessage.knownVault(path: "", fields: [])) == "coffer-known-vault")
   }
 }

@@ -165,44 +165,42 @@ import Testing
     #expect(disk.inode(of: "vault") != file)
   }
 
-  /// The number of changes after which the file is written anew, and the bytes of the last one that was not.
+  /// The number of changes after which the file is written anew, the bytes of the last one that was not, and those of the
+  /// base before.
   private func changesUntilRewrite(
-    _ value: [UInt8], threshold: Int, history: HistoryLimit, names: Int
-  ) throws -> (changes: Int, growth: Int) {
-    let directory = try TemporaryDirectory()
-    let path = directory.file("test.vault")
-    try VaultBackend.create(
-      at: path, credential: FixedCredential.key.credential, history: history, options: .cheap)
-    var environment = VaultEnvironment()
+    _ value: [UInt8], threshold: Int, secretsInBase: Int = 0
+  ) throws -> (changes: Int, growth: Int, base: Int) {
+    let disk = try SimulatedDisk.withVault()
+    var environment = VaultEnvironment(fileSystem: disk, user: 0)
     environment.compactionThreshold = threshold
     let backend = VaultBackend(
-      path: path, credentials: [FixedCredential.key], options: .cheap, environment: environment)
-    let file = try VaultFile(path: path, environment: environment).header.fileID
-    var (size, growth) = (0, 0)
+      path: "vault", credentials: [FixedCredential.key], options: .cheap, environment: environment)
+    for number in 0..<secretsInBase { try backend.set("base \(number)", value) }
+    try backend.compact()
+    func size() -> Int { disk.content(of: "vault")?.count ?? 0 }
+    let (file, base) = (disk.inode(of: "vault"), size() - 12_288)
+    var growth = 0
     for change in 1...400 {
-      try backend.set("n\(change % names)", value)
-      if try VaultFile(path: path, environment: environment).header.fileID != file { return (change, growth) }
-      let now = try Data(contentsOf: URL(filePath: path)).count
-      (size, growth) = (now, now - size)
+      let before = size()
+      try backend.set("n\(change)", value)
+      if disk.inode(of: "vault") != file { return (change, growth, base) }
+      growth = size() - before
     }
-    return (0, growth)
+    return (0, growth, base)
   }
 
-  @Test(arguments: [2000, 5000]) func aLongTailIsRewritten(_ threshold: Int) throws {
-    let (changes, growth) = try changesUntilRewrite(
-      [1], threshold: threshold, history: .standard, names: 1000)
-    // Every reader reads what is not a value: its 72 bytes do not count.
-    let length = growth - 72
-    #expect(changes == threshold / length + 1)
+  /// Every reader reads what is not a value: its 72 bytes do not count.
+  @Test func aTailThatIsLongToReadIsRewritten() throws {
+    let (changes, growth, _) = try changesUntilRewrite([1], threshold: .max)
+    #expect(changes == 32_768 / (growth - 72) + 1)
   }
 
-  @Test func deadBytesAreRewritten() throws {
-    let value = [UInt8](repeating: 1, count: 10_000)
-    let (changes, growth) = try changesUntilRewrite(value, threshold: 65_536, history: .none, names: 1)
-    // Each change after the first replaces a value. The file grows by more than the record and its value.
-    #expect((65_536 / growth + 1...65_536 / 10_000 + 2).contains(changes))
-    let kept = try changesUntilRewrite(value, threshold: 65_536, history: .standard, names: 1)
-    #expect(kept.changes > changes, "versions within the limit are not dead")
+  @Test(arguments: [(20_000, 0), (20_000, 10), (200_000, 10)])
+  func aTailThatIsLongerThanTheBaseAndTheThresholdIsRewritten(_ threshold: Int, _ secrets: Int) throws {
+    let (changes, growth, base) = try changesUntilRewrite(
+      [UInt8](repeating: 1, count: 10_000), threshold: threshold, secretsInBase: secrets)
+    #expect((base > 100_000) == (secrets == 10))
+    #expect(changes == max(threshold, base) / growth + 1)
   }
 
   @Test func noCredentialIsAskedForAgainAfterARewriteByTheSameProcess() throws {

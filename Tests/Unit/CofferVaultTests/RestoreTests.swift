@@ -32,19 +32,19 @@ import Testing
   }
 
   @Test func allSecretsAreRestoredInOneChange() throws {
-    let before = try vault.open().verify().checkpoint
+    let before = try vault.open().verify().sequence
     #expect(try vault.open().restore(both) { _, versions in versions.last?.number }.count == 2)
-    try vault.open().verify().requireAtLeast(before)
+    #expect(try vault.open().verify().sequence == before + 2)
     // The current version and an unknown number change nothing.
-    let after = try vault.open().verify().checkpoint
+    let after = try vault.open().verify().pin
     #expect(try vault.open().restore(both) { _, versions in versions.first?.number }.isEmpty)
     #expect(try vault.open().restore(both) { _, _ in 999 }.isEmpty)
     #expect(try vault.open().restore(both) { _, _ in nil }.isEmpty)
-    #expect(try vault.open().verify().checkpoint == after)
+    #expect(try vault.open().verify().pin == after)
   }
 
   @Test func aChoiceThatThrowsChangesNothing() throws {
-    let before = try vault.open().verify().checkpoint
+    let before = try vault.open().verify().pin
     let names = try both
     let failure = thrown { () throws(SecretError) in
       _ = try vault.open().restore(names) { identifier, versions throws(SecretError) in
@@ -53,13 +53,13 @@ import Testing
       }
     }
     #expect(failure?.code == .conflict)
-    #expect(try vault.open().verify().checkpoint == before)
+    #expect(try vault.open().verify().pin == before)
   }
 
   @Test func ifOneOfSeveralSecretsIsMissingNoneIsPurged() throws {
-    let before = try vault.open().verify().checkpoint
+    let before = try vault.open().verify().pin
     #expect(try !vault.open().removeWithHistory([identifier("a"), identifier("missing")]))
-    #expect(try vault.open().verify().checkpoint == before)
+    #expect(try vault.open().verify().pin == before)
     #expect(try vault.open().removeWithHistory(both))
     let report = try vault.open().verify()
     #expect(report.secretCount == 0 && report.earlierVersionCount == 0)

@@ -51,6 +51,8 @@ struct FaultScenario: CustomStringConvertible {
     let vault = open(environment, hasRecords)
     for name in ["base 1", "base 2", "changed", "gone"] { try vault.set(name, startContent[name] ?? [0]) }
     try vault.addKeySlot(FixedCredential.otherKey.credential)
+    // A tail that is longer than the base.
+    if operation == .storeWithRewrite { try vault.set("tail", [UInt8](repeating: 0, count: 6000)) }
     try vault.set("tail", startContent["tail"] ?? [])
     try vault.remove(identifier("gone"))
     return disk
@@ -61,8 +63,11 @@ struct FaultScenario: CustomStringConvertible {
     of operation: Operation, from start: SimulatedDisk, isWarm: Bool, hasRecords: Bool = false
   ) throws -> Int {
     let scenario = FaultScenario(operation, from: start, isWarm: isWarm, hasRecords: hasRecords)
-    let before = scenario.disk.calls
+    let (before, inode) = (scenario.disk.calls, scenario.disk.inode(of: path))
     try scenario.perform()
+    guard operation != .storeWithRewrite || scenario.disk.inode(of: path) != inode else {
+      throw Failure(description: "the file was not rewritten")
+    }
     return scenario.disk.calls - before
   }
 

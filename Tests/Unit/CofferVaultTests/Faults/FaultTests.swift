@@ -187,7 +187,7 @@ import Testing
 
   @Test func aMountedFileIsAppendedToForEver() throws {
     let start = try FaultScenario.start(for: .store)
-    let scenario = FaultScenario(.store, from: start, isWarm: true)
+    let scenario = FaultScenario(.store, from: start, isWarm: true, compactionThreshold: 0)
     let disk = scenario.disk
     disk.refuse(.rename, EBUSY)
     let inode = disk.inode(of: FaultScenario.path)
@@ -224,9 +224,9 @@ import Testing
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: true, compactionThreshold: 0)
     scenario.disk.refuse(.rename, number)
-    for index in 0..<20 { try scenario.vault.set("one", [UInt8(index)]) }
+    for index in 0..<40 { try scenario.vault.set("one", [UInt8(index)]) }
     #expect(scenario.disk.names == [FaultScenario.path])
-    #expect(try scenario.open().get("one") == [19])
+    #expect(try scenario.open().get("one") == [39])
     #expect(try scenario.open().verify().secretCount == FaultScenario.startContent.count + 1)
   }
 }

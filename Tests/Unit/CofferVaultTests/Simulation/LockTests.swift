@@ -108,7 +108,7 @@ import Testing
       }))
     let found = try waiting.verify()
     #expect(first.file == nil)
-    #expect(try found.checkpoint == open(environment()).verify().checkpoint)
+    #expect(try found.pin == open(environment()).verify().pin)
   }
 
   /// No other process can write from the first read of the commit slots until the change is durable.

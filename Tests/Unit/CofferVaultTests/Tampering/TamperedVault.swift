@@ -13,7 +13,7 @@ struct TamperedVault: Sendable {
   /// The file after one change, and its content.
   struct Generation: Sendable {
     let bytes: [UInt8]
-    let checkpoint: String
+    let pin: String
     let content: Content
   }
 
@@ -26,13 +26,13 @@ struct TamperedVault: Sendable {
   }
 
   enum Outcome: Equatable, CustomStringConvertible {
-    /// The file verifies as the state of this checkpoint and has exactly the secrets of that state.
+    /// The file verifies as the state of this pin and has exactly the secrets of that state.
     case state(String, isRecovered: Bool)
     case refused(SecretError.Code)
 
     var description: String {
       switch self {
-      case .state(let checkpoint, let isRecovered): "\(checkpoint)\(isRecovered ? ", recovered" : "")"
+      case .state(let pin, let isRecovered): "\(pin)\(isRecovered ? ", recovered" : "")"
       case .refused(let code): "\(code)"
       }
     }
@@ -61,7 +61,7 @@ struct TamperedVault: Sendable {
     func record() throws {
       generations.append(
         Generation(
-          bytes: disk.content(of: "vault") ?? [], checkpoint: try vault.verify().checkpoint,
+          bytes: disk.content(of: "vault") ?? [], pin: try vault.verify().pin,
           content: content))
     }
     func set(_ name: String, _ value: [UInt8], label: String? = nil) throws {
@@ -158,8 +158,8 @@ struct TamperedVault: Sendable {
       }
       return .refused(error.code)
     }
-    guard let state = generations.first(where: { $0.checkpoint == report.checkpoint }) else {
-      throw Wrong(description: "it verifies as a state that never existed: \(report.checkpoint)")
+    guard let state = generations.first(where: { $0.pin == report.pin }) else {
+      throw Wrong(description: "it verifies as a state that never existed: \(report.pin)")
     }
     let items = try vault.items(inService: nil).map(\.identifier.account)
     guard Set(items) == Set(state.content.keys), items.count == report.secretCount else {
@@ -168,7 +168,7 @@ struct TamperedVault: Sendable {
     for (name, value) in state.content where try vault.get(name) != value {
       throw Wrong(description: "\(name) is wrong or missing")
     }
-    return .state(report.checkpoint, isRecovered: report.isRecovered)
+    return .state(report.pin, isRecovered: report.isRecovered)
   }
 
   /// A file that does not verify may be readable in part: each read throws or is right.
@@ -214,10 +214,11 @@ struct VaultAnatomy {
   /// The index of the current commit slot.
   let currentSlot: Int
   private(set) var values: [Range<Int>] = []
-  private(set) var blocks: [Range<Int>] = []
+  let blocks: [Range<Int>]
+  let nodes: [Range<Int>]
   let root: Range<Int>
-  private(set) var frames: [Range<Int>] = []
-  private(set) var sealedMetadata: [Range<Int>] = []
+  let frames: [Range<Int>]
+  let sealedMetadata: [Range<Int>]
 
   init(_ bytes: [UInt8]) throws {
     let disk = SimulatedDisk()
@@ -235,23 +236,14 @@ struct VaultAnatomy {
     }
     currentSlot = 1 - open.slots.next
     root = state.rootOffset..<state.baseEnd
-    for (index, block) in open.base.blocks.enumerated() {
-      blocks.append(block.offset..<block.offset + block.length)
-      for item in try open.block(index) {
-        if item.record.kind == .remove { continue }
-        values.append(item.valueOffset..<item.valueOffset + item.valueLength)
-      }
+    blocks = try open.blocks(in: bytes).map { $0.offset..<$0.end }
+    nodes = open.nodes.map { $0.offset..<$0.end }
+    let tail = try open.tailItems()
+    for item in try open.baseItems(in: bytes) + tail.map(\.item) where !item.isRemoval {
+      values.append(item.valueOffset..<item.valueOffset + item.record.valueLength)
     }
-    var reader = TailReader(
-      vault, keys: keys, from: state.baseEnd, to: state.end, previousTag: state.rootTag,
-      sequence: open.base.sequence)
-    while let frame = try reader.next() {
-      let value = frame.entry.valueOffset..<frame.entry.valueOffset + frame.entry.valueLength
-      frames.append(value.lowerBound - frame.replayLength..<value.upperBound)
-      sealedMetadata.append(
-        value.lowerBound - frame.replayLength + Layout.framePrefixLength..<value.lowerBound)
-      if frame.entry.record.kind == .put { values.append(value) }
-    }
+    frames = tail.map(\.frame)
+    sealedMetadata = tail.map { $0.frame.lowerBound + Layout.framePrefixLength..<$0.item.valueOffset }
   }
 
   /// Returns `bytes` with two parts exchanged.

@@ -13,7 +13,7 @@ import Testing
     do {
       switch try vault.outcome(of: bytes) {
       case .refused: break
-      case .state(vault.current.checkpoint, _): break
+      case .state(vault.current.pin, _): break
       case let outcome: Issue.record("\(what()): \(outcome)")
       }
     } catch { Issue.record("\(what()): \(error)") }
@@ -47,7 +47,7 @@ import Testing
         let expected: TamperedVault.Outcome?
         // Both slots hold the current state, so that one damaged slot loses nothing.
         if anatomy.slots.contains(where: { $0.contains(offset) }) {
-          expected = .state(vault.current.checkpoint, isRecovered: true)
+          expected = .state(vault.current.pin, isRecovered: true)
         } else {
           expected = nil
         }
@@ -96,7 +96,7 @@ import Testing
     let vault = try TamperedVault(shape)
     let whole = vault.current.bytes
     let anatomy = try VaultAnatomy(whole)
-    let current = TamperedVault.Outcome.state(vault.current.checkpoint, isRecovered: false)
+    let current = TamperedVault.Outcome.state(vault.current.pin, isRecovered: false)
     #expect(try vault.outcome(of: whole + [0]) == current)
     #expect(try vault.outcome(of: whole + whole) == current)
     // Frames that were authentic once are ignored too.
@@ -195,15 +195,15 @@ import Testing
       }
       do {
         let outcome = try vault.outcome(of: bytes, mayBeRecovered: true)
-        guard case .state(let checkpoint, let isRecovered) = outcome else { continue }
+        guard case .state(let pin, let isRecovered) = outcome else { continue }
         // Both older commit slots of the same file are an older authentic state. Only a process that read a
         // later one detects it.
         let isOlder = choice & 0b0110 == 0b0110
         // If one slot does not fit the header, the other one counts.
         let isOfDonor = choice & 0b0001 != 0 && isRecovered
         #expect(
-          checkpoint == vault.current.checkpoint || isOlder || isOfDonor, "\(what), \(names): \(outcome)")
-        if checkpoint != vault.current.checkpoint {
+          pin == vault.current.pin || isOlder || isOfDonor, "\(what), \(names): \(outcome)")
+        if pin != vault.current.pin {
           let code = try vault.outcomeForWhoSawTheCurrentState(bytes)
           // It detects the change, or it still reads the state that it knows.
           #expect(code == .rolledBack || code == nil, "\(what), \(names): \(outcome)")

@@ -16,6 +16,7 @@ struct Vector: Decodable {
   struct Credential: Decodable {
     let keyText: String?
     let passphrase: String?
+    let identity: String?
   }
   struct Limits: Decodable {
     let memoryKib: Int?
@@ -56,12 +57,22 @@ struct Vector: Decodable {
   struct Expectation: Decodable {
     let outcome: String
     let sequence: Int?
-    let checkpoint: String?
+    let pin: String?
     let items: [Item]?
     let versions: [Version]?
     let removed: [Removal]?
     let history: History?
     let lineage: Int?
+    let members: [Member]?
+  }
+  struct Member: Decodable {
+    let slotId: String
+    let recipientHash: String
+    let label: String
+    let joined: Int
+    let joinedTime: Int64
+    let removed: Int
+    let removedTime: Int64
   }
   let name: String
   let comment: String
@@ -123,6 +134,7 @@ struct VectorCredential: VaultCredentialSource {
 
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
     if let text = given.keyText { return .key(try VaultKey.parse(SecretBytes(copying: text))) }
+    if let text = given.identity { return .identities(try VaultIdentity.parse(SecretBytes(copying: text))) }
     return given.passphrase.map { .passphrase(SecretBytes(copying: $0)) }
   }
 }

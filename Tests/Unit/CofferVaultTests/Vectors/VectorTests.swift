@@ -1,7 +1,7 @@
 import CofferVaultFormat
 import CofferCore
 import CofferTestSupport
-import CofferVault
+@testable import CofferVault
 import Foundation
 import Testing
 
@@ -19,8 +19,8 @@ import Testing
     print("vectors: \(vectors.count)")
   }
 
-  /// The number of former master keys, which only an open vault shows.
-  @Test func everyLineageHasItsLength() throws {
+  /// The number of former master keys and the members, which only an open vault shows.
+  @Test func everyRootHasItsLineageAndItsMembers() throws {
     let scratch = try TemporaryDirectory()
     let path = scratch.file("vector")
     for vector in try Vector.all() where vector.expect.items != nil && vector.edits == nil {
@@ -29,9 +29,18 @@ import Testing
       let file = try VaultFile(path: path, environment: VaultEnvironment())
       let chain = CredentialChain(
         [VectorCredential(vector.credential)], options: vector.options, environment: VaultEnvironment())
-      let vault = try VaultSnapshot(file, keys: chain.unlock(file))
-      let length = vault.base.settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
+      let settings = try VaultSnapshot(file, keys: chain.unlock(file)).base.settings
+      let length = settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
       #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
+      let members = vector.expect.members ?? []
+      #expect(settings.members.count == members.count, "\(vector.name)")
+      for (found, expected) in zip(settings.members, members) {
+        #expect(
+          try found.slot.hex == expected.slotId && found.recipient == Hex.bytes(expected.recipientHash)
+            && found.label == expected.label && found.joined.sequence == expected.joined
+            && found.joined.time == expected.joinedTime && (found.removed?.sequence ?? 0) == expected.removed
+            && (found.removed?.time ?? 0) == expected.removedTime, "\(vector.name)")
+      }
     }
   }
 
@@ -90,6 +99,36 @@ import Testing
         let key = try VaultKey.parse(SecretBytes(copying: vector.text))
         #expect(vector.expect.outcome == "ok", "\(vector.name)")
         #expect(key.array() == expected, "\(vector.name)")
+      } catch {
+        #expect(error.code == .invalidKey && vector.expect.outcome == "invalid-key", "\(vector.name)")
+      }
+    }
+  }
+
+  struct IdentityVector: Decodable {
+    struct Expectation: Decodable {
+      let outcome: String
+      let identity: String?
+      let recipient: String?
+    }
+    let name: String
+    let text: String
+    let expect: Expectation
+  }
+
+  @Test func everyTextOfAnIdentityHasItsOutcome() throws {
+    let vectors = try JSONDecoder().decode(
+      [IdentityVector].self, from: Data(contentsOf: Vector.directory.appending(path: "identities.json")))
+    #expect(vectors.count >= 10)
+    for vector in vectors {
+      let expected = try Hex.bytes(vector.expect.identity ?? "")
+      do throws(SecretError) {
+        let identities = try VaultIdentity.parse(SecretBytes(copying: vector.text))
+        #expect(vector.expect.outcome == "ok" && identities.count == 1, "\(vector.name)")
+        let recipient = try VaultRecipient(vector.expect.recipient ?? "")
+        #expect(recipient.description == vector.expect.recipient, "\(vector.name)")
+        if let found = identities[0].recipient { #expect(found == recipient, "\(vector.name)") }
+        #expect(identities[0].secret.bytes.array() == expected, "\(vector.name)")
       } catch {
         #expect(error.code == .invalidKey && vector.expect.outcome == "invalid-key", "\(vector.name)")
       }

@@ -1,0 +1,246 @@
+import CofferCore
+import CofferTestSupport
+@testable import CofferVault
+import CofferVaultFormat
+import Testing
+
+@Suite struct RecipientTests {
+  private static let own = identity(
+    "AGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZP")
+
+  /// A new identity, or the one with the given text.
+  private static func identity(_ text: String? = nil) -> VaultIdentity {
+    do {
+      if let text { return try VaultIdentity.parse(SecretBytes(copying: text))[0] }
+      return try VaultIdentity.generate(isPostQuantum: false)
+    } catch { fatalError("\(error)") }
+  }
+
+  private func recipient(_ identity: VaultIdentity) throws -> VaultRecipient {
+    try #require(identity.recipient)
+  }
+
+  private func source(_ identities: VaultIdentity...) -> [any VaultCredentialSource] {
+    [VaultCredentialClosure(.identities(identities), named: "a test's identity")]
+  }
+
+  /// A vault with a key slot and one of `identity`'s recipient, which has the secret `name`.
+  private func vault(for identity: VaultIdentity) throws -> TestVault {
+    let vault = try TestVault()
+    try vault.open().addKeySlot(.recipient(recipient(identity)), label: "laptop")
+    try vault.open().set("name", [1, 2, 3])
+    return vault
+  }
+
+  private func open(_ vault: TestVault, _ identities: VaultIdentity..., pins: [String] = []) -> VaultBackend {
+    var options = VaultOptions.cheap
+    options.pins = pins
+    return VaultBackend(
+      path: vault.path,
+      credentials: [VaultCredentialClosure(.identities(identities), named: "a test's identity")],
+      options: options)
+  }
+
+  private let name: SecretIdentifier
+
+  init() throws { name = try SecretIdentifier(service: "tests", account: "name") }
+
+  @Test func anIdentityOpensTheSlotOfItsRecipientUnderAPin() throws {
+    let (own, other) = (Self.identity(), Self.identity())
+    let vault = try vault(for: own)
+    let pin = try vault.open().pin()
+    #expect(try open(vault, own, pins: [pin]).lookUp(name) != nil)
+    #expect(try open(vault, other, own, pins: [pin]).lookUp(name) != nil)
+    #expect(
+      thrown { () throws(SecretError) in try open(vault, other, pins: [pin]).unlock() }?.code == .wrongKey)
+    let slot = try #require(VaultBackend.describe(path: vault.path).keySlots.last)
+    #expect(try slot.recipient == recipient(own) && slot.kind == .identity && slot.label == "laptop")
+  }
+
+  @Test func aVaultThatOnlyAnIdentityOpenedIsUsedAfterAPersonTrustedIt() throws {
+    let own = Self.identity()
+    let vault = try vault(for: own)
+    let (backend, name) = (open(vault, own), name)
+    let before = try vault.bytes
+    #expect(thrown { () throws(SecretError) in _ = try backend.lookUp(name) }?.code == .untrusted)
+    let write = thrown { () throws(SecretError) in try backend.store(SecretBytes(copying: [4]), for: name) }
+    #expect(write?.code == .untrusted)
+    #expect(thrown { () throws(SecretError) in _ = try backend.verify() }?.code == .untrusted)
+    #expect(thrown { () throws(SecretError) in _ = try backend.openKeySlots() }?.code == .untrusted)
+    // The keys that the first use has found do not open it afterwards either.
+    #expect(
+      thrown { () throws(SecretError) in _ = try backend.withMasterKey { _, _ in } }?.code == .untrusted)
+    #expect(try vault.bytes == before)
+    try backend.trust()
+    #expect(try backend.lookUp(name) != nil)
+  }
+
+  @Test func aKeyThatOpensTheVaultVouchesForIt() throws {
+    let vault = try vault(for: Self.own)
+    #expect(try vault.open().lookUp(name) != nil)
+  }
+
+  @Test func aNewMasterKeyNeedsNoIdentity() throws {
+    let (first, second) = (Self.identity(), Self.identity())
+    let vault = try vault(for: first)
+    try vault.open().addKeySlot(.recipient(recipient(second)))
+    let old = try vault.open().withMasterKey { _, master in SharedSecret(master.copy()) }
+    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    try vault.open().removeKeySlots(ids: [slots[1].id])
+    #expect(try vault.open().withMasterKey { _, master in !master.isEqual(to: old.bytes) })
+    let pin = try vault.open().pin()
+    #expect(try open(vault, second, pins: [pin]).lookUp(name) != nil)
+    #expect(
+      thrown { () throws(SecretError) in try open(vault, first, pins: [pin]).unlock() }?.code == .wrongKey)
+    let after = try VaultBackend.describe(path: vault.path).keySlots
+    #expect(after == [slots[0], slots[2]])
+  }
+
+  @Test func aVaultCanHaveRecipientsAlone() throws {
+    let (own, other) = (Self.identity(), Self.identity())
+    let directory = try TemporaryDirectory()
+    let path = directory.file("team.vault")
+    let own2 = try recipient(own)
+    try VaultBackend.create(
+      at: path, credential: .recipient(own2), recipients: [recipient(other), own2], options: .cheap)
+    #expect(try VaultBackend.describe(path: path).keySlots.map(\.recipient) == [own2, recipient(other)])
+    let backend = VaultBackend(path: path, credentials: source(other), options: .cheap)
+    try backend.trust()
+    try backend.set("name", [1])
+    try backend.rekey()
+    #expect(try backend.lookUp(name) != nil)
+  }
+
+  @Test func aRecipientHasOneSlot() throws {
+    let vault = try vault(for: Self.own)
+    let error = thrown { () throws(SecretError) in
+      try vault.open().addKeySlot(
+        .recipient(VaultRecipient(key: Self.own.recipient?.key ?? [], isPostQuantum: false)))
+    }
+    #expect(error?.code == .alreadyExists)
+    let identities = thrown { () throws(SecretError) in try vault.open().addKeySlot(.identities([Self.own])) }
+    #expect([.alreadyExists, .invalidKey].contains(identities?.code))
+  }
+
+  @Test func aRecipientOfLowOrderIsRefused() throws {
+    let vault = try TestVault()
+    let before = try vault.bytes
+    for key in [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31)] {
+      let error = thrown { () throws(SecretError) in
+        try vault.open().addKeySlot(.recipient(VaultRecipient(key: key, isPostQuantum: false)))
+      }
+      #expect(error?.code == .invalidKey)
+    }
+    #expect(try vault.bytes == before)
+  }
+
+  @Test func whoJoinedAndWhoWasRemovedIsRemembered() throws {
+    let (first, second) = (Self.identity(), Self.identity())
+    let vault = try vault(for: first)
+    try vault.open().addKeySlot(.recipient(recipient(second)), label: "server")
+    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    try vault.open().removeKeySlots(ids: [slots[1].id])
+    try vault.open().rekey()
+    let members = try vault.open().read { snapshot in snapshot.base.settings.members }
+    #expect(members.map(\.label) == ["laptop", "server"])
+    #expect(members.map(\.slot.hex) == [slots[1].id, slots[2].id])
+    #expect(members.map { $0.removed != nil } == [true, false])
+    let removal = try #require(members[0].removed)
+    #expect(
+      removal.sequence > members[1].joined.sequence && members[1].joined.sequence > members[0].joined.sequence
+    )
+  }
+
+  @Test func aVaultHasUpTo240Slots() throws {
+    let vault = try TestVault()
+    let recipients = try (0..<239).map { _ in try recipient(Self.identity()) }
+    let directory = try TemporaryDirectory()
+    let path = directory.file("large.vault")
+    try VaultBackend.create(
+      at: path, credential: FixedCredential.key.credential, recipients: recipients, options: .cheap)
+    let backend = VaultBackend(path: path, credentials: [FixedCredential.key], options: .cheap)
+    try backend.set("name", [1])
+    #expect(try VaultBackend.describe(path: path).keySlots.count == 240)
+    let more = try recipient(Self.identity())
+    #expect(thrown { () throws(SecretError) in try backend.addKeySlot(.recipient(more)) }?.code == .tooLarge)
+    let error = thrown { () throws(SecretError) in
+      _ = try VaultBackend.create(
+        at: directory.file("larger.vault"), credential: FixedCredential.key.credential,
+        recipients: recipients + [more],
+        options: .cheap)
+    }
+    #expect(error?.code == .tooLarge)
+    #expect(try vault.open().lookUp(name) == nil)
+  }
+
+  // MARK: Texts
+
+  @Test func theTextsOfAgeAreRead() throws {
+    let lines =
+      "# a comment\r\n\r\nAGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZP\r\n"
+    let identities = try VaultIdentity.parse(SecretBytes(copying: lines))
+    #expect(identities.count == 1 && identities[0].recipient == Self.own.recipient)
+    let (text, ownText) = (SharedSecret(identities[0].text()), SharedSecret(Self.own.text()))
+    let isSame = text.bytes.isEqual(to: ownText.bytes)
+    #expect(isSame)
+    let recipient = try recipient(Self.own)
+    #expect(try VaultRecipient(recipient.description) == recipient)
+    #expect(
+      try VaultRecipient.parse(lines: "# who\n\n\(recipient)\r\n\(recipient)\n") == [recipient, recipient])
+  }
+
+  @Test(arguments: [
+    "", "#", "age1", "AGE-SECRET-KEY-1", "AGE-SECRET-KEY-PQ-1", "# no identity\n",
+    "age-secret-key-1fhpqsra34h87ezg7zajwzt7e55rm58f0835zff09yjasltk4h22qlxzdzp",
+    "AGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZQ",
+    " AGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZP",
+  ]) func aMalformedTextIsRefused(_ text: String) {
+    let identity = thrown { () throws(SecretError) in _ = try VaultIdentity.parse(SecretBytes(copying: text))
+    }
+    #expect(identity?.code == .invalidKey)
+    #expect(thrown { () throws(SecretError) in _ = try VaultRecipient(text) }?.code == .invalidKey)
+    #expect(
+      thrown { () throws(SecretError) in _ = try VaultRecipient.parse(lines: text) }?.code == .invalidKey)
+  }
+
+  @Test func aKeyAndIdentitiesAreToldByTheirTexts() throws {
+    let key = VaultKey.generate()
+    let kind = try VaultCredential.parse(VaultKey.text(of: key)).kind
+    #expect(kind == .key)
+    let other = try VaultCredential.parse(Self.own.text()).kind
+    #expect(other == .identity)
+    #expect(
+      thrown { () throws(SecretError) in _ = try VaultCredential.parse(SecretBytes(copying: "x")) }?.code
+        == .invalidKey)
+  }
+
+  // MARK: Hybrid recipients
+
+  @Test func withoutXWingAHybridRecipientIsUnsupported() throws {
+    let key = [UInt8](repeating: 5, count: 1216)
+    let recipient = VaultRecipient(key: key, isPostQuantum: true)
+    #expect(recipient.description.utf8.count == 1959)
+    #expect(try VaultRecipient(recipient.description) == recipient)
+    if VaultIdentity.supportsPostQuantum { return }
+    let vault = try TestVault()
+    let before = try vault.bytes
+    #expect(
+      thrown { () throws(SecretError) in try vault.open().addKeySlot(.recipient(recipient)) }?.code
+        == .unsupported)
+    #expect(
+      thrown { () throws(SecretError) in _ = try VaultIdentity.generate(isPostQuantum: true) }?.code
+        == .unsupported)
+    #expect(try vault.bytes == before)
+  }
+
+  @Test func aHybridIdentityOpensItsSlot() throws {
+    guard VaultIdentity.supportsPostQuantum else { return }
+    let own = try VaultIdentity.generate(isPostQuantum: true)
+    let vault = try vault(for: own)
+    try vault.open().rekey()
+    let pin = try vault.open().pin()
+    #expect(try open(vault, own, pins: [pin]).lookUp(name) != nil)
+    let again = try VaultIdentity.parse(own.text())
+    #expect(again[0].isPostQuantum && again[0].recipient == own.recipient)
+  }
+}
