@@ -8,8 +8,7 @@ from scene import EVIL, FRESH, GENUINE, TOKEN, Watch, c, credential, f, k, opene
 # The regions of a commit slot, as offset and length: the nonce, each field of the state, and the tag.
 SLOT_REGIONS = {
     "nonce": (0, 24), "sequence": (24, 8), "end": (32, 8), "tail tag": (40, 16), "base end": (56, 8),
-    "root offset": (64, 8), "root length": (72, 4), "reserved": (76, 4), "root tag": (80, 16), "secrets": (96, 8),
-    "dead bytes": (104, 8), "reserved rest": (112, 3968), "tag": (4080, 16),
+    "root length": (64, 4), "reserved": (68, 4), "root tag": (72, 16), "reserved rest": (88, 3992), "tag": (4080, 16),
 }
 RECOVERED = b"commit slot"
 FEW = [(("get", TOKEN), b""), (("set", "--verbatim", TOKEN), FRESH), (("verify",), b"")]
@@ -105,7 +104,7 @@ def older_bytes_in_both_slots(scene):
     start = len(opened(scene.vault, scene.key).header.raw)
     before = scene.vault.read_bytes()[start : start + 2 * f.PAGE]
     scene.owner.store(GENUINE)
-    checkpoint, genuine = scene.owner.checkpoint(), scene.copy("genuine")
+    pin, genuine = scene.owner.pin(), scene.copy("genuine")
     watch = Watch(scene.owner)
     with open(scene.vault, "r+b") as stream:
         stream.seek(start)
@@ -113,7 +112,7 @@ def older_bytes_in_both_slots(scene):
     scene.authentic(scene.vault)
     scene.check("a running watch refuses them", watch.refuses(), f"{watch.printed} {watch.said}")
     watch.stop()
-    scene.refused(scene.owner, "every command refuses them", checkpoint=checkpoint)
+    scene.refused(scene.owner, "every command refuses them", pin=pin)
     scene.overwrite(genuine)
     scene.accepted(scene.owner, "the genuine bytes are accepted", silent=True)
 

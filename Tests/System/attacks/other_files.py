@@ -5,7 +5,9 @@ import shutil
 import subprocess
 
 from revoked_keys import guest_slot
-from scene import DENIED, EVIL, GENUINE, TOKEN, c, credential, opened, put, rewritten, sequence_of
+from scene import (
+    DENIED, EVIL, GENUINE, TOKEN, USAGE, advance, c, credential, f, opened, pins, put, rewritten, sequence_of,
+)
 
 
 def older_copy(scene):
@@ -16,12 +18,12 @@ def older_copy(scene):
     scene.owner.store(b"another value")
     scene.owner.store(GENUINE)
     scene.authentic(old)
-    return old, scene.copy("genuine"), scene.owner.checkpoint()
+    return old, scene.copy("genuine"), scene.owner.pin()
 
 
 def rollback_by_link(scene):
     """An older copy takes the vault's place as the target of a link."""
-    old, genuine, checkpoint = older_copy(scene)
+    old, genuine, pin = older_copy(scene)
     hidden = scene.data / ".x.old"
 
     def remove():
@@ -48,10 +50,10 @@ def rollback_by_link(scene):
     for way in (by_symbolic_link, by_hard_link, by_two_links):
         remove()
         way()
-        scene.refused(scene.owner, f"{way.__name__} is refused", checkpoint=checkpoint)
+        scene.refused(scene.owner, f"{way.__name__} is refused", pin=pin)
     (scene.data / ".git").mkdir()
     (scene.data / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    scene.refused(scene.owner, "a .git beside the vault does not change the policy", checkpoint=checkpoint)
+    scene.refused(scene.owner, "a .git beside the vault does not change the policy", pin=pin)
     remove()
     scene.place(genuine)
     target = scene.directory / "target"
@@ -60,23 +62,23 @@ def rollback_by_link(scene):
     scene.accepted(scene.owner, "a link to the genuine vault is accepted", silent=True)
     # From now on both the link and its target are places that were seen.
     shutil.copyfile(old, target)
-    scene.refused(scene.owner, "an older copy behind the link is refused", checkpoint=checkpoint)
-    scene.refused(scene.owner, "and so it is by its own name", checkpoint=checkpoint, vault=target)
+    scene.refused(scene.owner, "an older copy behind the link is refused", pin=pin)
+    scene.refused(scene.owner, "and so it is by its own name", pin=pin, vault=target)
 
 
 def rollback_by_directory(scene):
     """The vault's directory is renamed, and a link leads to a directory with an older copy."""
-    old, genuine, checkpoint = older_copy(scene)
+    old, genuine, pin = older_copy(scene)
     other = scene.directory / "other"
     other.mkdir(mode=0o700)
     shutil.copyfile(old, other / scene.vault.name)
     (other / scene.vault.name).chmod(0o600)
     scene.data.rename(scene.directory / "data.moved")
     scene.data.symlink_to("other")
-    scene.refused(scene.owner, "by its path it is refused", checkpoint=checkpoint)
+    scene.refused(scene.owner, "by its path it is refused", pin=pin)
     for name in (scene.vault.name, f"./{scene.vault.name}"):
         scene.refused(
-            scene.owner, f"as {name} after cd it is refused", checkpoint=checkpoint, vault=name, cwd=scene.data)
+            scene.owner, f"as {name} after cd it is refused", pin=pin, vault=name, cwd=scene.data)
     scene.data.unlink()
     (scene.directory / "data.moved").rename(scene.data)
     scene.accepted(scene.owner, "the genuine directory is accepted", silent=True)
@@ -89,8 +91,8 @@ def fork(scene):
     scene.made()
     common = scene.copy("common")
     scene.owner.store(GENUINE)
-    genuine, checkpoint = scene.copy("genuine"), scene.owner.checkpoint()
-    seen = sequence_of(checkpoint)
+    genuine, pin = scene.copy("genuine"), scene.owner.pin()
+    seen = sequence_of(pin)
     stranger = scene.machine("stranger")
 
     def forked(changes):
@@ -103,10 +105,9 @@ def fork(scene):
     def refused_everywhere(file, what):
         scene.authentic(file)
         scene.place(file)
-        scene.refused(scene.owner, f"{what} is refused", checkpoint=checkpoint)
+        scene.refused(scene.owner, f"{what} is refused", pin=pin)
         stranger.forget()
-        only = [(("verify", "--at-least", checkpoint), b"")]
-        scene.refused(stranger, f"{what} is refused by verify --at-least alone", words=(), commands=only)
+        scene.refused(stranger, f"{what} is refused by verify --pin alone", commands=[], pin=pin)
         scene.place(genuine)
         scene.accepted(scene.owner, "the genuine file is accepted afterwards", silent=True)
 
@@ -115,18 +116,25 @@ def fork(scene):
         refused_everywhere(forked(changes), f"a fork at change {at} of one that was seen at {seen}")
     # The change that was seen is the root's.
     scene.owner.done("history-limit", "--versions", "3", "--purge")
-    genuine, checkpoint = scene.copy("genuine"), scene.owner.checkpoint()
+    genuine, pin = scene.copy("genuine"), scene.owner.pin()
     root = scene.directory / "root"
-    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(checkpoint), EVIL))
+    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(pin), EVIL))
     refused_everywhere(root, "a fork with another root")
     c.commit(root, credential(scene.key), [put(EVIL)] * 3)
     refused_everywhere(root, "a fork with another root and a tail")
     stranger.forget()
-    result = stranger.run("verify", "--at-least", checkpoint)
-    scene.check("verify --at-least accepts the genuine file", result.returncode == 0, result)
+    result = stranger.run("verify", "--pin", pin)
+    scene.check("verify --pin accepts the genuine file", result.returncode == 0, result)
     scene.owner.store(GENUINE)
-    result = stranger.run("verify", "--at-least", checkpoint)
+    result = stranger.run("verify", "--pin", pin)
     scene.check("and a later state of it", result.returncode == 0, result)
+    # Only who has the key can make this.
+    root.write_bytes(rewritten(opened(common, scene.key), sequence_of(pin) + 3, EVIL, forgets=True))
+    scene.place(root)
+    stranger.forget()
+    scene.accepted(stranger.pinned(pin), "a file that says nothing of the pinned change is used", EVIL,
+                   commands=[("get", TOKEN), ("list",)])
+    scene.refused(stranger, "and not verified under the pin", words=(b"unverifiable",), commands=[(("verify", "--pin", pin), b"")])
 
 
 def exchanged_vaults(scene):
@@ -160,6 +168,85 @@ def exchanged_vaults(scene):
     scene.owner.done("trust")
     scene.accepted(scene.owner, "after secret trust the first place accepts it", EVIL, silent=True)
     scene.refused(scene.owner, "the second place still refuses", words=words, vault=other)
+
+
+def exchanged_vaults_under_a_pin(scene):
+    """Two vaults under one key, where nothing was seen before: the other one, at a later change, is judged by a pin."""
+    scene.made()
+    pin, genuine = scene.owner.pin(), scene.copy("genuine")
+    other = scene.directory / "y.vault"
+    scene.owner.done("init", "--key-file", str(scene.key), vault=other)
+    scene.owner.store(EVIL, vault=other)
+    advance(other, scene.key, sequence_of(pin) + 50)
+    of_other = scene.owner.pin(vault=other)
+    scene.authentic(other)
+    machine = scene.machine("ci").pinned(pin)
+    scene.place(other)
+    words = (b"not the one that the pin names",)
+    scene.refused(machine, "the pin refuses the other vault", words=words)
+    machine.environment.pop("COFFER_PIN")
+    scene.refused(machine, "and so does verify --pin", commands=[], pin=pin)
+    machine.pinned(pin, of_other)
+    scene.accepted(machine, "the pins of both accept either: the other one", EVIL)
+    machine.forget()
+    scene.place(genuine)
+    scene.accepted(machine, "and the first one")
+    scene.refused(machine.pinned(of_other), "the pin of the other vault refuses the first", words=words)
+    for text in ("", pin[:-1], pin.replace("v1", "v2"), pin[:-1] + ("A" if pin[-1] != "A" else "B")):
+        # Before anything is asked or read: a job whose pin is missing does not go on without one.
+        scene.refused(machine.pinned(text), f"the vault is not used under {text[:20]!r}…", USAGE, (b"pin",))
+
+
+def what_a_pin_tells(scene):
+    """A pin is no secret: what it tells somebody who has the file stands in the file, except for the number of changes."""
+    scene.made()
+    text, file = scene.owner.pin(), scene.vault.read_bytes()
+    header = f.parse_header(file)
+    pin = pins.Pin.parse(text)
+    scene.check("vault and commitment are those of the header",
+                (pin.vault_id, pin.commitment) == (header.vault_id, header.commitment), text)
+    scene.check("the digest is nowhere in the file", pin.digest not in file, text)
+    tags = [file[at : at + 16] for at in range(len(file) - 15)]
+    unkeyed = (f.blake2b(128, tag) for tag in tags)
+    scene.check("nor is it the hash of something there", pin.digest not in unkeyed, text)
+    scene.check("two pins of one state are the same", scene.owner.pin() == text)
+    scene.owner.store(GENUINE)
+    later = pins.Pin.parse(scene.owner.pin())
+    scene.check("the digests of two states differ", later.digest != pin.digest)
+    identity = pins.Pin(header.vault_id, header.commitment).encode()
+    scene.accepted(scene.machine("identity").pinned(identity), "whoever has the file can name it in an identity pin")
+    forged = pins.Pin(header.vault_id, header.commitment, pin.sequence, bytes(15) + b"1").encode()
+    scene.refused(
+        scene.machine("forged").pinned(forged), "a digest that somebody without the key makes up is refused", words=(b"pin",))
+
+
+def vault_for_a_recipient(scene):
+    """Somebody who knows a recipient makes a vault for it, and the pin of that vault."""
+    identity = scene.directory / "identity.txt"
+    recipient = scene.owner.done("key", "new", "--x25519", "--output", str(identity)).stdout.decode().strip()
+    owner = scene.machine("identity", identity)
+    owner.done("init", "--recipient", recipient)
+    owner.store(GENUINE)
+    genuine, pin = scene.copy("genuine"), owner.pin()
+    attacker = scene.machine("attacker")
+    made = scene.directory / "made.vault"
+    attacker.done("init", "--key-file", str(scene.key), "--recipient", recipient, vault=made)
+    attacker.store(EVIL, vault=made)
+    of_made = attacker.pin(vault=made)
+    scene.accepted(owner, "the owner's vault is used where it was made", silent=True)
+    victim = scene.machine("victim", identity)
+    scene.refused(victim, "a vault that only an identity opened is refused", DENIED)
+    scene.accepted(victim.pinned(pin), "and used under its pin")
+    scene.place(made)
+    words = (b"not the one that",)
+    scene.refused(owner, "the vault that somebody else made is refused where the genuine one was seen", words=words)
+    scene.refused(victim, "and under the genuine pin", words=words)
+    stranger = scene.machine("stranger", identity)
+    scene.refused(stranger, "and where nothing was seen before", DENIED)
+    # A pin that lies beside the vault is replaced together with it.
+    scene.accepted(stranger.pinned(of_made), "under the pin of the same person it is used", EVIL)
+    scene.place(genuine)
+    scene.refused(stranger, "a pin of the made vault refuses the genuine one", words=words)
 
 
 def version_control(scene):
@@ -252,5 +339,6 @@ def open_to_others(scene):
 
 
 ATTACKS = [
-    rollback_by_link, rollback_by_directory, fork, exchanged_vaults, version_control, open_to_others,
+    rollback_by_link, rollback_by_directory, fork, exchanged_vaults, exchanged_vaults_under_a_pin, what_a_pin_tells,
+    vault_for_a_recipient, version_control, open_to_others,
 ]

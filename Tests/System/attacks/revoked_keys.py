@@ -18,7 +18,7 @@ def with_guest(scene):
     return guest
 
 
-def attempts(scene, forgery, genuine, checkpoint, machines):
+def attempts(scene, forgery, genuine, pin, machines):
     """Puts the forgery in place in three ways. Every machine and a running process refuse it."""
     scene.authentic(forgery)
     for way in (scene.place, scene.overwrite):
@@ -28,7 +28,7 @@ def attempts(scene, forgery, genuine, checkpoint, machines):
             way(forgery)
             refused, detail = watch.refuses(), f"{watch.printed} {watch.said}"
             scene.check(f"{name}: a running watch refuses what {way.__name__} put there", refused, detail)
-            scene.refused(machine, f"{name}: every command refuses it after {way.__name__}", checkpoint=checkpoint)
+            scene.refused(machine, f"{name}: every command refuses it after {way.__name__}", pin=pin)
             way(genuine)
             machine.store(GENUINE)
             seen = watch.wait(lambda: watch.printed)
@@ -50,10 +50,10 @@ def removed_key(scene):
     scene.owner.store(b"a later value")
     scene.owner.store(GENUINE)
     scene.accepted(second, "a second machine sees the vault without the key")
-    checkpoint = scene.owner.checkpoint()
+    pin = scene.owner.pin()
     genuine = scene.copy("genuine")
-    advance(old, guest, sequence_of(checkpoint) + 50)
-    attempts(scene, old, genuine, checkpoint, {"owner": scene.owner, "second machine": second})
+    advance(old, guest, sequence_of(pin) + 50)
+    attempts(scene, old, genuine, pin, {"owner": scene.owner, "second machine": second})
     scene.place(genuine)
     scene.accepted(scene.owner, "the genuine vault is still accepted everywhere", silent=True)
     scene.accepted(second, "the genuine vault is still accepted by the second machine", silent=True)
@@ -68,10 +68,10 @@ def old_master_key(scene):
     scene.owner.done("rekey")
     genuine = scene.copy("genuine")
     scene.accepted(witness, "a machine that saw the former master key accepts the new one", silent=True)
-    checkpoint = scene.owner.checkpoint()
+    pin = scene.owner.pin()
     # The owner's key stands for the master key that it opens.
-    advance(old, scene.key, sequence_of(checkpoint) + 50)
-    attempts(scene, old, genuine, checkpoint, {"owner": scene.owner, "witness": witness})
+    advance(old, scene.key, sequence_of(pin) + 50)
+    attempts(scene, old, genuine, pin, {"owner": scene.owner, "witness": witness})
 
 
 def forged_lineage(scene):
@@ -82,9 +82,9 @@ def forged_lineage(scene):
     second = opened(scene.vault, scene.key)
     scene.owner.done("rekey")
     scene.owner.store(GENUINE)
-    checkpoint = scene.owner.checkpoint()
+    pin = scene.owner.pin()
     genuine = scene.copy("genuine")
-    later = sequence_of(checkpoint) + 50
+    later = sequence_of(pin) + 50
     keys = [f.subkey(vault.master, f.KNOWN_VAULTS) for vault in (second, first)]
     forgeries = {
         "the oldest master key with itself as former one": rewritten(first, later, EVIL, keys[1:]),
@@ -97,7 +97,7 @@ def forged_lineage(scene):
         forged.write_bytes(data)
         scene.authentic(forged)
         scene.place(forged)
-        scene.refused(scene.owner, f"{what} is refused", checkpoint=checkpoint)
+        scene.refused(scene.owner, f"{what} is refused", pin=pin)
     slots = {
         # The slot wraps the old master key, which the commitment excludes.
         "a new master key with the owner's old slot":
@@ -108,7 +108,7 @@ def forged_lineage(scene):
     for what, (status, described) in slots.items():
         forged.write_bytes(rewritten(second, later, EVIL, keys, described))
         scene.place(forged)
-        scene.refused(scene.owner, f"{what} is refused", status, (), checkpoint)
+        scene.refused(scene.owner, f"{what} is refused", status, (), pin)
     scene.place(genuine)
     scene.accepted(scene.owner, "the genuine vault is accepted after all of them", silent=True)
 
@@ -119,22 +119,54 @@ def genuine_lineage_at_an_older_change(scene):
     former = opened(scene.vault, scene.key)
     for _ in range(10):
         scene.owner.store(GENUINE)
-    checkpoint = scene.owner.checkpoint()
+    pin = scene.owner.pin()
     keys = [f.subkey(former.master, f.KNOWN_VAULTS)]
     slots = [{"type": "key", "key": credential(scene.key).secret.hex()}]
     older = scene.directory / "older"
-    older.write_bytes(rewritten(former, sequence_of(checkpoint), EVIL, slots=slots))
+    older.write_bytes(rewritten(former, sequence_of(pin), EVIL, slots=slots))
     lineage = opened(older, scene.key).root.lineage
     scene.check("the lineage of the forgery is genuine", list(lineage) == keys)
     genuine = scene.copy("genuine")
     scene.authentic(older)
     scene.place(older)
-    scene.refused(scene.owner, "a rekeyed file from before the change that was seen is refused", checkpoint=checkpoint)
+    scene.refused(scene.owner, "a rekeyed file from before the change that was seen is refused", pin=pin)
     scene.place(genuine)
     newer = scene.directory / "newer"
-    newer.write_bytes(rewritten(former, sequence_of(checkpoint) + 1, b"rekeyed", slots=slots))
+    newer.write_bytes(rewritten(former, sequence_of(pin) + 1, EVIL, slots=slots))
     scene.place(newer)
-    scene.accepted(scene.owner, "the same at a later change is accepted", b"rekeyed", silent=True)
+    scene.refused(scene.owner, "and one at a later change that does not have the change that was seen", pin=pin)
+    newer.write_bytes(rewritten(former, sequence_of(pin) + 3, b"rekeyed", slots=slots, forgets=True))
+    scene.place(newer)
+    scene.accepted(scene.owner, "one that says nothing of that change is accepted", b"rekeyed", silent=True)
+    scene.refused(scene.owner, "but not under the pin of that change", commands=[], pin=pin)
 
 
-ATTACKS = [removed_key, old_master_key, forged_lineage, genuine_lineage_at_an_older_change]
+def leaver_and_pins(scene):
+    """Somebody whose key was removed goes on with an older copy, against pins from before and after the removal."""
+    guest = with_guest(scene)
+    former = scene.owner.pin()
+    left = scene.copy("left")
+    scene.owner.done("key", "remove", guest_slot(scene.owner))
+    scene.owner.store(GENUINE)
+    genuine, pin = scene.copy("genuine"), scene.owner.pin()
+    advance(left, guest, sequence_of(pin) + 50)
+    before, after = scene.machine("before").pinned(former), scene.machine("after").pinned(pin)
+    words = (b"another master key than the one that the pin names",)
+    scene.refused(before, "the pin from before the removal refuses the vault after it", words=words)
+    scene.accepted(after, "the pin from after the removal accepts it")
+    scene.place(left)
+    scene.refused(after, "the pin from after the removal refuses what the leaver made", words=words)
+    after.forget()
+    scene.refused(after, "and so it does where nothing was seen before", words=words)
+    # Whoever has the former key makes what the former pin names.
+    scene.accepted(before, "the pin from before the removal takes what the leaver made", EVIL)
+    both = scene.machine("both").pinned(former, pin)
+    scene.accepted(both, "and so do both pins together", EVIL)
+    scene.place(genuine)
+    both.forget()
+    scene.accepted(both, "which accept the genuine vault as well")
+
+
+ATTACKS = [
+    removed_key, old_master_key, forged_lineage, genuine_lineage_at_an_older_change, leaver_and_pins,
+]

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Vectors"))
 import known_vaults as k  # noqa: E402
 import vault_changes as c  # noqa: E402
 import vault_format as f  # noqa: E402
+import vault_pins as pins  # noqa: E402
 import vault_reader as r  # noqa: E402
 import vault_records as p  # noqa: E402
 import vault_writer as w  # noqa: E402
@@ -26,8 +27,11 @@ SERVICE, TOKEN = "secret", "token"
 GENUINE, EVIL, FRESH = b"the owner's value", b"the attacker's value", b"a value that the attacker wants to read"
 # In seconds. A command that takes longer hangs.
 TIMEOUT = 60
-REFUSED, DENIED = 65, 77
+REFUSED, DENIED, USAGE = 65, 77, 78
 TRUST = b"secret trust"
+
+
+USES = [("get", TOKEN), ("verify",), ("list",)]
 
 
 class SettingFailed(Exception):
@@ -83,8 +87,13 @@ class Machine:
         """Makes a new version, also of the same value."""
         return self.done("set", "--verbatim", "--label", str(next(LABELS)), name, given=value, **options)
 
-    def checkpoint(self):
-        return json.loads(self.done("verify", "--json").stdout)["checkpoint"]
+    def pin(self, **options):
+        return json.loads(self.done("verify", "--json", **options).stdout)["pin"]
+
+    def pinned(self, *given):
+        """This machine with the pins in its environment."""
+        self.environment["COFFER_PIN"] = " ".join(given)
+        return self
 
     def records(self):
         return sorted((self.home / "state" / "coffer" / "known-vaults").iterdir())
@@ -105,8 +114,8 @@ class Scene:
         self.key = self.directory / "owner.key"
         self.owner = self.machine("owner")
 
-    def machine(self, name):
-        return Machine(self.tool, self.directory / name, self.vault, self.key)
+    def machine(self, name, key=None):
+        return Machine(self.tool, self.directory / name, self.vault, key or self.key)
 
     def made(self):
         """Creates the vault, and stores the first value: change 2."""
@@ -138,11 +147,14 @@ class Scene:
 
     # What the victim must do
 
-    def refused(self, machine, what, status=REFUSED, words=(TRUST,), checkpoint=None, commands=None, **options):
-        """Every command refuses the vault, prints no value of it, and changes nothing."""
+    def refused(self, machine, what, status=REFUSED, words=(TRUST,), pin=None, commands=None, **options):
+        """Every command refuses the vault, prints no value of it, and changes nothing. So does a verification with `pin`."""
         before = snapshot(self.data)
         wrong = []
-        for arguments, given in commands or every_command(checkpoint):
+        expected = [(*command, status, words) for command in (EVERY_COMMAND if commands is None else commands)]
+        if pin:
+            expected.append((("verify", "--pin", pin), b"", REFUSED, (b"pin",)))
+        for arguments, given, status, words in expected:
             result = machine.run(*arguments, given=given, **options)
             holds = result.returncode == status and EVIL not in result.stdout and GENUINE not in result.stdout
             # `doctor` gives its advice on the standard output.
@@ -153,12 +165,12 @@ class Scene:
             wrong.append("a file beside or of the vault was changed")
         self.check(what, not wrong, "; ".join(wrong))
 
-    def accepted(self, machine, what, value=GENUINE, words=(), silent=False, **options):
+    def accepted(self, machine, what, value=GENUINE, words=(), silent=False, commands=USES, **options):
         """The value is returned. `words` are in the messages; with `silent` there is no message."""
         wrong = []
-        for arguments, expected in ((("get", TOKEN), value), (("verify",), None), (("list",), None)):
+        for arguments in commands:
             result = machine.run(*arguments, **options)
-            if result.returncode != 0 or expected not in (None, result.stdout):
+            if result.returncode != 0 or (arguments[0] == "get" and result.stdout != value):
                 wrong.append(shown(result))
             if (silent and result.stderr) or not all(word in result.stdout + result.stderr for word in words):
                 wrong.append(shown(result))
@@ -175,14 +187,11 @@ class Scene:
         self.check("a machine that never saw the vault takes the forgery", result.stdout == value, shown(result))
 
 
-def every_command(checkpoint):
-    template = f"{{{{ secret://{SERVICE}/{TOKEN} }}}}".encode()
-    commands = [
-        (("get", TOKEN), b""), (("list",), b""), (("set", "--verbatim", TOKEN), FRESH), (("remove", TOKEN), b""),
-        (("history", TOKEN), b""), (("inject",), template), (("export",), b""), (("rekey",), b""), (("doctor",), b""),
-        (("verify",), b""),
-    ]
-    return commands + ([(("verify", "--at-least", checkpoint), b"")] if checkpoint else [])
+EVERY_COMMAND = [
+    (("get", TOKEN), b""), (("list",), b""), (("set", "--verbatim", TOKEN), FRESH), (("remove", TOKEN), b""),
+    (("history", TOKEN), b""), (("inject",), f"{{{{ secret://{SERVICE}/{TOKEN} }}}}".encode()), (("export",), b""),
+    (("rekey",), b""), (("doctor",), b""), (("verify",), b""),
+]
 
 
 def snapshot(directory):
@@ -251,19 +260,24 @@ def advance(path, key, sequence, value=EVIL):
     c.commit(path, credential(key), [put(value)] * count)
 
 
-def sequence_of(checkpoint):
-    return int(checkpoint.partition("-")[0])
+def sequence_of(pin):
+    return pins.Pin.parse(pin).sequence
 
 
-def rewritten(vault, sequence, value, lineage=None, slots=None):
+def rewritten(vault, sequence, value, lineage=None, slots=None, forgets=False):
     """The bytes of a new file for the vault, with `value` and the root's sequence.
 
-    `lineage` are subkeys 7 that the maker knows. With `slots` the file has a master key of its own.
+    `lineage` are subkeys 7 that the maker knows. With `slots` the file has a master key of its own. A file that `forgets`
+    says nothing of the changes before the last two.
     """
     state = replace(vault.state, sequence=sequence - 2)
     root = vault.root
+    if forgets:
+        root = replace(root, sequence=sequence - 2, floor=sequence - 2)
+        vault = replace(vault, frames=(), recent=())
     if lineage:
-        sealer = w.Sealer(vault.master, vault.header.vault_id, vault.header.file_id, w.system_random)
+        header = vault.header
+        sealer = w.Sealer(vault.master, header.vault_id, header.file_id, root.lookup_key, w.system_random)
         fields = dict(root.fields) | {p.LINEAGE: sealer.lineage(lineage)}
         root = replace(root, fields=tuple(sorted(fields.items())), lineage=tuple(lineage))
     description = {"changes": [put(value)]} | ({"slots": slots} if slots else {})

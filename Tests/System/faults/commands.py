@@ -46,6 +46,9 @@ COMMANDS = [
     Command("key-add", ["key", "add", "--key-file", "K"], new_key="K"),
     Command("key-add-recovery", ["key", "add", "--recovery"]),
     Command(
+        "key-add-recipient", ["key", "add", "--recipients-file", "../r"],
+        setting=["secret key new --x25519 --output ../identity > ../r"]),
+    Command(
         "key-remove", ["key", "remove", "SLOT"],
         setting=["secret key add --key-file K2 --label removable && rm K2"]),
     Command("rekey", ["rekey"]),

@@ -1,6 +1,6 @@
 import CofferCore
 import CofferTestSupport
-import CofferVault
+@testable import CofferVault
 import CofferVaultFormat
 import Glibc
 import Testing
@@ -26,6 +26,12 @@ import Testing
   private static let base64 = SharedSecret(value.bytes.base64())
   private static let sealed = value.bytes.withBytes {
     Sodium.seal($0, associatedData: [], key: key.bytes, randomness: SystemRandomness())
+  }
+
+  /// What follows the prefix, which is no secret.
+  private static func body(ofIdentity text: borrowing SecretBytes) -> SharedSecret {
+    SharedSecret(
+      text.withBytes { SecretBytes(copying: $0.extracting("AGE-SECRET-KEY-1".utf8.count..<$0.count)) })
   }
 
   private static let functions = [
@@ -62,6 +68,23 @@ import Testing
     },
     Function("text") { [key, SharedSecret(try VaultKey.text(of: key.bytes))] },
     Function("parse") { [text, SharedSecret(try VaultKey.parse(text.bytes))] },
+    Function("identity") {
+      [try VaultIdentity.generate(isPostQuantum: VaultIdentity.supportsPostQuantum).secret]
+    },
+    Function("textOfIdentity") {
+      let identity = try VaultIdentity.generate(isPostQuantum: false)
+      return [identity.secret, body(ofIdentity: identity.text())]
+    },
+    Function("parseIdentity") {
+      let text = try VaultIdentity.generate(isPostQuantum: false).text()
+      return [body(ofIdentity: text)] + (try VaultIdentity.parse(text)).map(\.secret)
+    },
+    Function("sharedSecret") {
+      guard let shared = Sodium.sharedSecret(key.bytes, Sodium.publicKey(of: .random(count: 32))) else {
+        throw TestFailure("a public key is of low order")
+      }
+      return [key, SharedSecret(shared)]
+    },
     Function("base64") { [value, SharedSecret(value.bytes.base64())] },
     Function("decodingBase64") {
       guard let decoded = base64.bytes.withBytes({ SecretBytes.decodingBase64($0) }) else {

@@ -83,8 +83,9 @@ class Function:
 
 def _labels(mask, start):
     inner = mask[start + 1:closing(mask, start) - 1]
-    return "".join(re.match(r"\s*(?:@\w+\s+)*(\w+)", inner[a:b]).group(1) + ":"
-                   for a, b in clauses(inner, 0, len(inner)) if inner[a:b].strip())
+    # A clause that begins with another character is the rest of a generic type.
+    labels = [re.match(r"\s*(?:@\w+\s+)*(\w+)", inner[a:b]) for a, b in clauses(inner, 0, len(inner))]
+    return "".join(label.group(1) + ":" for label in labels if label)
 
 
 def functions(path, source):

@@ -137,6 +137,18 @@ def recovery_key(setting):
     setting.search("key", "recover", "--key-file", setting.key_file("key-new"), given=code.encode())
 
 
+def identity(setting):
+    """key new, and a vault for the recipient of an identity"""
+    file = setting.key_file("key-identity")
+    recipient = setting.search("key", "new", "--x25519", "--output", file).decode().strip()
+    setting.environment["COFFER_KEY_FILE"] = str(file)
+    setting.search("init", "--recipient", recipient)
+    setting.search("set", "name0", given=setting.value())
+    setting.search("get", "name0")
+    setting.search("rekey")
+    setting.search("get", "name0")
+
+
 # Operations
 
 
@@ -292,8 +304,8 @@ def library(scenario, has_leak=False):
 
 TOOL = (
     key_file, recorded_key_file, systemd_credential, key_variable, passphrase_file, passphrase_descriptor,
-    passphrase_command, passphrase_prompt, wrong_credentials, kernel_keyring, recovery_key, create_with_key,
-    create_with_passphrase, store_and_read, value_sizes, compaction, rekey, rekey_elsewhere, key_slots, generation,
+    passphrase_command, passphrase_prompt, wrong_credentials, kernel_keyring, recovery_key, identity,
+    create_with_key, create_with_passphrase, store_and_read, value_sizes, compaction, rekey, rekey_elsewhere, key_slots, generation,
     templates_and_programs, editing_and_redaction, credential_helpers,
 )
 

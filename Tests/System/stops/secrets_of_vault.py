@@ -7,34 +7,50 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "Vectors"))
 
+from nacl import bindings  # noqa: E402
+
 import vault_format as f  # noqa: E402
+import vault_identities as i  # noqa: E402
 import vault_reader as r  # noqa: E402
 
-SUBKEYS = range(1, 10)
+SUBKEYS = range(1, 9)
 
 
-def of_credentials(keys, passphrases):
-    """Names and bytes of keys, in binary and as text, and of passphrases."""
+IDENTITY = b"AGE-SECRET-KEY-1"
+
+
+def of_identity_file(text):
+    """The identities in a file, all of X25519."""
+    return [i.parse_identity(line.decode()) for line in text.split() if line.startswith(IDENTITY)]
+
+
+def of_credentials(keys, passphrases, identities):
+    """Names and bytes of keys and identities, in binary and as text, and of passphrases."""
     found = {(f"key {number}", key) for number, key in enumerate(keys)}
     for number, key in enumerate(keys):
         text = f.key_text(key).removeprefix(f.KEY_TEXT_PREFIX)
         found.add((f"text of key {number}", text))
         # As a recovery key is printed.
         found.add((f"text of key {number}", b" ".join(text[i : i + 6] for i in range(0, len(text), 6))))
+    for number, identity in enumerate(identities):
+        text = i.encode(i.IDENTITY, identity).encode().removeprefix(IDENTITY)
+        found |= {(f"identity {number}", identity), (f"text of identity {number}", text)}
     return found | {(f"passphrase {number}", one) for number, one in enumerate(passphrases)}
 
 
-def of_vault(data, keys, passphrases, stretched):
+def of_vault(data, keys, passphrases, stretched, identities):
     """Names and bytes of everything secret in the vault in the bytes `data`. `stretched` caches Argon2."""
     header, found, master = f.parse_header(data), set(), None
     for slot in (slot for slot in header.slots if slot.known):
-        for secret in candidates(slot, keys, passphrases, stretched):
+        for secret in candidates(slot, keys, passphrases, stretched, identities):
             wrapping, commitment = f.slot_keys(secret, header.vault_id, slot.header)
             if commitment == slot.commitment:
                 master = f.open_seal(wrapping, header.vault_id + slot.header, slot.wrapped, "the master key")
                 found |= {("slot key", wrapping), ("message key", message_key(wrapping, slot.wrapped))}
                 if slot.type == f.PASSPHRASE_SLOT:
                     found.add(("Argon2 output", secret))
+                if slot.type == f.X25519_SLOT:
+                    found.add(("shared secret", secret))
     if master is None:
         raise AssertionError("no credential of the scenario opens its vault")
     vault = r.read_with_master(data, header, master)
@@ -65,7 +81,9 @@ def message_key(key, sealed):
     return struct.pack("<8I", *state[:4], *state[12:])
 
 
-def candidates(slot, keys, passphrases, stretched):
+def candidates(slot, keys, passphrases, stretched, identities):
+    if slot.type == f.X25519_SLOT:
+        return [bindings.crypto_scalarmult(identity, slot.share) for identity in identities]
     if slot.type != f.PASSPHRASE_SLOT:
         return keys
     for passphrase in passphrases:

@@ -174,12 +174,16 @@ class Setting:
         return self.directory / name
 
     def secrets(self, recording):
-        keys = list(self.keys)
+        keys, identities = list(self.keys), []
         for path in sorted(self.directory.glob("key*")) + sorted((self.directory / "c" / "coffer").glob("key*")):
-            keys.append(s.f.parse_key_text(path.read_bytes()))
-        found = s.of_credentials(keys, self.passphrases) | {("value", value) for value in self.values}
+            text = path.read_bytes()
+            if s.IDENTITY in text:
+                identities += s.of_identity_file(text)
+            else:
+                keys.append(s.f.parse_key_text(text))
+        found = s.of_credentials(keys, self.passphrases, identities) | {("value", value) for value in self.values}
         for data in {recording.before, recording.after} - {b""}:
-            found |= s.of_vault(data, keys, self.passphrases, self.stretched)
+            found |= s.of_vault(data, keys, self.passphrases, self.stretched, identities)
         return found
 
     # Commands
