@@ -8,6 +8,7 @@ import hashlib
 import json
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,16 +16,18 @@ VECTORS = ROOT / "Tests" / "Vectors"
 sys.path.insert(0, str(VECTORS))
 
 import vault_format as f  # noqa: E402
+import vault_identities as identities  # noqa: E402
 import vault_reader as r  # noqa: E402
 import vault_records as p  # noqa: E402
 
 # In bytes. A larger seed slows the fuzzer down more than it helps.
 LARGEST = 4096
 # For each target.
-MOST_SEEDS = 60
+MOST_SEEDS = 120
 
-(PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, FRAME_EDIT,
- HEADER_FIELDS, PADDED_VALUE, PADDED_METADATA, LINEAGE, OPERATIONS, KEY_SLOT, ROOT_FIELD, BASE_SEQUENCE) = range(19)
+(PUT, RAW_PUT, REMOVE, RAW_REMOVE, ITEM, RAW_ITEM, END_OF_BLOCK, COMMIT_EDIT, ROOT_EDIT, BLOCK_EDIT, NODE_EDIT,
+ FRAME_EDIT, END_OF_NODE, RECENT_CHANGES, HEADER_FIELDS, PADDED_VALUE, PADDED_FRAME, LINEAGE, OPERATIONS, KEY_SLOT,
+ ROOT_FIELD, BASE_SEQUENCE) = range(22)
 # The operations of VaultOperations.
 OPERATION_COUNT = 12
 
@@ -33,13 +36,19 @@ def part(kind, body=b""):
     return struct.pack("<BH", kind, len(body)) + body
 
 
+def frame(kind, names, fields):
+    """The plaintext of a frame, with zeros in the numbers of its record."""
+    put = bytes(28) if kind == p.PUT else b""
+    return bytes(24) + bytes([kind]) + bytes(8) + put + names + fields
+
+
 def parts_of(file, credential):
     """The vault, and the name and plaintext of each of its seals in the order in which a reader opens them."""
     found = []
     original = f.open_seal
 
-    def recording(key, associated, sealed, what):
-        plaintext = original(key, associated, sealed, what)
+    def recording(key, associated, sealed, what, *check, **named):
+        plaintext = original(key, associated, sealed, what, *check, **named)
         found.append((what, plaintext))
         return plaintext
 
@@ -60,40 +69,70 @@ def seeds():
 
 def written_by_hand():
     yield "sealed-vault", b""
-    head, names, tail = bytes(32), b"\x01\x00s" + b"\x01\x00%d", bytes(24) + b"\x00\x00"
-    record = b"\x01" + head + names + tail
-    remove = b"\x02" + head + b"\x01\x00s\x01\x000" + b"\x00\x00"
+    fields = b"\x00\x00"
+    record = frame(1, b"\x01\x00s\x01\x00%d", fields)
+    remove = frame(2, b"\x01\x00s\x01\x000", fields)
     names = [record.replace(b"%d", b"%d" % digit) for digit in range(8)]
     base = b"".join(part(ITEM, b"\x03abc" + name) for name in names[:4])
     second = b"".join(part(ITEM, b"\x00" + name) for name in names[4:])
+    changes = part(RECENT_CHANGES, struct.pack("<QQ16sQ16s", 1, 1, b"a" * 16, 2, b"b" * 16))
     yield "sealed-vault", base + part(END_OF_BLOCK) + second
+    yield "sealed-vault", changes + base + part(END_OF_NODE) + second
     yield "sealed-vault", base + part(REMOVE, remove) + part(PUT, b"\x02xy" + names[1])
     versions = part(ITEM, b"\x01a" + names[0]) + part(ITEM, b"\x01b" + names[0]) + part(ITEM, b"\x00" + remove)
     yield "sealed-vault", versions + part(END_OF_BLOCK) + part(PUT, b"\x01c" + names[0])
     yield "sealed-vault", part(LINEAGE, bytes(64)) + versions
-    whole = base + part(END_OF_BLOCK) + second + part(PUT, b"\x02xy" + names[1]) + part(REMOVE, remove)
+    # The second put wins over the first in a merge; the third keeps nothing.
+    lost = names[0][:-2] + b"\x0c\x00\x04\x00\x08\x00" + struct.pack("<Q", 3)
+    nothing = names[0][:-2] + b"\x04\x00\x05\x00\x00\x00"
+    merged = part(ITEM, b"\x01a" + lost) + part(ITEM, b"\x01b" + names[0])
+    for code in (0, 4, 5, 8, 9, 11):
+        yield "sealed-vault", part(OPERATIONS, bytes([code])) + merged
+        yield "sealed-vault", part(OPERATIONS, bytes([code])) + merged + part(PUT, b"\x01c" + nothing)
+    whole = base + part(END_OF_NODE) + second + part(PUT, b"\x02xy" + names[1]) + part(REMOVE, remove)
     for code in range(OPERATION_COUNT):
-        yield "sealed-vault", part(OPERATIONS, bytes([code])) + whole
+        yield "sealed-vault", part(OPERATIONS, bytes([code])) + changes + whole
         yield "sealed-vault", part(OPERATIONS, bytes([code, (code * 7 + 16 * code) % 256])) + versions
     last = struct.pack("<Q", (1 << 62) - 2)
+    recipient = b"\x03\x01\x80\x00" + bytes(25) + b"\x09" + bytes(31)
     for more in (
         part(KEY_SLOT, b"\xc8\x01\x00\x40"), part(ROOT_FIELD, b"\x00\x10\x00\x20"), part(BASE_SEQUENCE, last),
-        part(COMMIT_EDIT, b"\x48\x00"), part(COMMIT_EDIT, b"\x50" + b"\xff" * 7 + b"\x3f"), part(LINEAGE, bytes(32)),
+        part(COMMIT_EDIT, b"\x40\x00"), part(COMMIT_EDIT, b"\x00" + b"\xff" * 7 + b"\x3f"), part(LINEAGE, bytes(32)),
+        part(KEY_SLOT, recipient), part(NODE_EDIT, b"\x18\x00\x05") + part(END_OF_NODE),
     ):
         yield "sealed-vault", more + part(OPERATIONS, b"\x00\x05") + versions
-    yield "sealed-vault", part(RAW_ITEM, b"\x01a" + b"\x01" + b"i" * 16 + b"\x01" + bytes(15) + names[0][33:])
+    yield "sealed-vault", part(RAW_ITEM, b"\x01a" + b"i" * 16 + b"\x01" + bytes(7) + names[0][24:])
     yield "sealed-vault", part(PUT, b"\x01a" + record[:-2] + b"\x05\x00\x07\x00\x01\x00x")
     for kind, body in [
-        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x48\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x1a\x00\x07\x80"), (BLOCK_EDIT, b"\x10\x00\x05"),
-        (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])), (PADDED_VALUE, b"\x80" + bytes(31)),
+        (COMMIT_EDIT, b"\x00\x09"), (COMMIT_EDIT, b"\x2c\x05"), (ROOT_EDIT, b"\x08\x00\x05"), (ROOT_EDIT, b"\x56\x00\x07\x80"),
+        (BLOCK_EDIT, b"\x10\x00\x05"), (HEADER_FIELDS, bytes([1, 0, 0, 0, 0, 0, 1, 0, 0, 0])),
+        (PADDED_VALUE, b"\x80" + bytes(31)),
     ]:
         yield "sealed-vault", part(kind, body) + base + part(END_OF_BLOCK)
-    yield "sealed-vault", part(FRAME_EDIT, b"\x04\x00\x02") + part(PUT, b"\x02xy" + names[1])
-    yield "sealed-vault", part(PADDED_METADATA, (bytes(4) + names[1] + b"\x80").ljust(96, b"\0")) + part(PUT, b"\x02xy" + names[1])
+    yield "sealed-vault", part(FRAME_EDIT, b"\x18\x00\x02") + part(PUT, b"\x02xy" + names[1])
+    padded = (names[1] + b"\x80").ljust(96, b"\0")
+    yield "sealed-vault", part(PADDED_FRAME, padded) + part(PUT, b"\x02xy" + names[1])
+    yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 1, b"a" * 16, 2, b"b" * 16)
+    yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 1, b"a" * 16, 1, b"b" * 16)
+    yield "recent-changes", struct.pack("<IIQ16sQ16s", 1, 3, 2, b"a" * 16, 1, b"b" * 16)
+    entry = p.Entry(b"i" * 16, 1, 12288, 60, 1, b"t" * 16)
+    entries = entry.encode() + replace(entry, first_sequence=2, offset=12348).encode()
+    for more, offset, data in ((0, 20000, entry.encode()), (0, 20000, entries), (1, 20000, entries), (0, 12400, entries)):
+        yield "node", bytes([more]) + struct.pack("<I", offset) + data
+    text = identities.encode(identities.IDENTITY, bytes(range(32)))
+    for more in (f"# created\n{text}\r\n\n{text}\n", identities.encode(identities.HYBRID_IDENTITY, bytes(32))):
+        yield "age-text", more.encode()
+    yield "age-text", identities.encode(identities.HYBRID_RECIPIENT, bytes(1216)).encode()
     for record in json.loads((VECTORS / "known_vaults.json").read_text("ascii"))["records"].values():
         yield "known-vault", bytes.fromhex(record)[:496]
     for vector in json.loads((VECTORS / "key_text.json").read_text("ascii")):
         yield "key-text", vector["text"].encode()
+    for vector in json.loads((VECTORS / "identities.json").read_text("ascii")):
+        yield "age-text", vector["text"].encode()
+        if "recipient" in vector["expect"]:
+            yield "age-text", vector["expect"]["recipient"].encode()
+    for vector in json.loads((VECTORS / "pins.json").read_text("ascii")):
+        yield "pin-text", vector["pin"].encode()
     identifier = "0123456789abcdef0123456789abcdef"
     for text in [
         "", "backend = vault\n", "backend=keyring", "# a comment\n\n  backend = vault  \n",
@@ -163,6 +202,8 @@ def taken_from_vectors():
             continue
         file = (VECTORS / name).read_bytes()
         given = credentials[name]
+        if "identity" in given:
+            continue
         if "key_text" in given:
             credential = r.Key(f.parse_key_text(given["key_text"].encode()))
         else:
@@ -179,20 +220,22 @@ def taken_from_vectors():
         composed = b""
         for what, plaintext in found:
             if what == "a commit slot":
-                yield "commit-state", plaintext[:96]
+                yield "commit-state", plaintext[:80]
             elif what == "the root":
                 yield "root", struct.pack("<I", state.root_offset) + plaintext
-            elif what == "a block":
+            elif what == "the node":
+                yield "node", b"\0" + struct.pack("<I", state.root_offset) + plaintext
+            elif what == "the recent":
+                yield "recent-changes", struct.pack("<II", vault.root.floor, vault.root.sequence) + plaintext
+            elif what == "the block":
                 yield "block", block(plaintext)
             elif what == "a frame's metadata":
                 data = f.unpad(plaintext, what)
-                yield "frame-metadata", data
-                record = data[4:]
-                yield "record", record
-                is_put = record[0] == 1
-                if len(record) > LARGEST:
+                yield "frame", data
+                is_put = data[24] == 1
+                if len(data) > LARGEST:
                     continue
-                body = b"\x05value" + record if is_put else record
+                body = b"\x05value" + data if is_put else data
                 one = part(PUT if is_put else REMOVE, body)
                 yield "sealed-vault", one
                 yield "sealed-vault", part(ITEM, body) + one if is_put else one
@@ -201,38 +244,21 @@ def taken_from_vectors():
 
 
 def block(plaintext):
-    """The input of the target `block`: the number of items, the offset of the block after its values, and its bytes."""
-    cursor = f.Cursor(plaintext, "a block")
-    count, first = 0, None
-    size = 0
-    rebuilt = b""
-    while cursor.position < len(plaintext) and count < 4:
-        start = cursor.position
-        is_put = skip_record(cursor)
-        record = plaintext[start : cursor.position]
-        if not is_put:
-            rebuilt += record
-            count += 1
-            continue
-        _, length = p.VALUE_PLACE.unpack(cursor.take(p.VALUE_PLACE.size))
-        if length != 72:
-            break
-        rebuilt += record + p.VALUE_PLACE.pack(12288 + size, 72)
-        size += 72
-        count += 1
-    # The offset is in units of 32 bytes, so it is exact if the number of items is a multiple of 4.
-    return bytes([count, size // 32]) + rebuilt
-
-
-def skip_record(cursor):
-    """Goes to the end of a record. Returns whether it is a put."""
-    is_put = cursor.take(1)[0] == 1
-    cursor.take(32)
-    for _ in range(2):
-        cursor.take(int.from_bytes(cursor.take(2), "little"))
-    cursor.take(24 if is_put else 0)
-    cursor.take(int.from_bytes(cursor.take(2), "little"))
-    return is_put
+    """The input of the target `block`, of the first items: their number, the offset of the block after their values in units
+    of 8 bytes, and its bytes."""
+    first = p.DIRECTORY_ENTRY.unpack_from(plaintext)[2]
+    places = [p.DIRECTORY_ENTRY.unpack_from(plaintext, at) for at in range(0, first, p.DIRECTORY_ENTRY.size)]
+    ends = [place for _, _, place in places[1:]] + [len(plaintext)]
+    count = min(4, len(places))
+    directory, items, size = b"", b"", 0
+    for (identifier, sequence, place), end in list(zip(places, ends))[:count]:
+        item = plaintext[place:end]
+        directory += p.DIRECTORY_ENTRY.pack(identifier, sequence, count * p.DIRECTORY_ENTRY.size + len(items))
+        if item[0] == p.PUT:
+            item = item[:-8] + p.PLACE.pack(12288 + size)
+            size += int.from_bytes(item[17:21], "little")
+        items += item
+    return bytes([count]) + struct.pack("<H", size // 8 % 65536) + directory + items
 
 
 def main():

@@ -5,12 +5,15 @@ enum FuzzTarget: String, CaseIterable {
   case header
   case keySlot = "key-slot"
   case commitState = "commit-state"
-  case frameMetadata = "frame-metadata"
-  case record
+  case frame
   case knownVault = "known-vault"
   case block
   case root
+  case node
+  case recentChanges = "recent-changes"
   case keyText = "key-text"
+  case ageText = "age-text"
+  case pinText = "pin-text"
   case configuration
   /// Parts of a vault, which are sealed with the right keys and opened.
   case sealedVault = "sealed-vault"
@@ -38,12 +41,15 @@ enum FuzzTarget: String, CaseIterable {
     case .header: ParserTargets.header(input)
     case .keySlot: ParserTargets.keySlot(input)
     case .commitState: ParserTargets.commitState(input)
-    case .frameMetadata: ParserTargets.frameMetadata(input)
-    case .record: ParserTargets.record(input)
+    case .frame: ParserTargets.frame(input)
     case .knownVault: ParserTargets.knownVault(input)
     case .block: ParserTargets.block(input)
     case .root: ParserTargets.root(input)
+    case .node: ParserTargets.node(input)
+    case .recentChanges: ParserTargets.recentChanges(input)
     case .keyText: ParserTargets.keyText(input)
+    case .ageText: ParserTargets.ageText(input)
+    case .pinText: ParserTargets.pinText(input)
     case .configuration: ParserTargets.configuration(input)
     case .sealedVault: SealedVault(input).check()
     case .dotenv: ProgramTargets.dotenv(input)

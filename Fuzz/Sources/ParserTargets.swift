@@ -1,11 +1,10 @@
-@testable import CofferConfiguration
-import CofferVaultFormat
-import CofferCore
-import CofferVault
-import CofferTestSupport
-import Foundation
-
 @testable import Coffer
+@testable import CofferConfiguration
+import CofferCore
+import CofferTestSupport
+@testable import CofferVault
+import CofferVaultFormat
+import Foundation
 
 /// Targets for the parsers. The parsers are strict: a parsed value encodes to the same bytes.
 enum ParserTargets {
@@ -55,43 +54,35 @@ enum ParserTargets {
     }
   }
 
-  static func frameMetadata(_ input: [UInt8]) {
+  /// The plaintext of a frame, without padding.
+  static func frame(_ input: [UInt8]) {
+    var head: Record.Head?
+    parse { () throws(SecretError) in head = try Record.Head(frame: input.span) }
     parse([.unsupportedVersion]) { () throws(SecretError) in
-      let metadata = try FrameMetadata(parsing: input)
+      let record = try Record(frame: input)
+      require(record.frame == input, "a record encodes to what it was parsed from")
       require(
-        FrameMetadata.encoded(metadata.record, valueLength: metadata.valueLength) == input,
-        "metadata encodes to what it was parsed from")
+        head?.id == record.id && head?.sequence == record.sequence && head?.valueLength == record.valueLength,
+        "the head of a frame is that of its record")
+      if record.kind == .remove { return }
+      require(
+        try record.with(valueTag: record.valueTag).bytes == record.bytes,
+        "a record with the same tag has the same bytes")
+      checkEncoding(of: record)
     }
   }
 
-  /// A record may contain times that `Date` rounds, and attribute names that are equal as strings but not as
-  /// bytes.
-  static func checkEncoding(of record: Record) {
+  /// A record may contain times that `Date` rounds, and attribute names that are equal as strings but not as bytes.
+  private static func checkEncoding(of record: Record) {
     parse { () throws(SecretError) in
       let item = try record.item()
-      let bytes = try Record(
-        id: record.id, sequence: record.sequence, valueTag: record.valueTag, item: item
-      ).bytes
-      require(bytes.count <= record.bytes.count, "an item encodes to no more than it was parsed from")
-      var reader = ByteReader(bytes, part: "a record")
-      let again = try Record(parsing: &reader)
-      try reader.expectEnd()
+      let again = try Record(
+        id: record.id, sequence: record.sequence, sealedValue: [UInt8](repeating: 0, count: 72), item: item)
+      require(again.bytes.count <= record.bytes.count, "an item encodes to no more than it was parsed from")
       let itemAgain = try again.item()
       require(itemAgain.identifier == item.identifier, "the name is the same")
       require(itemAgain.metadata.label == item.metadata.label, "the label is the same")
       require(itemAgain.metadata.attributes == item.metadata.attributes, "the attributes are the same")
-    }
-  }
-
-  static func record(_ input: [UInt8]) {
-    parse([.unsupportedVersion]) { () throws(SecretError) in
-      var reader = ByteReader(input, part: "a record")
-      let record = try Record(parsing: &reader)
-      require(record.bytes == Array(input[..<reader.position]), "a record keeps its bytes")
-      require(
-        try record.with(id: record.id, valueTag: record.valueTag).bytes == record.bytes,
-        "a record under the same key has the same bytes")
-      if record.kind == .put { checkEncoding(of: record) }
     }
   }
 
@@ -103,41 +94,109 @@ enum ParserTargets {
     }
   }
 
+  private static let baseStart = 12_288
+
+  private static func u32(_ bytes: [UInt8], _ offset: Int) -> Int {
+    bytes.withUnsafeBytes {
+      Int(UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    }
+  }
+
+  private static func position(_ bytes: [UInt8]) -> VersionPosition {
+    bytes.withUnsafeBytes { bytes in
+      let sequence = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+      return VersionPosition(id: Bytes16(bytes), sequence: Int(clamping: sequence))
+    }
+  }
+
   static func block(_ input: [UInt8]) {
+    // The number of items and the offset of the block come from the input, so that the fuzzer can make them agree.
+    guard input.count > 26 else { return }
+    let bytes = Array(input[3...])
+    let place = BaseIndex.Entry(
+      first: position(bytes), offset: baseStart + 8 * (Int(input[1]) | Int(input[2]) << 8),
+      length: bytes.count + 40,
+      itemCount: Int(input[0]), tag: .zero)
     parse([.unsupportedVersion]) { () throws(SecretError) in
-      // The offset of the block, its number of items and its first record come from the input, so that the
-      // fuzzer can make them agree.
-      guard input.count > 27 else { return }
-      let bytes = Array(input[2...])
-      var reader = ByteReader(bytes, from: 1, part: "a block")
-      let first = VersionPosition(id: try reader.bytes16(), sequence: try reader.number())
-      let place = BaseIndex.Block(
-        first: first, offset: 12_288 + Int(input[1]) * 32, length: input.count, itemCount: Int(input[0]),
-        tag: .zero)
-      let items = try BlockEntry.parse(bytes, block: place, start: 12_288, maximumSequence: 1 << 40)
-      var again: [UInt8] = []
-      for item in items { item.append(to: &again) }
-      require(again == bytes, "a block encodes to what it was parsed from")
+      let block = try Block(bytes, entry: place)
+      // A lookup decodes one item of a block whose others nobody checked.
+      for index in 0..<block.count {
+        let found = block.index(of: block.position(index))
+        require(found >= 0 && found <= block.count, "a search stays in the block")
+        parse([.unsupportedVersion]) { () throws(SecretError) in
+          let item = try block.item(index, valuesFrom: baseStart)
+          require(
+            item.record.kind == .remove || item.valueOffset + item.record.valueLength <= place.offset,
+            "a value lies before its block")
+        }
+      }
+      let items = try block.items(valuesFrom: baseStart, maximumSequence: 1 << 40)
+      var again = BlockWriter()
+      for (index, item) in items.enumerated() {
+        require(block.index(of: VersionPosition(item.record)) == index, "an item is found")
+        again.append(item)
+      }
+      require(again.bytes == bytes, "a block encodes to what it was parsed from")
     }
   }
 
   static func root(_ input: [UInt8]) {
     parse([.unsupportedVersion]) { () throws(SecretError) in
       guard input.count > 4 else { return }
-      // The offset of the root, which follows its last block.
-      let bytes = Array(input[4...])
-      let place = input.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
-      let index = try BaseIndex(parsing: bytes, start: 12_288, rootOffset: Int(place))
+      // The offset of the root, which follows its last part.
+      let (bytes, place) = (Array(input[4...]), u32(input, 0))
+      let index = try BaseIndex(parsing: bytes, start: baseStart, rootOffset: place)
       // Only the history limit may be missing, and is then added.
-      let again = try BaseIndex(parsing: index.bytes, start: 12_288, rootOffset: Int(place))
+      let again = try BaseIndex(parsing: index.bytes, start: baseStart, rootOffset: place)
       require(again.bytes == index.bytes, "a root encodes to what it was parsed from")
       require(index.bytes == bytes || index.bytes.count == bytes.count + 8, "a root keeps its fields")
-      for (number, block) in index.blocks.enumerated() {
-        guard let found = index.block(for: block.first.id) else { fatalError("a block is not found") }
-        require(
-          found >= number && index.blocks[found].first.id == block.first.id,
-          "the last block is found that begins with an id")
+      checkSearch(in: index.entries)
+    }
+  }
+
+  static func node(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      guard input.count > 28 else { return }
+      // What is added to the number of items, and the offset of the node.
+      let (bytes, place) = (Array(input[5...]), u32(input, 1))
+      let itemCount = stride(from: 36, to: bytes.count - 3, by: Layout.indexEntryLength).reduce(Int(input[0]))
+      {
+        $0 + u32(bytes, $1)
       }
+      let node = BaseIndex.Entry(
+        first: position(bytes), offset: place, length: bytes.count + 40, itemCount: itemCount, tag: .zero)
+      let entries = try BaseIndex.entries(ofNode: bytes, node, start: baseStart)
+      require(input[0] == 0, "the number of items is that of the entries")
+      require(BaseIndex.bytes(of: entries) == bytes, "a node encodes to what it was parsed from")
+      checkSearch(in: entries)
+    }
+  }
+
+  private static func checkSearch(in entries: [BaseIndex.Entry]) {
+    for (number, entry) in entries.enumerated() {
+      guard let found = entries.index(for: entry.first.id) else { fatalError("an entry is not found") }
+      require(
+        found >= number && entries[found].first.id == entry.first.id,
+        "the last entry is found that begins with an id")
+    }
+  }
+
+  /// The floor and the root's sequence, then the list.
+  static func recentChanges(_ input: [UInt8]) {
+    parse { () throws(SecretError) in
+      guard input.count >= 8 else { return }
+      let (bytes, floor, sequence) = (Array(input[8...]), u32(input, 0), u32(input, 4))
+      let root = BaseIndex(
+        sequence: sequence, settings: BaseIndex.Settings(lookupKey: [], history: .none),
+        recent: BaseIndex.Recent(floor: floor))
+      let list = try Checkpoint.list(bytes, before: root)
+      require(
+        list.flatMap { encode($0.sequence, $0.tailTag) } == bytes, "a list encodes to what it was parsed from"
+      )
+      require(zip(list, list.dropFirst()).allSatisfy { $0 < $1 }, "a list ascends")
+      require(
+        list.allSatisfy { floor <= $0.sequence && $0.sequence < sequence }, "a list is between floor and root"
+      )
     }
   }
 
@@ -147,6 +206,30 @@ enum ParserTargets {
       require(key.count == VaultKey.length, "a key has 32 bytes")
       let text = try VaultKey.text(of: key).array()
       require(input == text || input == text + [0x0A], "the text of the key is the same")
+    }
+  }
+
+  /// The text of a recipient, or a file of identities.
+  static func ageText(_ input: [UInt8]) {
+    let text = String(decoding: input, as: UTF8.self)
+    parse([.invalidKey]) { () throws(SecretError) in
+      require(try VaultRecipient(text).description == text, "the text of the recipient is the same")
+    }
+    parse([.invalidKey]) { () throws(SecretError) in
+      for identity in try VaultIdentity.parse(SecretBytes(copying: input)) {
+        let again = try VaultIdentity.parse(identity.text())
+        require(
+          again.count == 1 && again[0].text().array() == identity.text().array(),
+          "an identity is kept by its text")
+        require(identity.recipient == again[0].recipient, "the recipient of an identity is the same")
+      }
+    }
+  }
+
+  static func pinText(_ input: [UInt8]) {
+    let text = String(decoding: input, as: UTF8.self)
+    parse([.configuration]) { () throws(SecretError) in
+      require(try VaultPin(text).description == text, "the text of the pin is the same")
     }
   }
 

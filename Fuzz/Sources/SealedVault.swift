@@ -12,9 +12,9 @@ import Foundation
 /// not give is made as a writer makes it, so that the fuzzer can change one part and the rest fits.
 struct SealedVault {
   private enum Part: UInt8 {
-    /// Value length `u8`, value, record. Lookup id, sequence and tag in the record are corrected.
+    /// Value length `u8`, value, record as in a frame. Lookup id, sequence, length and tag are corrected.
     case put
-    /// The same without a correction.
+    /// The same with the lookup id and the sequence as they are.
     case rawPut
     /// A record. Its lookup id and sequence are corrected.
     case remove
@@ -26,16 +26,21 @@ struct SealedVault {
     case endOfBlock
     /// Offset `u8`, then bytes that replace those at the offset of the commit state.
     case commitEdit
-    /// Offset `u16`, then bytes, for the root, the next block, or the next frame's metadata without padding.
+    /// Offset `u16`, then bytes, for the root, the next block, the next node, or the next frame without padding.
     case rootEdit
     case blockEdit
+    case nodeEdit
     case frameEdit
+    /// Ends a node: the index has a second level.
+    case endOfNode
+    /// The floor `u64`, and the list of recent changes.
+    case recentChanges
     /// Minor version `u16`, read-only-compatible and compatible bits `u32`.
     case headerFields
     /// The plaintext of the next value with its padding.
     case paddedValue
-    /// The metadata of the next frame with its padding.
-    case paddedMetadata
+    /// The next frame with its padding.
+    case paddedFrame
     /// The keys of former master keys.
     case lineage
     /// The operations to run: a code in each byte.
@@ -47,11 +52,12 @@ struct SealedVault {
     /// The root's sequence, `u64`.
     case baseSequence
   }
-  private static let partCount: UInt8 = 19
+  private static let partCount: UInt8 = 22
 
   private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
   private static let keys = DerivedKeys(master: master.copy(), randomness: randomness)
   private static let vaultID = Bytes16.zero
+  private static let lookupKey = [UInt8](repeating: 5, count: 32)
   private static let fileID = [UInt8](repeating: 3, count: 16).withUnsafeBytes { Bytes16($0) }
   private static let randomness = CountingRandomness()
   private static let credential = [UInt8](repeating: 7, count: 32)
@@ -69,6 +75,8 @@ struct SealedVault {
   private let bytes: [UInt8]
   private let operations: [UInt8]
   private let names: Set<SecretIdentifier>
+  /// Whether a version may count beyond a limit of the history because it lost in a merge.
+  private let mayConflict: Bool
 
   init(_ input: [UInt8]) {
     let parts = Self.parts(input)
@@ -85,35 +93,37 @@ struct SealedVault {
     }
     Self.keys.authorize(&header)
     let start = header.bytes
-    let headerHash = BLAKE2b.hash(start.span, count: 32)
-
     var base = Base(start: start.count + 2 * Layout.pageSize)
     for (part, body) in parts { base.add(part, body) }
     base.close()
     for (part, body) in parts where part == .baseSequence && body.count >= 8 {
-      let number = (UInt64(Self.u32(body, 4)) << 32 | UInt64(Self.u32(body, 0))) % UInt64(Layout.numberLimit)
-      base.sequence = max(base.sequence, Int(number))
+      base.sequence = max(base.sequence, Self.number(body))
     }
-    var settings = BaseIndex.Settings(history: .standard)
+    let (entries, hasNodes) = base.index()
+    var recent = BaseIndex.Recent(floor: base.sequence)
+    for (part, body) in parts where part == .recentChanges && body.count > 8 {
+      let list = base.append(.recent, Array(body.dropFirst(8)))
+      recent = BaseIndex.Recent(floor: Self.number(body), length: list.length, tag: list.tag)
+      break
+    }
+    var settings = BaseIndex.Settings(lookupKey: Self.lookupKey, history: .standard)
     for (part, body) in parts where part == .lineage {
       settings.lineage = Self.keys.seal(Array(body), .lineage(vault: Self.vaultID))
     }
-    var baseIndex = BaseIndex(sequence: base.sequence, settings: settings)
-    (baseIndex.itemCount, baseIndex.blocks) = (base.itemCount, base.blocks)
+    var baseIndex = BaseIndex(sequence: base.sequence, settings: settings, recent: recent)
+    (baseIndex.itemCount, baseIndex.entries, baseIndex.hasNodes) = (base.itemCount, entries, hasNodes)
     var index = baseIndex.bytes
     for (part, body) in parts where part == .rootField { Self.addField(&index, body) }
     for (part, body) in parts where part == .rootEdit { Self.edit(&index, body) }
-    let rootOffset = base.offset
-    let root = Self.keys.seal(index, .root(file: Self.fileID, offset: rootOffset))
-    let rootTag = Bytes16(tagOf: root)
-    let baseEnd = rootOffset + root.count
+    let root = base.append(.root, index)
 
-    var tail = Tail(offset: baseEnd, previousTag: rootTag, sequence: base.sequence, names: base.names)
+    var tail = Tail(offset: root.end, previousTag: root.tag, sequence: base.sequence)
     for (part, body) in parts { tail.add(part, body) }
     names = base.identifiers.union(tail.identifiers)
+    mayConflict =
+      base.hasConflict || tail.hasConflict || parts.contains { [.blockEdit, .frameEdit].contains($0.0) }
     var state = CommitState(
-      sequence: tail.sequence, rootOffset: rootOffset, rootLength: root.count, rootTag: rootTag,
-      secretCount: tail.names.values.count { $0 })
+      sequence: tail.sequence, baseEnd: root.end, rootLength: root.length, rootTag: root.tag)
     (state.end, state.tailTag) = (tail.offset, tail.previousTag)
     var plaintext = state.bytes
     for (part, body) in parts where part == .commitEdit && !body.isEmpty {
@@ -122,8 +132,8 @@ struct SealedVault {
       }
     }
     var bytes = start
-    for slot in 0...1 { bytes += Self.keys.seal(plaintext, .commitSlot(slot, headerHash: headerHash)) }
-    self.bytes = bytes + base.bytes + root + tail.bytes
+    for slot in 0...1 { bytes += Self.keys.seal(plaintext, .commitSlot(slot, headerMAC: header.mac)) }
+    self.bytes = bytes + base.bytes + tail.bytes
   }
 
   // MARK: Checking
@@ -139,8 +149,10 @@ struct SealedVault {
     let environment = VaultEnvironment(
       fileSystem: disk, randomness: Self.randomness, now: { Date(timeIntervalSince1970: 0) }, user: 0,
       uptime: { .zero }, sleep: { _ in })
-    VaultOperations(disk: disk, environment: environment, credential: Self.credential)
-      .run(operations, names: names)
+    VaultOperations(
+      disk: disk, environment: environment, credential: Self.credential, mayConflict: mayConflict
+    )
+    .run(operations, names: names)
   }
 
   // MARK: Making the file
@@ -162,6 +174,11 @@ struct SealedVault {
     (0..<4).reduce(0) { $0 | UInt32(bytes[bytes.startIndex + offset + $1]) << (8 * UInt32($1)) }
   }
 
+  /// A number below the limit of the format.
+  private static func number(_ body: ArraySlice<UInt8>) -> Int {
+    Int((UInt64(u32(body, 4)) << 32 | UInt64(u32(body, 0))) % UInt64(Layout.numberLimit))
+  }
+
   private static func keySlot(_ body: ArraySlice<UInt8>) -> KeySlot? {
     guard body.count >= 4 else { return nil }
     let zeros = Int(u32(body, 0) >> 16)
@@ -176,10 +193,11 @@ struct SealedVault {
   private static func addField(_ index: inout [UInt8], _ body: ArraySlice<UInt8>) {
     guard body.count >= 4 else { return }
     let (type, count) = (UInt16(truncatingIfNeeded: u32(body, 0)), Int(u32(body, 0) >> 16))
-    let length = Int(index[24]) | Int(index[25]) << 8
+    let start = Layout.rootPrefixLength
+    let length = Int(index[start]) | Int(index[start + 1]) << 8
     guard length + 4 + count <= 65_535 else { return }
-    index.insert(contentsOf: encode(type, UInt16(count), Zeros(count)), at: 26 + length)
-    index.replaceSubrange(24..<26, with: encode(UInt16(length + 4 + count)))
+    index.insert(contentsOf: encode(type, UInt16(count), Zeros(count)), at: start + 2 + length)
+    index.replaceSubrange(start..<start + 2, with: encode(UInt16(length + 4 + count)))
   }
 
   private static func edit(_ bytes: inout [UInt8], _ body: ArraySlice<UInt8>) {
@@ -190,73 +208,92 @@ struct SealedVault {
     }
   }
 
-  /// Seals a value with the fuzzer's padding for a record of `id` and `sequence`.
-  private static func sealValue(_ padded: [UInt8], id: Bytes16, sequence: Int) -> [UInt8] {
-    keys.seal(padded, .value(vault: vaultID, lookupID: id, sequence: sequence))
-  }
-
-  /// A record with its value. Lookup id, sequence and tag are corrected if the names can be read.
-  private struct Stored {
-    var record: [UInt8]
-    let sealedValue: [UInt8]
-    let position: VersionPosition
-    let identifier: SecretIdentifier?
-
-    /// `value` is `nil` for a remove.
-    init?(_ body: [UInt8], value: [UInt8]?, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
-      guard body.count > 33 else { return nil }
-      record = body
-      var id = record.withUnsafeBytes { Bytes16($0, at: 1) }
-      var own = record.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 17, as: UInt64.self) }
-      if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
-      let names = Self.names(in: record)
-      identifier = names?.identifier
-      if !isRaw, let names { id = keys.lookupID(names.identifier) }
-      position = VersionPosition(id: id, sequence: Int(own))
-      sealedValue =
-        value.map { sealValue(paddedValue ?? Padding.pad($0), id: id, sequence: Int(own)) } ?? []
-      guard !isRaw else { return }
-      record.replaceSubrange(1..<25, with: encode(id, own))
-      if value != nil, let names, names.end + 16 <= record.count {
-        record.replaceSubrange(names.end..<names.end + 16, with: encode(Bytes16(tagOf: sealedValue)))
-      }
-    }
-
-    /// The names in a record, and the offset at which they end.
-    private static func names(in record: [UInt8]) -> (identifier: SecretIdentifier, end: Int)? {
-      do throws(SecretError) {
-        var reader = ByteReader(record, from: 33, part: "a record")
-        let service = try reader.text(1...1024)
-        let account = try reader.text(1...1024)
-        let identifier = try SecretIdentifier(
-          service: record.text(in: service), account: record.text(in: account))
-        return (identifier, reader.position)
-      } catch { return nil }
-    }
-  }
-
   /// Splits the body of a part into its value and its record.
   private static func split(_ body: ArraySlice<UInt8>) -> (value: [UInt8], record: [UInt8])? {
     guard let count = body.first, body.count > Int(count) else { return nil }
     return (Array(body.dropFirst().prefix(Int(count))), Array(body.dropFirst(1 + Int(count))))
   }
 
+  /// A record with its value. Lookup id, sequence, length and tag are corrected if the names can be read.
+  private struct Stored {
+    /// The plaintext of a frame, without padding.
+    var frame: [UInt8]
+    let sealedValue: [UInt8]
+    let position: VersionPosition
+    let identifier: SecretIdentifier?
+    let hasConflict: Bool
+
+    // Offsets in a frame.
+    private static let (kind, length, putNames, removeNames) = (24, 41, 61, 33)
+
+    /// `value` is `nil` for a remove.
+    init?(_ body: [UInt8], value: [UInt8]?, paddedValue: [UInt8]?, sequence: Int, isRaw: Bool) {
+      let start = value == nil ? Self.removeNames : Self.putNames
+      guard body.count > start else { return nil }
+      frame = body
+      var id = frame.withUnsafeBytes { Bytes16($0) }
+      var own = frame.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 16, as: UInt64.self) }
+      if !isRaw || own >= 1 << 62 { own = UInt64(sequence) }
+      identifier = Self.identifier(in: frame, at: start)
+      if !isRaw, let identifier {
+        id = BLAKE2b.hash(
+          HashedMessage.lookupID(identifier).span, key: SecretBytes(copying: lookupKey), count: 16
+        ).withUnsafeBytes { Bytes16($0) }
+      }
+      position = VersionPosition(id: id, sequence: Int(own))
+      sealedValue =
+        value.map {
+          keys.seal(
+            paddedValue ?? Padding.pad($0), .value(vault: vaultID, lookupID: id, sequence: Int(own)))
+        } ?? []
+      frame.replaceSubrange(0..<Self.kind, with: encode(id, own))
+      if value != nil {
+        frame.replaceSubrange(
+          Self.length..<start, with: encode(UInt32(sealedValue.count), Bytes16(tagOf: sealedValue)))
+      }
+      do throws(SecretError) { hasConflict = try Record(frame: frame).conflict != nil } catch {
+        hasConflict = false
+      }
+    }
+
+    /// The names in a record.
+    private static func identifier(in frame: [UInt8], at start: Int) -> SecretIdentifier? {
+      do throws(SecretError) {
+        var reader = ByteReader(frame, from: start, part: "a record")
+        let service = try reader.text(1...1024)
+        let account = try reader.text(1...1024)
+        return try SecretIdentifier(service: frame.text(in: service), account: frame.text(in: account))
+      } catch { return nil }
+    }
+
+    var isRemove: Bool { sealedValue.isEmpty }
+
+    /// The record without its position, as a block has it.
+    var body: ArraySlice<UInt8> { frame[Self.kind...] }
+
+    static func isRemove(_ frame: [UInt8]) -> Bool {
+      frame.count > kind && frame[kind] == Record.Kind.remove.rawValue
+    }
+  }
+
   private struct Base {
     var bytes: [UInt8] = []
-    var blocks: [BaseIndex.Block] = []
-    /// The lookup ids, and whether the newest record of each is a put.
-    var names: [Bytes16: Bool] = [:]
     var identifiers: Set<SecretIdentifier> = []
+    var hasConflict = false
     var sequence = 1
     var itemCount = 0
     private let start: Int
+    private var blocks: [BaseIndex.Entry] = []
+    /// The numbers of blocks at which nodes end.
+    private var nodeEnds: [Int] = []
     private var stored: [Stored] = []
     private var edits: [ArraySlice<UInt8>] = []
+    private var nodeEdits: [ArraySlice<UInt8>] = []
     private var paddedValue: [UInt8]?
     private var isRaw = false
 
     init(start: Int) { self.start = start }
-    var offset: Int { start + bytes.count }
+    private var offset: Int { start + bytes.count }
 
     mutating func add(_ part: Part, _ body: ArraySlice<UInt8>) {
       switch part {
@@ -264,14 +301,19 @@ struct SealedVault {
         sequence += 1
         guard let (value, record) = SealedVault.split(body),
           let item = Stored(
-            record, value: record.first == Record.Kind.remove.rawValue ? nil : value,
-            paddedValue: paddedValue, sequence: sequence, isRaw: part == .rawItem)
+            record, value: Stored.isRemove(record) ? nil : value, paddedValue: paddedValue,
+            sequence: sequence,
+            isRaw: part == .rawItem)
         else { return }
         if part == .rawItem { isRaw = true }
         stored.append(item)
         paddedValue = nil
       case .endOfBlock: close()
+      case .endOfNode:
+        close()
+        if blocks.count > nodeEnds.last ?? 0 { nodeEnds.append(blocks.count) }
       case .blockEdit: edits.append(body)
+      case .nodeEdit: nodeEdits.append(body)
       case .paddedValue: paddedValue = Array(body)
       default: break
       }
@@ -281,24 +323,53 @@ struct SealedVault {
       guard !stored.isEmpty else { return }
       // In the order of the format, unless the fuzzer gives an item as it is.
       if !isRaw { stored.sort { $0.position < $1.position } }
-      var items: [UInt8] = []
+      var (directory, items): ([UInt8], [UInt8]) = ([], [])
       for item in stored {
-        items += item.record
-        let isPut = !item.sealedValue.isEmpty
-        if isPut { items += encode(offset, UInt32(item.sealedValue.count)) }
+        directory += encode(
+          item.position.id, item.position.sequence,
+          UInt32(stored.count * Layout.directoryEntryLength + items.count))
+        items += item.body
+        if !item.isRemove { items += encode(offset) }
         bytes += item.sealedValue
-        names[item.position.id] = isPut
         if let name = item.identifier { identifiers.insert(name) }
+        hasConflict = hasConflict || item.hasConflict
       }
-      for body in edits { SealedVault.edit(&items, body) }
-      let sealed = keys.seal(items, .block(blocks.count, file: fileID, offset: offset))
-      blocks.append(
-        BaseIndex.Block(
-          first: stored[0].position, offset: offset, length: sealed.count, itemCount: stored.count,
-          tag: Bytes16(tagOf: sealed)))
+      var plaintext = directory + items
+      for body in edits { SealedVault.edit(&plaintext, body) }
+      blocks.append(append(.block, plaintext, first: stored[0].position, itemCount: stored.count))
       itemCount += stored.count
-      bytes += sealed
       (stored, edits, isRaw) = ([], [], false)
+    }
+
+    /// Seals a part and appends it.
+    mutating func append(
+      _ part: BasePart, _ plaintext: [UInt8],
+      first: VersionPosition = VersionPosition(id: .zero, sequence: 0),
+      itemCount: Int = 0
+    ) -> BaseIndex.Entry {
+      let sealed = keys.seal(plaintext, .base(part, file: fileID, offset: offset))
+      let entry = BaseIndex.Entry(
+        first: first, offset: offset, length: sealed.count, itemCount: itemCount, tag: Bytes16(tagOf: sealed))
+      bytes += sealed
+      return entry
+    }
+
+    /// Appends the nodes, if there are any, and returns the entries of the root.
+    mutating func index() -> (entries: [BaseIndex.Entry], hasNodes: Bool) {
+      if nodeEnds.isEmpty { return (blocks, false) }
+      if let last = nodeEnds.last, last < blocks.count { nodeEnds.append(blocks.count) }
+      var nodes: [BaseIndex.Entry] = []
+      var start = 0
+      for end in nodeEnds {
+        let node = blocks[start..<end]
+        var plaintext = BaseIndex.bytes(of: node)
+        if !nodeEdits.isEmpty { SealedVault.edit(&plaintext, nodeEdits.removeFirst()) }
+        nodes.append(
+          append(
+            .node, plaintext, first: blocks[start].first, itemCount: node.reduce(0) { $0 + $1.itemCount }))
+        start = end
+      }
+      return (nodes, true)
     }
   }
 
@@ -307,54 +378,51 @@ struct SealedVault {
     var offset: Int
     var previousTag: Bytes16
     var sequence: Int
-    var names: [Bytes16: Bool]
     var identifiers: Set<SecretIdentifier> = []
+    var hasConflict = false
     private var paddedValue: [UInt8]?
-    private var paddedMetadata: [UInt8]?
+    private var paddedFrame: [UInt8]?
     private var edits: [ArraySlice<UInt8>] = []
 
-    init(offset: Int, previousTag: Bytes16, sequence: Int, names: [Bytes16: Bool]) {
-      (self.offset, self.previousTag, self.sequence, self.names) = (offset, previousTag, sequence, names)
+    init(offset: Int, previousTag: Bytes16, sequence: Int) {
+      (self.offset, self.previousTag, self.sequence) = (offset, previousTag, sequence)
     }
 
     mutating func add(_ part: Part, _ body: ArraySlice<UInt8>) {
       switch part {
       case .put, .rawPut:
-        guard let (value, record) = SealedVault.split(body),
-          let put = Stored(
-            record, value: value, paddedValue: paddedValue, sequence: sequence + 1, isRaw: part == .rawPut)
-        else { return }
-        append(put)
-        names[put.position.id] = true
-      case .remove, .rawRemove:
-        guard
-          let remove = Stored(
-            Array(body), value: nil, paddedValue: nil, sequence: sequence + 1, isRaw: part == .rawRemove)
-        else { return }
-        append(remove)
-        names[remove.position.id] = false
+        guard let (value, record) = SealedVault.split(body) else { return }
+        append(record, value, isRaw: part == .rawPut)
+      case .remove, .rawRemove: append(Array(body), nil, isRaw: part == .rawRemove)
       case .paddedValue: paddedValue = Array(body)
-      case .paddedMetadata: paddedMetadata = Array(body)
+      case .paddedFrame: paddedFrame = Array(body)
       case .frameEdit: edits.append(body)
       default: break
       }
     }
 
-    private mutating func append(_ stored: Stored) {
+    private mutating func append(_ record: [UInt8], _ value: [UInt8]?, isRaw: Bool) {
+      guard
+        let stored = Stored(
+          record, value: value, paddedValue: paddedValue, sequence: sequence + 1, isRaw: isRaw)
+      else { return }
       if let name = stored.identifier { identifiers.insert(name) }
+      hasConflict = hasConflict || stored.hasConflict
       sequence += 1
-      var metadata = encode(UInt32(stored.sealedValue.count), stored.record)
-      for body in edits { SealedVault.edit(&metadata, body) }
-      let plaintext = paddedMetadata ?? Padding.pad(metadata)
+      var frame = stored.frame
+      for body in edits { SealedVault.edit(&frame, body) }
+      let plaintext = paddedFrame ?? Padding.pad(frame)
       let sealed = keys.seal(
         plaintext,
         .metadata(file: fileID, offset: offset, length: plaintext.count, previousTag: previousTag))
-      let mask = keys.frameMask(nonce: Array(sealed[..<Layout.nonceLength]))
-      let frame = encode(UInt32(plaintext.count) ^ mask, sealed, stored.sealedValue)
-      bytes += frame
-      offset += frame.count
+      let mask = sealed.withUnsafeBytes {
+        keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
+      }
+      let whole = encode(UInt32(plaintext.count) ^ mask, sealed, stored.sealedValue)
+      bytes += whole
+      offset += whole.count
       previousTag = Bytes16(tagOf: sealed)
-      (paddedValue, paddedMetadata, edits) = (nil, nil, [])
+      (paddedValue, paddedFrame, edits) = (nil, nil, [])
     }
   }
 }

@@ -29,12 +29,16 @@ struct VaultOperations {
   let disk: SimulatedDisk
   let environment: VaultEnvironment
   let credential: [UInt8]
+  /// Whether a version may count beyond a limit of the history.
+  let mayConflict: Bool
   private let otherCredential = [UInt8](repeating: 8, count: 32)
 
-  private func open() -> VaultBackend {
-    VaultBackend(
-      path: "vault", credentials: [credential, otherCredential].map { GivenKey(key: $0) },
-      options: VaultOptions(), environment: environment)
+  private func open(pins: [String] = []) -> VaultBackend {
+    var options = VaultOptions()
+    options.pins = pins
+    return VaultBackend(
+      path: "vault", credentials: [credential, otherCredential].map { GivenKey(key: $0) }, options: options,
+      environment: environment)
   }
 
   // MARK: What can be read
@@ -48,8 +52,9 @@ struct VaultOperations {
     var values: [SecretIdentifier: Value] = [:]
     var versions: [SecretIdentifier: [SecretVersion]] = [:]
     var earlierValues: [SecretIdentifier: [Int: [UInt8]]] = [:]
-    /// Whether the vault verifies.
-    var isWhole = false
+    /// The pin of the vault, if it verifies.
+    var pin: String?
+    var isWhole: Bool { pin != nil }
     var keySlots = 0
   }
 
@@ -72,7 +77,7 @@ struct VaultOperations {
     let vault = open()
     guard attempt({ () throws(SecretError) in try vault.unlock() }) != nil else { return reading }
     if let report = attempt({ () throws(SecretError) in try vault.verify() }) {
-      (reading.isWhole, reading.keySlots) = (true, report.keySlotCount)
+      (reading.pin, reading.keySlots) = (report.pin, report.keySlotCount)
       Self.count("verified")
     }
     var names = names
@@ -143,7 +148,8 @@ struct VaultOperations {
         Self.count("\(operation) on a \(state) vault: refused")
         require(disk.content(of: "vault") == file, "\(operation) fails with \(error) and changes the file")
         require(disk.names == ["vault"], "\(operation) fails and leaves a file")
-        let limits: Set<SecretError.Code> = [.tooLarge, .denied, .locked]
+        // A recipient of the fuzzer may be no key, or one that libsodium is too old for.
+        let limits: Set<SecretError.Code> = [.tooLarge, .denied, .locked, .invalidKey, .unsupported]
         require(
           limits.contains(error.code) || (!before.isWhole && Self.refusals.contains(error.code)),
           "\(operation) fails with \(error)")
@@ -214,6 +220,17 @@ struct VaultOperations {
 
   // MARK: Checking
 
+  /// Requires that the vault is accepted under the pin of its state before an operation, unless its keys changed.
+  private func checkPin(_ pin: String, _ operation: Operation) {
+    do throws(SecretError) {
+      require(try open(pins: [pin]).verify().showsPins, "\(operation): the file shows the state before")
+    } catch {
+      require(
+        error.code == .unexpectedKey && [.rekey, .removeKey].contains(operation),
+        "\(operation): a pin fails with \(error)")
+    }
+  }
+
   private func check(_ after: Reading, _ before: Reading, _ effect: Effect, _ operation: Operation) {
     let isRewritten: Bool =
       switch (operation, effect) {
@@ -222,6 +239,7 @@ struct VaultOperations {
       }
     require(
       after.isWhole || !(before.isWhole || isRewritten), "after \(operation) the vault does not verify")
+    if let pin = before.pin { checkPin(pin, operation) }
     var expected = before
     func expectStored(_ name: SecretIdentifier, _ value: [UInt8]) {
       require(after.values[name]?.value == value, "\(operation): what was stored is read")
@@ -260,7 +278,8 @@ struct VaultOperations {
       require((after.versions[name] ?? []).count == (value == nil ? 0 : 1), "a purge keeps no version")
     case .shortened:
       for (name, versions) in after.versions {
-        require(versions.count { $0.kind == .earlier } <= 1, "a lower limit keeps no more versions")
+        require(
+          mayConflict || versions.count { $0.kind == .earlier } <= 1, "a lower limit keeps no more versions")
         require(Set(before.versions[name] ?? []).isSuperset(of: versions), "a limit adds no version")
       }
       (expected.versions, expected.earlierValues) = ([:], [:])
