@@ -65,11 +65,12 @@ package struct Header: Sendable {
       throw reader.failure("has \(slotCount) key slots")
     }
     slots = []
+    var ids = Set<Bytes16>()
     let slotsEnd = length - Layout.headerSuffixLength
     for _ in 0..<slotCount {
       let slot = try KeySlot(parsing: bytes, from: reader.position, to: slotsEnd)
       _ = try reader.range(slot.bytes.count)
-      if slot.isKnown, slots.contains(where: { $0.isKnown && $0.id == slot.id }) {
+      if slot.isKnown, !ids.insert(slot.id).inserted {
         throw reader.failure("has two key slots with one id")
       }
       slots.append(slot)
