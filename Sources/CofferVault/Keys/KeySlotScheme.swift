@@ -40,7 +40,15 @@ extension KeySlotScheme {
 
 extension KeySlot {
   /// `nil` if the slot is of an unknown kind.
-  var scheme: (any KeySlotScheme)? { parameters as? any KeySlotScheme }
+  var scheme: (any KeySlotScheme)? {
+    switch parameters {
+    case let parameters as KeyParameters: parameters
+    case let parameters as PassphraseParameters: parameters
+    case let parameters as X25519Parameters: parameters
+    case let parameters as HybridParameters: parameters
+    default: nil
+    }
+  }
 
   /// Makes a slot in which `credential` wraps the master key of `keys`, for a vault that has the slots `others`.
   ///
@@ -105,8 +113,14 @@ extension KeySlot {
     }
   }
 
-  /// The recipient of the slot, or `nil` if it has none.
-  var recipient: VaultRecipient? { (parameters as? any RecipientParameters).map { VaultRecipient($0) } }
+  /// The recipient of the slot, or `nil` if it has none. Compared by type, because a search for a conformance takes longer.
+  var recipient: VaultRecipient? {
+    switch parameters {
+    case let parameters as X25519Parameters: VaultRecipient(parameters)
+    case let parameters as HybridParameters: VaultRecipient(parameters)
+    default: nil
+    }
+  }
 
   /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns `nil`
   /// if another slot has none. Throws `.unsupported` for a recipient of another library.
