@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// The recipients for whom key slots are to be made.
+/// The options that name recipients. Each recipient gets a key slot.
 struct RecipientOptions: ParsableArguments {
   @Option(
     parsing: .singleValue,

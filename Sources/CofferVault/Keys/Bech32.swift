@@ -34,7 +34,7 @@ enum Bech32 {
     }
   }
 
-  /// Returns the `count` bytes whose text is all of `text`, or `nil` if it is malformed or mistyped.
+  /// Decodes `text`, which must be the text of `count` bytes. Returns `nil` if it is malformed or mistyped.
   static func decode(_ text: Span<UInt8>, prefix: String, count: Int) -> SecretBytes? {
     defer { Residue.clear() }
     let (start, digits, alphabet) = (prefix.utf8.count + 1, digits(count), alphabet(prefix))

@@ -71,8 +71,8 @@ extension VaultSession {
     }
   }
 
-  /// Wraps the master key of `keys` for `slots`. Those of recipients need no key. Throws `.locked` if `opened` lacks the key
-  /// of another one, or the error by which it was passed over; and `.unsupported`.
+  /// Wraps the master key of `keys` for `slots`. The slot of a recipient needs no key. If `opened` has no key of another slot,
+  /// throws the error that opening it gave, or `.locked`. Throws `.unsupported` if libsodium is too old for a recipient.
   private func wrap(
     _ keys: DerivedKeys, for slots: [KeySlot], of file: VaultFile, _ opened: OpenedKeySlots
   ) throws(SecretError) -> [KeySlot] {

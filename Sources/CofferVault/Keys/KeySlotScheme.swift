@@ -5,7 +5,7 @@ internal import CofferVaultFormat
 /// key.
 ///
 /// A new kind is its parameters in `CofferVaultFormat`, a conformance of them to this protocol, and an entry
-/// in ``KeySlot/kinds``.
+/// in ``KeySlot/kinds`` and in ``KeySlot/scheme``.
 protocol KeySlotScheme: KeySlotParameters {
   /// The kind of credential that opens the slot.
   static var kind: VaultCredential.Kind { get }
@@ -76,7 +76,7 @@ extension KeySlot {
       created: Timestamp.milliseconds(environment.now()), label: label, environment)
   }
 
-  /// The parameters and the key of a slot whose credential opens it.
+  /// Returns the parameters and the key of a new slot for a key or a passphrase.
   private static func new(
     _ credential: borrowing VaultCredential, beside others: [KeySlot], _ options: VaultOptions,
     _ environment: VaultEnvironment

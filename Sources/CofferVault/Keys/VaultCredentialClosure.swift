@@ -26,7 +26,7 @@ public struct VaultCredentialClosure: VaultCredentialSource {
     try body(vault)
   }
 
-  /// A source of a credential that is already known.
+  /// Creates a source that always returns `credential`.
   package init(_ credential: consuming VaultCredential, named name: String) {
     let known = KnownCredential(credential)
     self.init(name: name) { _ throws(SecretError) in known.credential.copy() }

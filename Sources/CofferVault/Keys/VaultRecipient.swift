@@ -7,8 +7,8 @@ internal import CofferVaultFormat
 /// in clear in the vault's header. Add one with ``VaultCredential/recipient(_:)``.
 public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   let key: [UInt8]
-  /// Whether a large quantum computer does not open what is made for the recipient either: X-Wing, which is ML-KEM-768
-  /// together with X25519. Otherwise the recipient is of X25519.
+  /// `true` for a hybrid recipient (X-Wing: ML-KEM-768 and X25519), whose slot a large quantum computer cannot open.
+  /// `false` for a recipient of X25519 alone.
   public let isPostQuantum: Bool
 
   init(_ parameters: some RecipientParameters) {
