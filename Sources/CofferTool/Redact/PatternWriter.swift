@@ -97,8 +97,15 @@ struct PatternWriter {
   /// With and without the escapes of a slash, and as numbers of control characters, of other characters than ASCII, and
   /// of characters with a meaning in HTML.
   private mutating func addJSON(_ bytes: Span<UInt8>, _ digits: (UInt8) -> String) {
+    let isText: Bool
+    do {
+      _ = try UTF8Span(validating: bytes)
+      isText = true
+    } catch { isText = false }
     for (html, style) in ["", "<>&", "<>&'+`\""].flatMap({ html in (0..<8).map { (html, $0) } }) {
       let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)
+      // Bytes that are not UTF-8 have no such numbers.
+      if escapesNonASCII && !isText { continue }
       addEscaped(bytes) { index in
         switch bytes[index] {
         case 0x80...: escapesNonASCII ? Self.unicodeEscape(at: index, of: bytes, digits) : nil

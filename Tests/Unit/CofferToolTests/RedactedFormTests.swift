@@ -156,6 +156,14 @@ import Testing
     }
   }
 
+  /// Each byte of such a value would be no character at all in JSON's escapes.
+  @Test(arguments: [[0x95, 0x95, 0x95, 0x95], [0x95, 0x95, 0x95, 0x41]] as [[UInt8]])
+  func valuesThatAreNotUTF8AreRedactedAndNothingElse(_ value: [UInt8]) {
+    let patterns = RedactionPatterns([("X", SharedSecret(SecretBytes(copying: value.span)))])
+    let rest = [UInt8]("ABA A".utf8)
+    for chunk in 1...9 { #expect(shown(value + rest, chunk, patterns) == [UInt8]("[X]".utf8) + rest) }
+  }
+
   @Test func valuesWithTooFewBytesBesidesSeparatorsAreNotRedacted() {
     for value in ["abc", "a b:c", "    ", "ab\n\n\nc"] {
       let isRedacted = PatternWriter.canRedact(value.utf8.span)
