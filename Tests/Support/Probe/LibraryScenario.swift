@@ -45,7 +45,7 @@ struct LibraryScenario: Sendable {
       return longest
     }
     for number in 0..<count { try await store.insert(Item(id: "\(prefix)\(number)")) }
-    let end = ContinuousClock.now + .seconds(60)
+    let end = ContinuousClock.now + .seconds(300)
     while store.items.count < total, ContinuousClock.now < end {
       try await Task.sleep(for: .milliseconds(10))
     }

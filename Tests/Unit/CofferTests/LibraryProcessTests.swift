@@ -33,7 +33,7 @@ import Testing
               continuation.resume(
                 with: Result {
                   let result = try ChildProcess.run(
-                    [program] + arguments, environment: environment, timeout: .seconds(300))
+                    [program] + arguments, environment: environment, timeout: .seconds(900))
                   #expect(result.status == 0, "\(result.errorText)")
                   return (index, result.outputText)
                 })
