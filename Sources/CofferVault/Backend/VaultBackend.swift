@@ -11,7 +11,7 @@ internal import Synchronization
 /// format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except ``close()``,
-/// ``create(at:credential:label:history:options:)`` and ``describe(path:)`` may throw an *error of the vault*:
+/// ``create(at:credential:label:recipients:history:options:)`` and ``describe(path:)`` may throw an *error of the vault*:
 /// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot
 ///   be used;
 /// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not the vault that was seen
