@@ -172,6 +172,8 @@ package struct Record: Sendable {
     /// The length of the sealed value; 0 in a remove.
     package let valueLength: Int
 
+    package var position: VersionPosition { VersionPosition(id: id, sequence: sequence) }
+
     /// The offset of the record's own bytes in the plaintext of a frame.
     private static let length = 24
 

@@ -212,26 +212,31 @@ final class VaultSession {
   ) throws(SecretError) -> R {
     try write(unlocking) { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
-      defer { transaction.isOpen = false }
-      let result = try body(transaction)
-      if transaction.isEmpty && !vault.file.condition.now.didFailSync {
-        // A writer that was killed before its barrier may have left what `body` has read.
-        try vault.file.synchronize()
-      } else {
-        try commit(transaction, to: vault)
+      do throws(SecretError) {
+        defer { transaction.isOpen = false }
+        let result = try body(transaction)
+        if transaction.isEmpty && !vault.file.condition.now.didFailSync {
+          // A writer that was killed before its barrier may have left what `body` has read.
+          try vault.file.synchronize()
+        } else {
+          try commit(transaction, to: vault)
+        }
+        return result
+      } catch {
+        transaction.abandon()
+        throw error
       }
-      return result
     }
   }
 
   private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) {
-    let changes = Set(transaction.changes.map(\.identifier)).sorted().map { SecretChange(madeNow: $0) }
+    let notices = try transaction.notices()
     if let replacement = try replacement(of: vault, with: transaction) {
       try finish(replacement, vault.keys, after: vault)
-      shared.note(changes)
+      shared.note(notices)
     } else {
       try vault.file.synchronizeName()
-      shared.advance(from: vault, to: try vault.append(transaction), changes)
+      shared.advance(from: vault, to: try vault.commit(transaction), notices)
       if let record = shared.accepted?.record { knownVaults.recordCommit(record, from: vault, vault.keys) }
     }
   }
@@ -242,7 +247,7 @@ final class VaultSession {
     of vault: VaultSnapshot, with transaction: VaultTransaction
   ) throws(SecretError) -> Replacement? {
     let condition = vault.file.condition
-    let replayLength = vault.tail.replayLength + transaction.addedReplayLength
+    let replayLength = transaction.tail.replayLength
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.now.nextRewrite
@@ -251,7 +256,7 @@ final class VaultSession {
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(
-        VaultSnapshot.RewriteChanges(of: vault), transaction: transaction, environment: environment)
+        VaultSnapshot.RewriteChanges(of: vault), transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.
@@ -285,7 +290,8 @@ final class VaultSession {
     try write(unlocking) { vault throws(SecretError) in
       var changes = VaultSnapshot.RewriteChanges(of: vault)
       try change(vault, &changes)
-      let replacement = try vault.rewrite(changes, environment: environment)
+      let replacement = try vault.rewrite(
+        changes, VaultTransaction(vault, now: environment.now), environment: environment)
       keys = (vault.file.header.vaultID, changes.keys)
       try finish(replacement, changes.keys, after: vault)
     }

@@ -238,14 +238,14 @@ package final class VaultSnapshot: Sendable {
     guard end == next else { throw .tampered("the base does not add up") }
   }
 
-  /// Calls `body` with the records of each secret in ascending order, in the order of their lookup ids. Throws `.tampered`
-  /// if a lookup id is not that of its names, or if a remove does not follow a put.
+  /// Calls `body` with the records of each secret in ascending order, in the order of their lookup ids. `tail`
+  /// is that of a transaction, if its changes count. Throws `.tampered` if a lookup id is not that of its names, or if a
+  /// remove does not follow a put.
   func forEachSecret(
-    _ body: ([BlockEntry]) throws(SecretError) -> Void
+    _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
-    var newer: [BlockEntry] = []
-    for frame in tail.frames { newer.append(try tail.entry(frame)) }
-    newer.sort { VersionPosition($0.record) < VersionPosition($1.record) }
+    let tail = tail ?? self.tail
+    let newer = tail.frames.sorted { $0.head.position < $1.head.position }
     var (records, next): ([BlockEntry], Int) = ([], 0)
     func finish() throws(SecretError) {
       guard let first = try records.first.map(named)?.record else { return }
@@ -259,9 +259,9 @@ package final class VaultSnapshot: Sendable {
     }
     /// Adds the frames of the secrets up to `id`, or of all that are left.
     func addNewer(upTo id: Bytes16?) throws(SecretError) {
-      while next < newer.count, id.map({ newer[next].record.id < $0 }) ?? true {
-        if newer[next].record.id != records.first?.record.id { try finish() }
-        records.append(newer[next])
+      while next < newer.count, id.map({ newer[next].head.id < $0 }) ?? true {
+        if newer[next].head.id != records.first?.record.id { try finish() }
+        records.append(try tail.entry(newer[next]))
         next += 1
       }
     }
@@ -284,10 +284,10 @@ package final class VaultSnapshot: Sendable {
     return entry
   }
 
-  /// Returns the current version of every secret.
-  package func allItems() throws(SecretError) -> [BlockEntry] {
+  /// Returns the current version of every secret. `tail` is as for ``forEachSecret(_:_:)``.
+  package func allItems(_ tail: Tail? = nil) throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
-    try forEachSecret { records in
+    try forEachSecret(tail) { records in
       if let newest = records.last, !newest.isRemoval { items.append(newest) }
     }
     return items

@@ -2,53 +2,22 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSnapshot {
-  /// Appends the changes and commits them: frames, barrier, one commit slot, barrier, the other commit slot.
+  /// Commits the changes: frames, barrier, one commit slot, barrier, the other commit slot.
   /// The caller holds the exclusive lock and has read the newest state.
   ///
   /// Returns the new state. If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
   /// too, all of them.
-  func append(_ transaction: VaultTransaction) throws(SecretError) -> VaultSnapshot {
-    var next = state
-    var bytes: [UInt8] = []
-    var tail = tail
-    for change in transaction.changes {
-      let plaintext = change.record.frame
-      let length = Layout.padded(plaintext.count)
-      let metadata = keys.seal(
-        Padding.pad(plaintext),
-        .metadata(file: file.header.fileID, offset: next.end, length: length, previousTag: next.tailTag))
-      let mask = metadata.withUnsafeBytes {
-        keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
-      }
-      bytes += encode(UInt32(length) ^ mask, metadata)
-      bytes += change.sealedValue
-      next.sequence = change.record.sequence
-      next.tailTag = Bytes16(tagOf: metadata)
-      let replayLength = Layout.framePrefixLength + metadata.count
-      try acceptable { () throws(SecretError) in
-        try tail.add(
-          plaintext, tag: next.tailTag, replayLength: replayLength, valueOffset: next.end + replayLength)
-      }
-      next.end += replayLength + change.sealedValue.count
-    }
-    let stateBytes = next.bytes
+  func commit(_ transaction: VaultTransaction) throws(SecretError) -> VaultSnapshot {
+    let (storage, stateBytes) = (file.storage, transaction.state.bytes)
     _ = try acceptable { () throws(SecretError) in
       try CommitState(parsing: stateBytes, headerLength: file.headerLength)
     }
-
-    let storage = file.storage
-    // Bytes beyond the end belong to an interrupted commit, which was never acknowledged.
-    if try storage.size() > state.end { try storage.truncate(to: state.end) }
-    do throws(SecretError) { try storage.write(bytes, at: state.end) } catch {
-      do throws(SecretError) { try storage.truncate(to: state.end) } catch {
-        // The bytes beyond the end do not count. The next writer removes them.
-      }
-      throw error
-    }
+    try transaction.write()
     let (first, second) = (slots.next, 1 - slots.next)
     let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerMAC: file.header.mac)) }
     do throws(SecretError) {
       try storage.synchronizeData()
+      transaction.mayCount = true
       try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
     } catch {
       file.condition.change { $0.didFailSync = true }
@@ -65,7 +34,7 @@ extension VaultSnapshot {
     } catch {
       // The next commit writes this slot first.
     }
-    return committed(next, pages: pages, tail: tail)
+    return committed(transaction.state, pages: pages, tail: transaction.tail)
   }
 }
 

@@ -26,8 +26,8 @@ extension VaultSnapshot {
   /// Whether a rewrite is due before `transaction` is appended: the tail, which every reader reads without its values,
   /// would be too long, or more than `threshold` bytes and more than the base.
   func isDueForRewrite(before transaction: VaultTransaction, threshold: Int) -> Bool {
-    tail.replayLength + transaction.addedReplayLength > Layout.replayTarget(baseEnd: state.baseEnd)
-      || state.end - state.baseEnd + transaction.addedLength > max(threshold, state.baseEnd - file.baseStart)
+    transaction.tail.replayLength > Layout.replayTarget(baseEnd: state.baseEnd)
+      || transaction.state.end - state.baseEnd > max(threshold, state.baseEnd - file.baseStart)
   }
 
   /// Writes the content of the vault with the changes of `transaction` to a new file, and moves it into
@@ -36,7 +36,7 @@ extension VaultSnapshot {
   /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges
   /// anything.
   func rewrite(
-    _ changes: RewriteChanges, transaction: VaultTransaction? = nil, environment: VaultEnvironment
+    _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment
   ) throws(SecretError) -> Replacement {
     let newKeys = changes.keys
     var header = file.header
@@ -53,7 +53,7 @@ extension VaultSnapshot {
     let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
     let (recent, floor) = try changesBeforeRewrite()
     file.location.removeAbandoned(of: environment.user)
-    let sequence = state.sequence + (transaction?.changes.count ?? 0) + 1
+    let sequence = transaction.state.sequence + 1
     settings.noteMembers(
       of: header.slots, at: Member.Moment(sequence: sequence, time: Timestamp.milliseconds(now)))
     var writer = try VaultFileWriter(
@@ -62,19 +62,19 @@ extension VaultSnapshot {
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-      try forEachSecret(with: transaction) { records throws(SecretError) in
+      try forEachSecret(transaction.tail) { records throws(SecretError) in
         guard let newest = records.last?.record else { return }
-        let isPurged = transaction?.purged.contains(newest.id) ?? false
         let kept =
-          isPurged ? records.suffix(1).filter { !$0.isRemoval } : rules.reduce(records) { $1.kept($0) }
+          transaction.purged.contains(newest.id)
+          ? records.suffix(1).filter { !$0.isRemoval } : rules.reduce(records) { $1.kept($0) }
         for entry in kept {
-          let sealed =
-            if let change = transaction?.change(of: entry.record) {
-              change.sealedValue
+          let sealed: [UInt8] =
+            if entry.isRemoval {
+              []
             } else if entry.valueOffset < state.baseEnd {
               try reader.array(at: entry.valueOffset, count: entry.record.valueLength)
             } else {
-              try sealedValue(of: entry)
+              try transaction.sealedValue(of: entry)
             }
           try copy(entry.record, sealed, under: newKeys, to: &writer)
         }
@@ -96,28 +96,6 @@ extension VaultSnapshot {
     // A merge lists two changes of one sequence. If one of them is dropped, the list is complete only above it.
     let floor = changes[changes.count - count - 1].sequence + 1
     return (changes.filter { $0.sequence >= floor }, floor)
-  }
-
-  /// Calls `body` with the records of each secret, those of `transaction` included, in the order of their lookup ids.
-  private func forEachSecret(
-    with transaction: VaultTransaction?, _ body: ([BlockEntry]) throws(SecretError) -> Void
-  ) throws(SecretError) {
-    let changed = (transaction?.records ?? [:]).filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
-    var next = 0
-    try forEachSecret { records throws(SecretError) in
-      guard let id = records.first?.record.id else { return }
-      while next < changed.count, changed[next].key < id {
-        try body(changed[next].value)
-        next += 1
-      }
-      if next < changed.count, changed[next].key == id {
-        try body(changed[next].value)
-        next += 1
-      } else {
-        try body(records)
-      }
-    }
-    for (_, records) in changed[next...] { try body(records) }
   }
 
   /// Copies an item to the new file, and seals its value again if the keys differ.

@@ -2,100 +2,130 @@ internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-/// A change that is not committed yet. Its value is sealed. Its frame is not, because the seal depends on the
-/// frame's offset.
-struct PendingChange {
-  let identifier: SecretIdentifier
-  let record: Record
-  /// Empty for a remove.
-  let sealedValue: [UInt8]
-
-  init(_ record: Record, _ identifier: SecretIdentifier, sealedValue: [UInt8] = []) {
-    self.identifier = identifier
-    self.record = record
-    self.sealedValue = sealedValue
-  }
-
-  /// The bytes of the frame without its value.
-  var replayLength: Int {
-    Layout.framePrefixLength + Layout.padded(record.frame.count) + Layout.sealOverhead
-  }
-}
-
 /// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
 /// transaction is open.
+///
+/// The changes are sealed as they come, and a large transaction is written to the file piece by piece: after the end of the
+/// last commit, where nothing counts. Only their records stay in memory.
 final class VaultTransaction: SecretTransaction {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
-  private(set) var changes: [PendingChange] = []
-  /// The records of each changed or purged secret in ascending order: those of the vault, and those of the changes.
-  private(set) var records: [Bytes16: [BlockEntry]] = [:]
+  /// The state of the vault with the changes.
+  private(set) var state: CommitState
+  /// The tail of the vault with the changes.
+  private(set) var tail: Tail
+  /// For each changed secret, the index of its newest frame in ``tail``.
+  private var newest: [Bytes16: Int] = [:]
   /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
   private(set) var purged: Set<Bytes16> = []
-  /// The bytes that the tail grows by, without values, and with them.
-  private(set) var addedReplayLength = 0
-  private(set) var addedLength = 0
+  /// The frames and values from the offset ``written`` on, which are not in the file yet.
+  private var unwritten: [UInt8] = []
+  private var written: Int
   var isOpen = true
+  /// Whether a commit slot may name the changes.
+  var mayCount = false
+
+  private static let bufferLength = 1 << 20
+  /// Observers are told of so many secrets by name, and otherwise that any may have changed.
+  private static let maximumNotices = 4096
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
-    self.vault = vault
-    self.now = now
+    (self.vault, self.now, tail) = (vault, now, vault.tail)
+    (state, written) = (vault.state, vault.state.end)
   }
 
-  var isEmpty: Bool { changes.isEmpty && purged.isEmpty }
+  var isEmpty: Bool { newest.isEmpty && purged.isEmpty }
 
-  private var nextSequence: Int { vault.state.sequence + changes.count + 1 }
-
-  /// Returns the change that made `record`, or `nil` for a record of the vault.
-  func change(of record: Record) -> PendingChange? {
-    let index = record.sequence - vault.state.sequence - 1
-    return index < 0 ? nil : changes[index]
+  /// What observers are to be told.
+  func notices() throws(SecretError) -> [SecretChange] {
+    if newest.count > Self.maximumNotices { return [SecretChange(nil)] }
+    var identifiers: [SecretIdentifier] = []
+    for index in newest.values { identifiers.append(try tail.entry(tail.frames[index]).record.identifier()) }
+    return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 
   /// Returns the current version of a secret, or `nil` if there is none.
-  private func current(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> BlockEntry? {
-    guard let records = records[id] else { return try vault.find(identifier) }
-    return records.last?.record.kind == .put ? records.last : nil
+  private func current(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
+    guard let index = newest[vault.lookupID(identifier)] else { return try vault.find(identifier) }
+    let entry = try tail.entry(tail.frames[index])
+    return entry.isRemoval ? nil : entry
   }
 
-  /// Returns every record of a secret in ascending order, with the transaction's own.
-  private func allRecords(_ identifier: SecretIdentifier, _ id: Bytes16) throws(SecretError) -> [BlockEntry] {
-    if let known = records[id] { return known }
-    let found = try vault.records(identifier)
-    records[id] = found
-    return found
+  /// Reads the sealed value of an item of the vault or of the transaction.
+  func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
+    let start = item.valueOffset - written
+    if start < 0 { return try vault.sealedValue(of: item) }
+    return Array(unwritten[start..<start + item.record.valueLength])
   }
 
-  private func append(_ change: PendingChange) throws(SecretError) {
-    let id = change.record.id
-    _ = try allRecords(change.identifier, id)
-    // The place of the value is not known yet.
-    records[id, default: []].append(BlockEntry(record: change.record, valueOffset: 0))
-    addedReplayLength += change.replayLength
-    addedLength += change.replayLength + change.sealedValue.count
-    changes.append(change)
+  private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
+    // Before the change, which is not made if this fails: no damaged or foreign version may be among those of the secret.
+    if newest[record.id] == nil { _ = try vault.records(record.identifier()) }
+    if unwritten.count >= Self.bufferLength { try write() }
+    let (plaintext, keys) = (record.frame, vault.keys)
+    let length = Layout.padded(plaintext.count)
+    let metadata = keys.seal(
+      Padding.pad(plaintext),
+      .metadata(
+        file: vault.file.header.fileID, offset: state.end, length: length, previousTag: state.tailTag))
+    let mask = metadata.withUnsafeBytes {
+      keys.frameMask(nonce: UnsafeRawBufferPointer(rebasing: $0[..<Layout.nonceLength]))
+    }
+    let frame = encode(UInt32(length) ^ mask, metadata)
+    let tag = Bytes16(tagOf: metadata)
+    try acceptable { () throws(SecretError) in
+      try tail.add(
+        plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
+    }
+    newest[record.id] = tail.frames.count - 1
+    unwritten += frame + sealedValue
+    (state.sequence, state.tailTag) = (record.sequence, tag)
+    state.end += frame.count + sealedValue.count
+  }
+
+  // MARK: The file
+
+  /// Writes the changes to the file, where they do not count yet.
+  func write() throws(SecretError) {
+    let storage = vault.file.storage
+    // Bytes beyond the end belong to an interrupted commit, which was never acknowledged.
+    if written == vault.state.end, try storage.size() > written { try storage.truncate(to: written) }
+    do throws(SecretError) { try storage.write(unwritten, at: written) } catch {
+      removeWritten(from: written)
+      throw error
+    }
+    written += unwritten.count
+    unwritten.removeAll(keepingCapacity: true)
+  }
+
+  /// Removes what was written, after a failure, unless it may count.
+  func abandon() {
+    if written > vault.state.end, !mayCount { removeWritten(from: vault.state.end) }
+  }
+
+  private func removeWritten(from end: Int) {
+    do throws(SecretError) { try vault.file.storage.truncate(to: end) } catch {
+      // The bytes beyond the end do not count. The next writer removes them.
+    }
   }
 
   // MARK: SecretTransaction
 
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try requireOpen(isOpen)
-    guard let entry = try current(identifier, vault.lookupID(identifier)) else { return nil }
-    let change = change(of: entry.record)
-    let sealed = if let change { change.sealedValue } else { try vault.sealedValue(of: entry) }
-    return try vault.keys.openValue(sealed, vault: vault.file.header.vaultID, record: entry.record)
+    guard let entry = try current(identifier) else { return nil }
+    return try vault.keys.openValue(
+      sealedValue(of: entry), vault: vault.file.header.vaultID, record: entry.record)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     try requireOpen(isOpen)
-    return try current(identifier, vault.lookupID(identifier))?.record.item()
+    return try current(identifier)?.record.item()
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try requireOpen(isOpen)
-    var entries = try vault.allItems().filter { records[$0.record.id] == nil }
-    entries += records.values.compactMap(\.last).filter { $0.record.kind == .put }
-    return try entries.items(inService: service)
+    return try vault.allItems(tail).items(inService: service)
   }
 
   func store(
@@ -110,24 +140,23 @@ final class VaultTransaction: SecretTransaction {
 
   /// Stores a version with its metadata as it is.
   func append(_ secret: borrowing SecretBytes, _ item: SecretItem) throws(SecretError) {
-    let id = vault.lookupID(item.identifier)
-    let sequence = nextSequence
+    let (id, sequence) = (vault.lookupID(item.identifier), state.sequence + 1)
     let sealed = vault.keys.sealValue(
       secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
       try Record(id: id, sequence: sequence, sealedValue: sealed, item: item)
     }
-    try append(PendingChange(record, item.identifier, sealedValue: sealed))
+    try append(record, sealedValue: sealed)
   }
 
   func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
+    guard try current(identifier) != nil else { return false }
     let id = vault.lookupID(identifier)
-    guard try current(identifier, id) != nil else { return false }
     let record = try acceptable { () throws(SecretError) in
-      try Record(removing: identifier, id: id, sequence: nextSequence, time: now())
+      try Record(removing: identifier, id: id, sequence: state.sequence + 1, time: now())
     }
-    try append(PendingChange(record, identifier))
+    try append(record)
     return true
   }
 
@@ -135,6 +164,7 @@ final class VaultTransaction: SecretTransaction {
     try requireOpen(isOpen)
     let id = vault.lookupID(identifier)
     purged.insert(id)
-    return try !allRecords(identifier, id).isEmpty
+    if newest[id] != nil { return true }
+    return try !vault.records(identifier).isEmpty
   }
 }

@@ -90,6 +90,17 @@ import Testing
       """)
   }
 
+  @Test func soIsThatOfALargeTransaction() throws {
+    try tool.perform(
+      """
+      vault=../home/data/coffer/default.vault; size=$(stat -c %s $vault)
+      for n in 1 2 3 4; do echo "b$n=$(head -c 900000 /dev/zero | tr '\\0' x)"; done > many
+      prlimit --fsize=$((size + 2000000)) secret import many; test $? = 74
+      test "$(stat -c %s $vault)" = $size && secret verify > /dev/null && secret import many
+      secret get b4 | wc -c | grep -q 900000
+      """)
+  }
+
   /// The change is in the file then, and only its way to the disk is unknown.
   @Test func afterTheLastBarrierAnErrorSaysThatTheChangeIsThere() throws {
     for (barrier, isThere) in [(1, false), (2, true)] {
