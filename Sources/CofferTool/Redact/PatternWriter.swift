@@ -104,7 +104,7 @@ struct PatternWriter {
     } catch { isText = false }
     for (html, style) in ["", "<>&", "<>&'+`\""].flatMap({ html in (0..<8).map { (html, $0) } }) {
       let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)
-      // Bytes that are not UTF-8 have no such numbers.
+      // A value that is not UTF-8 has no characters whose numbers could be written.
       if escapesNonASCII && !isText { continue }
       addEscaped(bytes) { index in
         switch bytes[index] {

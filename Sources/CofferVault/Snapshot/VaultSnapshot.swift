@@ -238,9 +238,9 @@ package final class VaultSnapshot: Sendable {
     guard end == next else { throw .tampered("the base does not add up") }
   }
 
-  /// Calls `body` with the records of each secret in ascending order, in the order of their lookup ids. `tail`
-  /// is that of a transaction, if its changes count. Throws `.tampered` if a lookup id is not that of its names, or if a
-  /// remove does not follow a put.
+  /// Calls `body` once for each secret, in the order of the lookup ids, with its records in ascending order. To include the
+  /// changes of a transaction, pass its tail. Throws `.tampered` if a lookup id is not that of its names, or if a remove does
+  /// not follow a put.
   func forEachSecret(
     _ tail: Tail? = nil, _ body: ([BlockEntry]) throws(SecretError) -> Void
   ) throws(SecretError) {
@@ -284,7 +284,7 @@ package final class VaultSnapshot: Sendable {
     return entry
   }
 
-  /// Returns the current version of every secret. `tail` is as for ``forEachSecret(_:_:)``.
+  /// Returns the current version of every secret. To include the changes of a transaction, pass its tail.
   package func allItems(_ tail: Tail? = nil) throws(SecretError) -> [BlockEntry] {
     var items: [BlockEntry] = []
     try forEachSecret(tail) { records in

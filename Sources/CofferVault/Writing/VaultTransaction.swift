@@ -5,28 +5,30 @@ internal import FoundationEssentials
 /// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
 /// transaction is open.
 ///
-/// The changes are sealed as they come, and a large transaction is written to the file piece by piece: after the end of the
-/// last commit, where nothing counts. Only their records stay in memory.
+/// Each change is sealed at once. A large transaction is written to the file in pieces, behind the end of the last commit,
+/// where readers ignore it until it is committed. Only the records of its changes stay in memory.
 final class VaultTransaction: SecretTransaction {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
-  /// The state of the vault with the changes.
+  /// The state of the vault after the changes.
   private(set) var state: CommitState
-  /// The tail of the vault with the changes.
+  /// The tail of the vault after the changes.
   private(set) var tail: Tail
   /// For each changed secret, the index of its newest frame in ``tail``.
   private var newest: [Bytes16: Int] = [:]
   /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
   private(set) var purged: Set<Bytes16> = []
-  /// The frames and values from the offset ``written`` on, which are not in the file yet.
+  /// The frames and values that are not in the file yet.
   private var unwritten: [UInt8] = []
+  /// The offset in the file at which ``unwritten`` belongs.
   private var written: Int
   var isOpen = true
-  /// Whether a commit slot may name the changes.
+  /// Whether a commit slot may name the changes. Then they stay in the file, whatever fails.
   var mayCount = false
 
+  /// The length of ``unwritten`` in bytes from which the next change writes it to the file: 1 MiB.
   private static let bufferLength = 1 << 20
-  /// Observers are told of so many secrets by name, and otherwise that any may have changed.
+  /// If more secrets are changed, observers get one notice that any secret may have changed.
   private static let maximumNotices = 4096
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
@@ -36,7 +38,7 @@ final class VaultTransaction: SecretTransaction {
 
   var isEmpty: Bool { newest.isEmpty && purged.isEmpty }
 
-  /// What observers are to be told.
+  /// What observers are told after the commit.
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > Self.maximumNotices { return [SecretChange(nil)] }
     var identifiers: [SecretIdentifier] = []
@@ -59,7 +61,8 @@ final class VaultTransaction: SecretTransaction {
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
-    // Before the change, which is not made if this fails: no damaged or foreign version may be among those of the secret.
+    // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or has
+    // another name.
     if newest[record.id] == nil { _ = try vault.records(record.identifier()) }
     if unwritten.count >= Self.bufferLength { try write() }
     let (plaintext, keys) = (record.frame, vault.keys)
@@ -78,17 +81,18 @@ final class VaultTransaction: SecretTransaction {
         plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
     }
     newest[record.id] = tail.frames.count - 1
-    unwritten += frame + sealedValue
+    unwritten += frame
+    unwritten += sealedValue
     (state.sequence, state.tailTag) = (record.sequence, tag)
     state.end += frame.count + sealedValue.count
   }
 
   // MARK: The file
 
-  /// Writes the changes to the file, where they do not count yet.
+  /// Writes ``unwritten`` to the file, behind the end of the last commit.
   func write() throws(SecretError) {
     let storage = vault.file.storage
-    // Bytes beyond the end belong to an interrupted commit, which was never acknowledged.
+    // What an interrupted commit left behind the end was never acknowledged.
     if written == vault.state.end, try storage.size() > written { try storage.truncate(to: written) }
     do throws(SecretError) { try storage.write(unwritten, at: written) } catch {
       removeWritten(from: written)
@@ -105,7 +109,7 @@ final class VaultTransaction: SecretTransaction {
 
   private func removeWritten(from end: Int) {
     do throws(SecretError) { try vault.file.storage.truncate(to: end) } catch {
-      // The bytes beyond the end do not count. The next writer removes them.
+      // Readers ignore the bytes, and the next writer removes them.
     }
   }
 
