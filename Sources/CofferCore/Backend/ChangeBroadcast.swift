@@ -2,8 +2,11 @@ internal import Synchronization
 
 /// Sends each change to all streams that a backend's `changes()` returned. Thread-safe.
 ///
-/// A stream keeps up to 1024 changes that were not read. The next one replaces them by one change of all secrets.
+/// A stream keeps up to ``capacity`` changes that were not read. The next one replaces them by one change of all secrets.
 package final class ChangeBroadcast: Sendable {
+  /// The number of changes that a stream keeps.
+  package static let capacity = 1024
+
   private struct Subscribers {
     var next = 0
     var buffers: [Int: StreamBuffer<SecretChange>] = [:]
@@ -17,7 +20,7 @@ package final class ChangeBroadcast: Sendable {
 
   /// Returns a stream of the changes from now on. `onEnd` is called once, when the stream is released.
   package func subscribe(onEnd: @escaping @Sendable () -> Void = {}) -> AsyncStream<SecretChange> {
-    let buffer = StreamBuffer(limit: 1024, replacingOldBy: SecretChange(nil))
+    let buffer = StreamBuffer(limit: Self.capacity, replacingOldBy: SecretChange(nil))
     let key = subscribers.withLock { subscribers in
       subscribers.next += 1
       subscribers.buffers[subscribers.next] = buffer

@@ -28,8 +28,6 @@ final class VaultTransaction: SecretTransaction {
 
   /// The length of ``unwritten`` in bytes from which the next change writes it to the file: 1 MiB.
   private static let bufferLength = 1 << 20
-  /// If more secrets are changed, observers get one notice that any secret may have changed.
-  private static let maximumNotices = 4096
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
     (self.vault, self.now, tail) = (vault, now, vault.tail)
@@ -38,9 +36,10 @@ final class VaultTransaction: SecretTransaction {
 
   var isEmpty: Bool { newest.isEmpty && purged.isEmpty }
 
-  /// What observers are told after the commit.
+  /// What observers are told after the commit: which secrets have changed, or that any may have if a stream cannot keep all
+  /// their names.
   func notices() throws(SecretError) -> [SecretChange] {
-    if newest.count > Self.maximumNotices { return [SecretChange(nil)] }
+    if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
     var identifiers: [SecretIdentifier] = []
     for index in newest.values { identifiers.append(try tail.entry(tail.frames[index]).record.identifier()) }
     return identifiers.sorted().map { SecretChange(madeNow: $0) }

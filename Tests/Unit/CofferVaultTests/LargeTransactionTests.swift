@@ -56,14 +56,4 @@ import Testing
     #expect(try vault.bytes == before)
     #expect(try backend.get("big0") == nil && backend.get("kept") == [1])
   }
-
-  @Test func observersOfAVeryLargeOneAreToldThatAnySecretMayHaveChanged() async throws {
-    var changes = backend.changes().makeAsyncIterator()
-    try backend.transaction { transaction throws(SecretError) in
-      for number in 0..<5000 {
-        try transaction.store(SecretBytes(copying: [1]), for: identifier("\(number)"), metadata: nil)
-      }
-    }
-    #expect(await changes.next() == SecretChange(nil))
-  }
 }
