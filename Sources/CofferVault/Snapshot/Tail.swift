@@ -68,7 +68,6 @@ package struct Tail: Sendable {
   ) throws(SecretError) {
     var reader = BufferedFileReader(vault.storage, end: state.end)
     var (offset, previous) = (offset, previous)
-    let limit = Layout.maximumReplayLength
     while offset < state.end {
       let prefixLength = Layout.framePrefixLength
       let prefix = try reader.range(at: offset, count: prefixLength + Layout.nonceLength)
@@ -79,9 +78,6 @@ package struct Tail: Sendable {
             rebasing: bytes[(prefix.lowerBound + prefixLength)..<prefix.upperBound])
           return UInt32(littleEndian: masked) ^ keys.frameMask(nonce: nonce)
         })
-      guard length > 0, length % Layout.paddingUnit == 0, length <= limit else {
-        throw .tampered("a frame has a forbidden length")
-      }
       let range = try reader.range(at: offset + prefixLength, count: length + Layout.sealOverhead)
       let start = plaintexts.count
       let context = SealContext.metadata(
@@ -104,7 +100,7 @@ package struct Tail: Sendable {
         Frame(
           head: head, tag: tag, replayLength: valueOffset - offset, valueOffset: valueOffset,
           range: start..<start + count))
-      guard replayLength <= limit else { throw .tampered("the tail is too long") }
+      guard replayLength <= Layout.maximumReplayLength else { throw .tampered("the tail is too long") }
       offset = valueOffset + head.valueLength
       previous = Checkpoint(sequence: head.sequence, tailTag: tag)
     }

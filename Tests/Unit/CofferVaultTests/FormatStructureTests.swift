@@ -233,6 +233,22 @@ import Testing
       !(VersionPosition(three) < VersionPosition(one)) && !(VersionPosition(one) < VersionPosition(one)))
   }
 
+  /// A lookup decodes one item of a block, and sees no others.
+  @Test func theValueOfOneItemLiesBetweenTheStartAndItsBlock() throws {
+    for (offset, isOne) in [(999, false), (1000, true), (1928, true), (1929, false), (5000, false)] {
+      let record = try Self.put(1, 5)
+      var writer = BlockWriter()
+      writer.append(BlockEntry(record: record, valueOffset: offset))
+      let entry = BaseIndex.Entry(
+        first: VersionPosition(record), offset: 2000, length: 4000, itemCount: 1, tag: .zero)
+      let bytes = writer.bytes
+      #expect(
+        reads { () throws(SecretError) in
+          _ = try Block(bytes, entry: entry).item(0, valuesFrom: 1000)
+        } == isOne, "\(offset)")
+    }
+  }
+
   @Test func theDirectoryOfABlockNamesItsItemsWithoutAGap() throws {
     let block = [
       BlockEntry(record: try Self.put(1, 5), valueOffset: 1000),
