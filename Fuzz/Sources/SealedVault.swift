@@ -62,8 +62,8 @@ struct SealedVault {
   private static let randomness = CountingRandomness()
   private static let credential = [UInt8](repeating: 7, count: 32)
   private static let slot: KeySlot = {
-    let parameters = KeyParameters(salt: [UInt8](repeating: 1, count: 16))
-    let header = KeySlot.header(id: .zero, parameters: parameters, created: 0, label: "")
+    let salt = [UInt8](repeating: 1, count: 16)
+    let header = KeySlot.header(id: .zero, parameters: .key(salt: salt), created: 0, label: "")
     do {
       return try SlotKey(SecretBytes(copying: credential))
         .wrap(master, vault: vaultID, slotHeader: header, randomness: randomness)

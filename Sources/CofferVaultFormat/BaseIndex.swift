@@ -206,10 +206,10 @@ extension BaseIndex.Settings {
       if !slots.contains(where: { $0.id == members[index].slot }) { members[index].removed = moment }
     }
     for slot in slots {
-      guard let parameters = slot.parameters as? any RecipientParameters,
+      guard let recipient = slot.parameters?.recipient,
         !members.contains(where: { $0.slot == slot.id && $0.removed == nil })
       else { continue }
-      let message = [type(of: parameters).type] + parameters.recipient
+      let message = Array(slot.bytes.prefix(1) + recipient)
       members.append(
         Member(
           slot: slot.id, recipient: BLAKE2b.hash(message.span, count: 32), joined: moment, label: slot.label))

@@ -43,9 +43,10 @@ package struct ByteReader {
     return bytes.withUnsafeBytes { Bytes16($0, at: range.lowerBound) }
   }
 
-  package mutating func array(_ count: Int) throws(SecretError) -> [UInt8] {
-    Array(bytes[try range(count)])
-  }
+  package mutating func array(_ count: Int) throws(SecretError) -> [UInt8] { Array(try slice(count)) }
+
+  /// Reads bytes without a copy.
+  mutating func slice(_ count: Int) throws(SecretError) -> ArraySlice<UInt8> { bytes[try range(count)] }
 
   /// Reads reserved bytes, which must be zero.
   package mutating func zeros(_ count: Int) throws(SecretError) {

@@ -81,9 +81,9 @@ package enum HashedMessage {
 
   /// Hashed with the secret of a key slot to the key that wraps in the slot, and to the commitment to it.
   package static func slotKey(vault: Bytes16, slotHeader: [UInt8]) -> [UInt8] {
-    let isRecipient = [X25519Parameters.type, HybridParameters.type].contains(slotHeader[0])
+    let isForRecipients = KeySlotParameters.Kind(rawValue: slotHeader[0])?.isForRecipients ?? false
     return encode(
-      isRecipient ? "coffer-recipient-slot" : "coffer-key-slot",
+      isForRecipients ? "coffer-recipient-slot" : "coffer-key-slot",
       wrappedKey(vault: vault, slotHeader: slotHeader))
   }
 

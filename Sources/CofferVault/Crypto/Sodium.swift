@@ -115,7 +115,7 @@ package enum Sodium {
   static func hybridPublicKey(of seed: borrowing SecretBytes) -> [UInt8]? {
     guard hasXWing else { return nil }
     defer { Residue.clear() }
-    var key = [UInt8](repeating: 0, count: HybridParameters.lengths.recipient)
+    var key = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.recipient)
     // The secret key is the seed.
     _ = SecretBytes(count: 32) { secret in
       seed.withUnsafeBytes { seed in _ = crypto_kem_seed_keypair(&key, secret.start, seed.start) }
@@ -127,7 +127,7 @@ package enum Sodium {
   /// for an unusable public key. libsodium must have X-Wing.
   static func encapsulate(to publicKey: [UInt8], _ share: inout [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
-    share = [UInt8](repeating: 0, count: HybridParameters.lengths.share)
+    share = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.share)
     var isUsable = false
     let secret = SecretBytes(count: 32) { isUsable = crypto_kem_enc(&share, $0.start, publicKey) == 0 }
     if isUsable { return secret }

@@ -41,9 +41,9 @@ package struct CredentialChain: Sendable {
     of slot: KeySlot, in file: VaultFile, with credential: borrowing VaultCredential,
     _ budget: inout DerivationBudget
   ) throws(SecretError) -> SlotKey? {
-    guard let scheme = slot.scheme, type(of: scheme).kind == credential.kind else { return nil }
-    if let cost = scheme.cost, !budget.spend(cost) { throw .overBudget(cost) }
-    return try scheme.key(for: credential, environment: environment)
+    guard let parameters = slot.parameters, parameters.credentialKind == credential.kind else { return nil }
+    if let cost = parameters.cost, !budget.spend(cost) { throw .overBudget(cost) }
+    return try parameters.key(for: credential, environment: environment)
   }
 
   /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what

@@ -26,7 +26,7 @@ struct DerivationBudget {
     for cost: VaultKeySlot.Cost, beside others: [KeySlot], _ options: VaultOptions
   ) throws(SecretError) {
     var budget = DerivationBudget(options)
-    guard ([cost] + others.compactMap { $0.scheme?.cost }).allSatisfy({ budget.spend($0) }) else {
+    guard ([cost] + others.compactMap { $0.parameters?.cost }).allSatisfy({ budget.spend($0) }) else {
       throw SecretError(
         .tooLarge, "With this passphrase, the vault would cost more to unlock than the limit permits.",
         advice: "Choose a lower cost, remove another passphrase first, or add a key file instead.")

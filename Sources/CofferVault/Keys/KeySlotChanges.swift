@@ -34,7 +34,7 @@ extension VaultSession {
         changes.slots = file.header.slots.map { old in wrapped.first { $0.id == old.id } ?? old }
         changes.keys = newKeys
       }
-      if let cost = slot.scheme?.cost {
+      if let cost = slot.parameters?.cost {
         try DerivationBudget.requireRoom(for: cost, beside: others(changes.slots), chain.options)
       }
       if let replacedID {

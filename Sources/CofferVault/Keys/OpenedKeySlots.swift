@@ -29,7 +29,8 @@ public struct OpenedKeySlots: Sendable {
     _ key: SlotKey, of slot: KeySlot, in file: VaultFile, _ randomness: any Randomness
   ) throws(SecretError) {
     guard let master = try key.unwrap(slot, vault: file.header.vaultID) else {
-      if let refusal = slot.scheme?.refusal() { throw refusal }
+      // Only the slot of the identity's own recipient gets this far.
+      if slot.recipient != nil { throw .tampered("the key slot of a recipient does not open") }
       return
     }
     if vaultKeys == nil {

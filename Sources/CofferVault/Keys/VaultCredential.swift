@@ -1,4 +1,5 @@
 public import CofferCore
+package import CofferVaultFormat
 
 /// A secret that opens a vault. It is wiped when it is released.
 ///
@@ -33,11 +34,45 @@ public struct VaultCredential: ~Copyable, Sendable {
 }
 
 extension VaultCredential.Kind {
+  /// A 32-byte key.
+  public static let key = VaultCredential.Kind("key")
+  /// A passphrase.
+  public static let passphrase = VaultCredential.Kind("passphrase")
+  /// Identities, which open the slots of their recipients.
+  public static let identity = VaultCredential.Kind("identity")
+  /// A recipient. It makes a key slot and opens none.
+  public static let recipient = VaultCredential.Kind("recipient")
   /// The vault's master key itself.
   public static let masterKey = VaultCredential.Kind("master key")
 }
 
 extension VaultCredential {
+  /// A 32-byte key, such as ``VaultKey/generate()`` makes. For the text of a key, use ``VaultKey/parse(_:)`` first.
+  public static func key(_ key: consuming SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
+
+  /// A passphrase of 1 byte to 1 MiB, which Argon2id stretches. It may contain any bytes.
+  public static func passphrase(_ passphrase: consuming SecretBytes) -> VaultCredential {
+    VaultCredential(.passphrase, passphrase)
+  }
+
+  /// One or more identities. The first slot of one of their recipients opens the vault.
+  ///
+  /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
+  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or ``VaultBackend/trust(_:)`` accepts
+  /// it.
+  public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
+    var credential = VaultCredential(.identity, SecretBytes(copying: ""))
+    credential.identities = identities
+    return credential
+  }
+
+  /// A recipient, for which a key slot is to be made.
+  public static func recipient(_ recipient: VaultRecipient) -> VaultCredential {
+    var credential = VaultCredential(.recipient, SecretBytes(copying: ""))
+    credential.recipient = recipient
+    return credential
+  }
+
   /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a
   /// derivation until the master key is changed.
   ///
@@ -45,6 +80,29 @@ extension VaultCredential {
   /// Prefer a key for anything that is kept longer than a session.
   public static func masterKey(_ master: consuming SecretBytes) -> VaultCredential {
     VaultCredential(.masterKey, master)
+  }
+
+  /// Returns the credential whose text is all of `text`: that of a key, or of identities, which begins with `#` or
+  /// `AGE-SECRET-KEY-`. Throws `.invalidKey` for any other text.
+  public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> VaultCredential {
+    if VaultIdentity.isText(text) { return .identities(try VaultIdentity.parse(text)) }
+    return .key(try VaultKey.parse(text))
+  }
+
+  /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too old.
+  package func recipients() throws(SecretError) -> [VaultRecipient] {
+    if let recipient { return [recipient] }
+    var recipients: [VaultRecipient] = []
+    for identity in identities {
+      guard let recipient = identity.recipient else { throw .noXWing }
+      recipients.append(recipient)
+    }
+    return recipients
+  }
+
+  /// The identity of the recipient with the public key `recipient`, or `nil`.
+  func identity(of recipient: ArraySlice<UInt8>) -> VaultIdentity? {
+    identities.first { $0.recipient?.key[...] == recipient }
   }
 }
 
@@ -87,12 +145,12 @@ public struct VaultDescription: Sendable {
   public let path: String
   /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
   public let id: String
-  /// The key slots in their order. They are not authenticated.
-  public let keySlots: [VaultKeySlot]
+  private let slots: [KeySlot]
 
-  package init(path: String, id: String, keySlots: [VaultKeySlot]) {
-    self.path = path
-    self.id = id
-    self.keySlots = keySlots
+  /// The key slots in their order. They are not authenticated.
+  public var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
+
+  package init(path: String, id: String, slots: [KeySlot] = []) {
+    (self.path, self.id, self.slots) = (path, id, slots)
   }
 }

@@ -35,8 +35,8 @@ public struct VaultKeySlot: Hashable, Sendable {
   init(_ slot: KeySlot, at index: Int) {
     id = slot.isKnown ? slot.id.hex : "slot-\(index + 1)"
     recipient = slot.recipient
-    kind = slot.scheme.map { type(of: $0).kind }
-    cost = slot.scheme?.cost
+    kind = slot.parameters?.credentialKind
+    cost = slot.parameters?.cost
     created = Timestamp.date(slot.created)
     label = slot.label
   }

@@ -11,10 +11,6 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// `false` for a recipient of X25519 alone.
   public let isPostQuantum: Bool
 
-  init(_ parameters: some RecipientParameters) {
-    (key, isPostQuantum) = (parameters.recipient, parameters is HybridParameters)
-  }
-
   init(key: [UInt8], isPostQuantum: Bool) { (self.key, self.isPostQuantum) = (key, isPostQuantum) }
 
   private static let prefixes = (x25519: "age", hybrid: "age1pq")
@@ -25,7 +21,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
     isPostQuantum = text.utf8.starts(with: Self.prefixes.hybrid.utf8)
     let key = Bech32.decode(
       bytes.span, prefix: isPostQuantum ? Self.prefixes.hybrid : Self.prefixes.x25519,
-      count: isPostQuantum ? HybridParameters.lengths.recipient : X25519Parameters.lengths.recipient)
+      count: isPostQuantum ? KeySlotParameters.hybridLengths.recipient : 32)
     guard let key else {
       throw SecretError(
         .invalidKey, "That is not a recipient, or it is mistyped.",

@@ -45,9 +45,7 @@ package struct VaultFile: Sendable {
   }
 
   package var description: VaultDescription {
-    VaultDescription(
-      path: path, id: header.vaultID.hex, keySlots: header.slots.enumerated().map { VaultKeySlot($1, at: $0) }
-    )
+    VaultDescription(path: path, id: header.vaultID.hex, slots: header.slots)
   }
 
   /// Throws `.denied` unless the vault can be changed: by nobody else, and if not `allowingReaders`, read by nobody else.

@@ -86,11 +86,12 @@ def forged_lineage(scene):
     genuine = scene.copy("genuine")
     later = sequence_of(pin) + 50
     keys = [f.subkey(vault.master, f.KNOWN_VAULTS) for vault in (second, first)]
+    # Files that say nothing of the changes that were seen, so that only the lineage gives them away.
     forgeries = {
-        "the oldest master key with itself as former one": rewritten(first, later, EVIL, keys[1:]),
-        "the oldest master key with all that the attacker knows": rewritten(first, later, EVIL, keys),
-        "the last former master key with a lineage": rewritten(second, later, EVIL, keys),
-        "64 former master keys": rewritten(second, later, EVIL, keys * 32),
+        "the oldest master key with itself as former one": rewritten(first, later, EVIL, keys[1:], forgets=True),
+        "the oldest master key with all that the attacker knows": rewritten(first, later, EVIL, keys, forgets=True),
+        "the last former master key with a lineage": rewritten(second, later, EVIL, keys, forgets=True),
+        "64 former master keys": rewritten(second, later, EVIL, keys * 32, forgets=True),
     }
     for what, data in forgeries.items():
         forged = scene.directory / "forged"
@@ -106,7 +107,7 @@ def forged_lineage(scene):
             (DENIED, [{"type": "key", "key": credential(guest).secret.hex()}]),
     }
     for what, (status, described) in slots.items():
-        forged.write_bytes(rewritten(second, later, EVIL, keys, described))
+        forged.write_bytes(rewritten(second, later, EVIL, keys, described, forgets=True))
         scene.place(forged)
         scene.refused(scene.owner, f"{what} is refused", status, (), pin)
     scene.place(genuine)

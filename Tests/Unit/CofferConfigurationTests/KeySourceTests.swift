@@ -18,8 +18,7 @@ import Testing
     home = try TemporaryDirectory()
     vault = VaultDescription(
       path: "/x.vault",
-      id: String(repeating: "0123456789abcdef", count: 2),
-      keySlots: []
+      id: String(repeating: "0123456789abcdef", count: 2)
     )
     let key = VaultKey.generate()
     text = try VaultKey.text(of: key).string()

@@ -178,10 +178,10 @@ import Testing
 
   /// The product of the largest numbers of the format is larger than an `Int`.
   @Test func theLargestCostIsAboveEveryLimit() throws {
-    let parameters = PassphraseParameters(
-      passes: .max, memory: .max, salt: [UInt8](repeating: 1, count: 16))
+    let salt = [UInt8](repeating: 1, count: 16)
     let header = KeySlot.header(
-      id: SystemRandomness().bytes16(), parameters: parameters, created: 0, label: "")
+      id: SystemRandomness().bytes16(), parameters: .passphrase(passes: .max, memory: .max, salt: salt),
+      created: 0, label: "")
     let slot = try SlotKey(FixedCredential.otherKey.credential.secret.copy())
       .wrap(
         FixedCredential.key.credential.secret, vault: SystemRandomness().bytes16(), slotHeader: header,

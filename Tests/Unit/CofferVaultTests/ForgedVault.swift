@@ -90,7 +90,7 @@ struct ForgedVault: Sendable {
   /// The same file after its base was written, and after each change of the tail.
   func generations() throws -> [[UInt8]] {
     let credential = KeySlot.header(
-      id: vault, parameters: KeyParameters(salt: [UInt8](repeating: 1, count: 16)), created: 0, label: "")
+      id: vault, parameters: .key(salt: [UInt8](repeating: 1, count: 16)), created: 0, label: "")
     let slot = try SlotKey(FixedCredential.key.credential.secret.copy())
       .wrap(keys.master, vault: vault, slotHeader: credential, randomness: keys.randomness)
     var header = Header(vaultID: vault, slots: [slot] + slots)

@@ -34,8 +34,10 @@ import Testing
     found.ids["lookup key"] = open.base.settings.lookupKey
     for (index, slot) in file.header.slots.enumerated() {
       found.ids["id of slot \(index)"] = encode(slot.id)
-      found.ids["salt of slot \(index)"] =
-        (slot.parameters as? KeyParameters)?.salt ?? (slot.parameters as? PassphraseParameters)?.salt
+      switch slot.parameters {
+      case .key(let salt), .passphrase(_, _, let salt): found.ids["salt of slot \(index)"] = salt
+      default: break
+      }
       found.nonces["slot \(index)"] = Array(slot.wrappedKey[..<Layout.nonceLength])
     }
     for slot in 0...1 {

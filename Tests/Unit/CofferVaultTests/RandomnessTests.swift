@@ -49,7 +49,11 @@ import Testing
       files.append(encode(header.fileID))
       let slot = try #require(header.slots.first)
       slots.append(encode(slot.id))
-      salts.append(try #require(slot.parameters as? PassphraseParameters).salt)
+      guard case .passphrase(_, _, let salt) = slot.parameters else {
+        Issue.record("The slot is not that of a passphrase.")
+        return
+      }
+      salts.append(salt)
       masters.append(
         try vault.open(FixedCredential(kind: .passphrase("a"))).withMasterKey { _, master in
           master.copy().array()

@@ -80,7 +80,7 @@ struct NewCredential: ~Copyable {
   private static func given(
     by isIncluded: (String) -> Bool, _ configuration: CofferConfiguration, _ path: String
   ) throws(SecretError) -> VaultCredential? {
-    let future = VaultDescription(path: path, id: String(repeating: "0", count: 32), keySlots: [])
+    let future = VaultDescription(path: path, id: String(repeating: "0", count: 32))
     for source in configuration.credentials() where isIncluded(source.name) {
       if let credential = try source.credential(for: future) { return credential }
     }

@@ -1,0 +1,188 @@
+internal import CofferCore
+internal import CofferVaultFormat
+
+/// Which credentials fit a key slot, and how a credential becomes the key that wraps the master key in it.
+extension KeySlotParameters {
+  /// The kind of credential that opens the slot.
+  var credentialKind: VaultCredential.Kind {
+    switch self {
+    case .passphrase: .passphrase
+    case .key: .key
+    case .x25519, .hybrid: .identity
+    }
+  }
+
+  /// The cost of ``key(for:environment:)``, or `nil` if it is negligible.
+  var cost: VaultKeySlot.Cost? {
+    guard case .passphrase(let passes, let memory, _) = self else { return nil }
+    return VaultKeySlot.Cost(memory: Int(memory) * 1024, passes: Int(passes))
+  }
+
+  /// Returns the slot's key as `credential`, which is of the slot's kind, gives it, or `nil` if the slot is not for it. The
+  /// key is the right one only if it unwraps the slot.
+  ///
+  /// Throws `.invalidKey` if the credential is malformed, `.tampered` if a recipient's share is unusable, `.unsupported`,
+  /// and `.io` if the memory for a passphrase cannot be allocated or if the kernel would kill the process for it. The caller
+  /// has taken the cost out of a ``DerivationBudget``.
+  func key(
+    for credential: borrowing VaultCredential, environment: VaultEnvironment
+  ) throws(SecretError) -> SlotKey? {
+    switch self {
+    case .key:
+      try VaultKey.requireBytes(credential.secret)
+      return SlotKey(credential.secret.copy())
+    case .passphrase(let passes, let memory, let salt):
+      let (bytes, left) = (Int(memory) * 1024, environment.memoryLeft())
+      guard bytes <= left ?? .max,
+        let secret = Sodium.stretch(credential.secret, salt: salt, passes: Int(passes), memory: bytes)
+      else {
+        let available = left.map { ", and \($0 >> 20) MiB are left" } ?? ""
+        throw SecretError(
+          .io,
+          "There is not enough memory to stretch the passphrase: it requires \(bytes >> 20) MiB\(available).",
+          advice: "Free some or raise the limit, or open the vault with a key file.")
+      }
+      return SlotKey(secret)
+    case .x25519(let recipient, let share):
+      guard let identity = credential.identity(of: recipient) else { return nil }
+      guard let secret = Sodium.sharedSecret(identity.secret.bytes, Array(share)) else {
+        throw .tampered("the key slot of a recipient has a share of low order")
+      }
+      return SlotKey(secret)
+    case .hybrid(let recipient, let share):
+      guard let identity = credential.identity(of: recipient) else {
+        // Without X-Wing it is not known which recipient a post-quantum identity has.
+        if credential.identities.contains(where: { $0.recipient == nil }) { throw .noXWing }
+        return nil
+      }
+      guard let secret = Sodium.decapsulate(Array(share), identity.secret.bytes) else {
+        throw .tampered("the key slot of a recipient has an unusable share")
+      }
+      return SlotKey(secret)
+    }
+  }
+
+  /// A longer passphrase is a mistake, such as a wrong file.
+  private static let maximumPassphraseLength = 1 << 20
+  /// The least memory that Argon2id accepts, in bytes.
+  private static let minimumMemory = 8192
+
+  /// Returns the parameters of a new slot for `credential`, a key or a passphrase. Throws `.invalidKey` for others and if it
+  /// is malformed, and `.configuration` if `options` set a cost below the minimum.
+  fileprivate static func new(
+    for credential: borrowing VaultCredential, _ options: VaultOptions, _ randomness: any Randomness
+  ) throws(SecretError) -> KeySlotParameters {
+    if credential.kind == .key { return .key(salt: randomness.array(16)) }
+    guard credential.kind == .passphrase else {
+      throw SecretError(
+        .invalidKey, "No kind of key slot fits a \(credential.kind).",
+        advice: "Use a key, a passphrase or a recipient.")
+    }
+    guard (1...maximumPassphraseLength).contains(credential.secret.count) else {
+      throw SecretError(
+        .invalidKey, "The passphrase is \(credential.secret.count) bytes long.",
+        advice: "Use 1 to \(maximumPassphraseLength) bytes, and more than a few.")
+    }
+    guard options.passphrasePasses >= 1, options.passphraseMemory >= minimumMemory else {
+      throw SecretError(
+        .configuration, "The cost for new passphrases is below the minimum of Argon2id.",
+        advice: "Use 1 or more passes, and \(minimumMemory) or more bytes of memory.")
+    }
+    return .passphrase(
+      passes: UInt32(clamping: options.passphrasePasses),
+      memory: UInt32(clamping: options.passphraseMemory / 1024), salt: randomness.array(16))
+  }
+
+  /// Returns the parameters and the key of a new slot for `recipient`. It needs no secret, so that a change of the master
+  /// key does not either. Throws `.invalidKey` for an unusable public key, and `.unsupported`.
+  fileprivate static func new(
+    for recipient: VaultRecipient, _ randomness: any Randomness
+  ) throws(SecretError) -> (KeySlotParameters, SlotKey) {
+    let secret: SecretBytes?
+    var share: [UInt8] = []
+    if recipient.isPostQuantum {
+      guard Sodium.hasXWing else { throw .noXWing }
+      secret = Sodium.encapsulate(to: recipient.key, &share)
+    } else {
+      let ephemeral = SecretBytes(count: 32) { randomness.fill($0) }
+      share = Sodium.publicKey(of: ephemeral)
+      secret = Sodium.sharedSecret(ephemeral, recipient.key)
+    }
+    guard let secret else {
+      throw SecretError(
+        .invalidKey, "The recipient is no usable public key.", advice: "Take it from its identity again.")
+    }
+    let parameters: KeySlotParameters =
+      recipient.isPostQuantum
+      ? .hybrid(recipient: recipient.key[...], share: share[...])
+      : .x25519(recipient: recipient.key[...], share: share[...])
+    return (parameters, SlotKey(secret))
+  }
+}
+
+extension KeySlot {
+  /// The recipient of the slot, or `nil` if it has none.
+  var recipient: VaultRecipient? {
+    switch parameters {
+    case .x25519(let recipient, _): VaultRecipient(key: Array(recipient), isPostQuantum: false)
+    case .hybrid(let recipient, _): VaultRecipient(key: Array(recipient), isPostQuantum: true)
+    case .key, .passphrase, nil: nil
+    }
+  }
+
+  /// Makes a slot in which `credential` wraps the master key of `keys`, for a vault that has the slots `others`.
+  ///
+  /// Throws `.invalidKey` if the credential fits no kind of slot or is malformed, `.invalidMetadata` for a label that is too
+  /// long or contains a NUL, `.configuration` and `.unsupported`, and `.tooLarge` if the slots together would cost more
+  /// than the limits of `options`.
+  static func make(
+    _ credential: borrowing VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
+    beside others: [KeySlot] = [], options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> KeySlot {
+    guard label.utf8.count <= Layout.maximumSlotLabelLength, !label.utf8.contains(0) else {
+      throw SecretError(
+        .invalidMetadata,
+        "A key slot's label is longer than \(Layout.maximumSlotLabelLength) bytes or contains a NUL.",
+        advice: "Shorten it.")
+    }
+    let parameters: KeySlotParameters
+    let key: SlotKey?
+    if let recipient = credential.recipient {
+      (parameters, key) = try KeySlotParameters.new(for: recipient, environment.randomness)
+    } else {
+      parameters = try .new(for: credential, options, environment.randomness)
+      if let cost = parameters.cost { try DerivationBudget.requireRoom(for: cost, beside: others, options) }
+      key = try parameters.key(for: credential, environment: environment)
+    }
+    guard let key else { throw SecretError(.invalidKey, "The credential does not fit its own slot.") }
+    let header = KeySlot.header(
+      id: environment.randomness.bytes16(), parameters: parameters,
+      created: Timestamp.milliseconds(environment.now()), label: label)
+    return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
+  }
+
+  /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns `nil`
+  /// if another slot has none. Throws `.unsupported` for a recipient of another library.
+  func rewrapped(
+    _ key: SlotKey?, for keys: DerivedKeys, vault: Bytes16, _ environment: VaultEnvironment
+  ) throws(SecretError) -> KeySlot? {
+    var (key, header) = (key, header)
+    if let recipient {
+      let (parameters, new) = try KeySlotParameters.new(for: recipient, environment.randomness)
+      header = KeySlot.header(id: id, parameters: parameters, created: created, label: label)
+      key = new
+    }
+    guard let key else { return nil }
+    return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
+  }
+
+  /// Throws `.tooLarge` if a vault cannot have `count` slots.
+  static func requireRoom(for count: Int) throws(SecretError) {
+    if count > Layout.maximumKeySlots {
+      throw SecretError(
+        .tooLarge,
+        "A vault has at most \(Layout.maximumKeySlots) key slots, and this would be number \(count).",
+        advice: "Remove one first.")
+    }
+  }
+}
