@@ -62,5 +62,6 @@ def parse_identity(text):
 
 
 def parse_recipient(text):
-    hybrid = text.startswith(HYBRID_RECIPIENT)
+    # Without the separator, this would be the beginning of one recipient of X25519 in 1,024 as well.
+    hybrid = text.startswith(HYBRID_RECIPIENT + "1")
     return decode(text, HYBRID_RECIPIENT, 1216) if hybrid else decode(text, RECIPIENT, 32)

@@ -58,6 +58,8 @@ def text():
 
     add("valid", "an identity", good, IDENTITY)
     add("known", "32 bytes of 42 (hexadecimal), and its recipient as written down elsewhere", KNOWN, b"\x42" * 32, KNOWN_RECIPIENT)
+    looks_hybrid = (2320).to_bytes(32, "big")
+    add("looks-hybrid", "a recipient that begins with age1pq and is of X25519", identities.encode(identities.IDENTITY, looks_hybrid), looks_hybrid)
     add("lower-case", "an identity in lower case", good.lower())
     add("ones", "an identity of ones", identities.encode(identities.IDENTITY, b"\xff" * 32), b"\xff" * 32)
     add("zeros", "an identity of zeros", identities.encode(identities.IDENTITY, bytes(32)), bytes(32))

@@ -50,6 +50,7 @@ def identity_outcome(entry):
     if entry["text"].startswith(identities.HYBRID_IDENTITY):  # its recipient needs ML-KEM
         return entry["expect"] if entry["expect"].get("identity") == identity.hex() else {"outcome": f.OK}
     recipient = identities.encode(identities.RECIPIENT, bindings.crypto_scalarmult_base(identity))
+    identities.parse_recipient(recipient)
     return {"outcome": f.OK, "identity": identity.hex(), "recipient": recipient}
 
 

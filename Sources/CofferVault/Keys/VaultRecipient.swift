@@ -18,7 +18,8 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// The recipient with the given text. Throws `.invalidKey` if it is malformed or mistyped.
   public init(_ text: String) throws(SecretError) {
     let bytes = Array(text.utf8)
-    isPostQuantum = text.utf8.starts(with: Self.prefixes.hybrid.utf8)
+    // Without the separator, this would be the beginning of one recipient of X25519 in 1,024 as well.
+    isPostQuantum = text.utf8.starts(with: (Self.prefixes.hybrid + "1").utf8)
     let key = Bech32.decode(
       bytes.span, prefix: isPostQuantum ? Self.prefixes.hybrid : Self.prefixes.x25519,
       count: isPostQuantum ? KeySlotParameters.hybridLengths.recipient : 32)
