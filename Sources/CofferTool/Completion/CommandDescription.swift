@@ -8,9 +8,6 @@ final class CommandDescription {
 
   init(_ type: any ParsableCommand.Type) { self.type = type }
 
-  /// `secret` with all its commands.
-  static var root: CommandDescription { CommandDescription(SecretCommand.self) }
-
   var name: String { type._commandName }
   var abstract: String { type.configuration.abstract }
   var isShown: Bool { type.configuration.shouldDisplay }
@@ -33,15 +30,13 @@ final class CommandDescription {
   var options: [Argument] {
     if type == SecretCommand.self {
       let shared = ["--backend", "--vault", "--service", "--json", "--help"]
-      return CommandDescription(ListCommand.self).options.filter { option in
-        (option.names ?? []).contains { shared.contains($0.text) }
-      }
+      return CommandDescription(ListCommand.self).options.filter { $0.texts.contains(where: shared.contains) }
     }
     return arguments.filter { $0.kind != .positional && $0.shouldDisplay }
   }
 
   func option(_ text: String) -> Argument? {
-    options.first { option in (option.names ?? []).contains { $0.text == text } }
+    options.first { $0.texts.contains(text) }
   }
 
   private struct Tool: Decodable {
@@ -56,9 +51,6 @@ extension CommandDescription {
     struct Name: Decodable {
       let kind: String
       let name: String
-
-      /// As it is written on a command line.
-      var text: String { (kind == "long" ? "--" : "-") + name }
     }
     struct Completion: Decodable {
       struct List: Decodable { let values: [String] }
@@ -67,7 +59,6 @@ extension CommandDescription {
       let list: List?
       let shellCommand: Command?
       let file: Other?
-      let directory: Other?
     }
 
     let kind: Kind
@@ -77,6 +68,9 @@ extension CommandDescription {
     let names: [Name]?
     let abstract: String?
     let completionKind: Completion?
+
+    /// The names of an option as they are written on a command line.
+    var texts: [String] { (names ?? []).map { ($0.kind == "long" ? "--" : "-") + $0.name } }
 
     /// The value in the store that completes the argument.
     var completedValue: CompletedValue? {

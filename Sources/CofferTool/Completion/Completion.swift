@@ -8,7 +8,7 @@ struct Completion {
 
   /// What a shell completes by itself.
   enum Other: String {
-    case files, directories
+    case files
     /// A command with arguments of its own, after the first `--`.
     case command
   }
@@ -26,7 +26,7 @@ struct Completion {
   /// Completes `current`, the word before the cursor, after `words`, which do not include the program's name.
   /// A word is `nil` if only the shell knows its text. Candidates need not begin with `current`.
   init(of current: String, after words: [String?]) {
-    command = CommandDescription.root
+    command = CommandDescription(SecretCommand.self)
     for word in words { read(word) }
     complete(current)
   }
@@ -87,7 +87,7 @@ struct Completion {
 
   private mutating func completeOptions() {
     candidates = command.options.flatMap { option in
-      (option.names ?? []).map { Candidate(text: $0.text, description: option.abstract) }
+      option.texts.map { Candidate(text: $0, description: option.abstract) }
     }
     if command.positionals.first?.parsingStrategy == "postTerminator" {
       candidates.append(Candidate(text: "--"))
@@ -102,16 +102,12 @@ struct Completion {
     var texts: [String] = []
     let kind = argument.completionKind
     if kind?.file != nil { return other = .files }
-    if kind?.directory != nil { return other = .directories }
     if let values = kind?.list?.values { texts = values }
     switch argument.completedValue {
-    case .names: texts = stored.names()
-    case .formerNames: texts = stored.formerNames()
-    case .services: texts = stored.services()
-    case .keySlots: texts = stored.keySlots()
-    case .assignment:
+    case .assignment?:
       guard let equals = text.firstIndex(of: "=") else { break }
-      texts = stored.names().map { text[...equals] + $0 }
+      texts = stored.texts(for: .assignment).map { text[...equals] + $0 }
+    case let value?: texts = stored.texts(for: value)
     case nil: break
     }
     candidates = texts.filter { isAfterDash || !$0.hasPrefix("-") }.map { Candidate(text: prefix + $0) }

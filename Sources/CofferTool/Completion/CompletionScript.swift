@@ -13,7 +13,6 @@ enum CompletionScript {
       case "${answer[0]-}" in
         words) COMPREPLY=("${answer[@]:1}") ;;
         files) compopt -o default ;;
-        directories) compopt -o dirnames ;;
         command)
           for ((index = 1; index < COMP_CWORD; index++)); do
             [[ ${COMP_WORDS[index]} == -- ]] && break
@@ -55,7 +54,6 @@ enum CompletionScript {
           compadd -l -d shown -a texts
           ;;
         files) _files ;;
-        directories) _files -/ ;;
         command)
           local index=${words[(i)--]}
           (( CURRENT -= index ))
@@ -84,8 +82,6 @@ enum CompletionScript {
           test (count $answer) -gt 1; and printf '%s\n' $answer[2..]
         case files
           __fish_complete_path "$current"
-        case directories
-          __fish_complete_directories "$current"
         case command
           __fish_complete_subcommand --fcs-skip=(contains -i -- -- $words)
       end

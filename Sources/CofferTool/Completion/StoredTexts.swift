@@ -10,9 +10,8 @@ struct StoredTexts {
 
   /// Takes over an option on the line, if it selects the store or the service.
   mutating func select(_ option: CommandDescription.Argument, _ value: String?) {
-    let names = (option.names ?? []).map(\.text)
-    guard let selecting = ["--service", "--vault", "--collection", "--backend"].first(where: names.contains)
-    else { return }
+    let names = ["--service", "--vault", "--collection", "--backend"]
+    guard let selecting = names.first(where: option.texts.contains) else { return }
     guard let value else { return isUnknown = true }
     switch selecting {
     case "--service": service = value
@@ -26,40 +25,23 @@ struct StoredTexts {
     }
   }
 
-  func names() -> [String] {
-    stored { try $0.identifiers(inService: selectedService).map(\.account) }
-  }
-
-  /// The names of secrets and of removed secrets. A backend without a history has none of the latter.
-  func formerNames() -> [String] {
-    names()
-      + stored { backend in
-        guard let backend = backend as? any VersionedSecretBackend else { return [] }
-        return try backend.removedItems(inService: selectedService).map(\.identifier.account)
-      }
-  }
-
-  func services() -> [String] {
-    Set(stored { try $0.identifiers(inService: nil).map(\.service) }).sorted()
-  }
-
-  private var selectedService: String {
-    service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
-  }
-
-  func keySlots() -> [String] {
-    stored { backend in
-      guard let vault = backend as? VaultBackend else { return [] }
-      return try VaultBackend.describe(path: vault.path).keySlots.map(\.shortID)
-    }
-  }
-
-  /// What `list` returns for the backend that the line selects.
-  private func stored(_ list: (any SecretBackend) throws -> [String]) -> [String] {
+  /// The texts of that kind in the store that the line selects.
+  func texts(for value: CompletedValue) -> [String] {
     if isUnknown { return [] }
+    let service = service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService
     do {
       // The Tab key must never cause a prompt or a delay.
-      return try list(UnreadableItems.leaveOut(of: options.open(CofferConfiguration.current().unattended)))
+      let backend = try UnreadableItems.leaveOut(of: options.open(CofferConfiguration.current().unattended))
+      switch value {
+      case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)
+      case .formerNames:
+        let removed = try (backend as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
+        return try (backend.identifiers(inService: service) + removed.map(\.identifier)).map(\.account)
+      case .services: return Set(try backend.identifiers(inService: nil).map(\.service)).sorted()
+      case .keySlots:
+        guard let vault = backend as? VaultBackend else { return [] }
+        return try VaultBackend.describe(path: vault.path).keySlots.map(\.shortID)
+      }
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error
     }
