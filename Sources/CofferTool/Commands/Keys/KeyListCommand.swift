@@ -28,20 +28,16 @@ struct KeyListCommand: ParsableCommand {
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault has key slots")
     let slots = try VaultBackend.describe(path: vault.path).keySlots
-    if format.json {
-      try Output.standard.json(
-        slots.map { slot in
-          Slot(
-            id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
-            memory: slot.cost?.memory, passes: slot.cost?.passes,
-            recipient: slot.recipient?.description)
-        })
-    } else {
-      for slot in slots {
+    try format.print(
+      slots.map { slot in
+        Slot(
+          id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
+          memory: slot.cost?.memory, passes: slot.cost?.passes, recipient: slot.recipient?.description)
+      },
+      or: slots.map { slot in
         let day = slot.created.formatted(.iso8601.year().month().day())
-        try Output.standard.write("\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n")
-      }
-    }
+        return "\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n"
+      }.joined())
     if let weakness = slots.quantumWeakness { inform(weakness) }
     do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
       if error.code == .locked { return }

@@ -15,12 +15,7 @@ struct DoctorCommand: ParsableCommand {
 
   func run() throws {
     let diagnosis = Diagnosis(global, CofferConfiguration.current())
-    if format.json {
-      try Output.standard.json(diagnosis.findings)
-    } else {
-      // In one call: a reader such as head may leave after the first line.
-      try Output.standard.write(diagnosis.findings.map(\.lines).joined())
-    }
+    try format.print(diagnosis.findings, or: diagnosis.findings.map(\.lines).joined())
     if let bad = diagnosis.findings.first(where: { !$0.ok }) {
       throw ExitCode(bad.status.rawValue)
     }

@@ -53,11 +53,7 @@ struct CheckCommand: ParsableCommand {
   func run() throws {
     guard let project = try global.project() else { throw try ProfileOption.missingProject("check") }
     let entries = try entries(for: project)
-    if format.json {
-      try Output.standard.json(entries)
-    } else {
-      try Output.standard.write(entries.map { $0.line + "\n" }.joined())
-    }
+    try format.print(entries, or: entries.map { $0.line + "\n" }.joined())
     if entries.contains(where: \.state.isFailure) { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 

@@ -27,11 +27,9 @@ struct FindCommand: ParsableCommand {
         wanted.isEmpty || text.lowercased().unicodeScalars.contains(wanted.unicodeScalars)
       }
     }
-    if format.json {
-      try Output.standard.json(found.map(ItemDescription.init))
-    } else {
-      try Output.standard.write(found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
-    }
+    try format.print(
+      found.map(ItemDescription.init),
+      or: found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
     if found.isEmpty && UnreadableItems.status == nil { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 }

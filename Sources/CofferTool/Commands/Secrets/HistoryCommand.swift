@@ -32,21 +32,15 @@ struct HistoryCommand: ParsableCommand {
     let backend = try global.openVersioned()
     let versions = try backend.versions(of: identifier)
     if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
-    if format.json {
-      return try Output.standard.json(
-        versions.map { version in
-          Line(
-            version: version.number, kind: version.kind.name, time: version.date,
-            label: version.metadata.label, expires: version.metadata.expires,
-            attributes: version.metadata.attributes)
-        })
+    let lines = versions.map { version in
+      Line(
+        version: version.number, kind: version.kind.name, time: version.date, label: version.metadata.label,
+        expires: version.metadata.expires, attributes: version.metadata.attributes)
     }
-    try Output.standard.write(
-      versions.map { version in
-        let fields = [
-          String(version.number), version.date.ISO8601Format(), version.kind.name,
-          version.metadata.label ?? "",
-        ]
+    try format.print(
+      lines,
+      or: lines.map { line in
+        let fields = [String(line.version), line.time.ISO8601Format(), line.kind, line.label ?? ""]
         return fields.map(\.printable).joined(separator: "\t") + "\n"
       }.joined())
   }

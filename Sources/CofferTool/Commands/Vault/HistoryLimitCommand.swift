@@ -35,10 +35,7 @@ struct HistoryLimitCommand: ParsableCommand {
       try backend.setHistoryLimit(changed)
       limit = changed
     }
-    if format.json {
-      return try Output.standard.json(["versions": limit.versions, "days": limit.days])
-    }
-    try Output.standard.line(limit.sentence)
+    try format.print(["versions": limit.versions, "days": limit.days], or: limit.sentence + "\n")
   }
 
   /// Throws a failure if `limit` erases versions and the user does not agree.
