@@ -76,8 +76,11 @@ struct Template: ~Copyable {
       switch part {
       case .text(let range): count += range.count
       case .value(let insertion):
-        let value = try values[insertion.identifier] ?? Self.value(insertion.identifier, in: backend)
-        values[insertion.identifier] = value
+        let identifier = insertion.identifier
+        let value =
+          try values[identifier]
+          ?? SharedSecret(backend.existingValue(identifier, outcome: " Nothing was written."))
+        values[identifier] = value
         let text = try texts[insertion] ?? insertion.text(of: value)
         texts[insertion] = text
         count += text.bytes.count
@@ -98,14 +101,6 @@ struct Template: ~Copyable {
         }
       }
     }
-  }
-
-  private static func value(_ identifier: SecretIdentifier, in backend: any SecretBackend) throws
-    -> SharedSecret
-  {
-    if let value = try backend.lookUp(identifier) { return SharedSecret(value) }
-    let failure = MissingSecret.failure(identifier, in: backend)
-    throw Failure(failure.status, failure.message + " Nothing was written.")
   }
 
   private static func parse(_ bytes: Span<UInt8>) throws -> [Part] {

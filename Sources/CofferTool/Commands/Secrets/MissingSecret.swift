@@ -1,9 +1,11 @@
 internal import Coffer
 
 extension SecretBackend {
-  /// The value of a secret. Throws a failure if the secret does not exist.
-  func existingValue(_ identifier: SecretIdentifier) throws -> SecretBytes {
-    guard let value = try lookUp(identifier) else { throw MissingSecret.failure(identifier, in: self) }
+  /// The value of a secret. Throws a failure if the secret does not exist, whose message ends with `outcome`.
+  func existingValue(_ identifier: SecretIdentifier, outcome: String = "") throws -> SecretBytes {
+    guard let value = try lookUp(identifier) else {
+      throw MissingSecret.failure(identifier, in: self, outcome: outcome)
+    }
     return value
   }
 
@@ -18,7 +20,9 @@ extension SecretBackend {
 enum MissingSecret {
   /// The failure for `identifier`. If another store has the secret, the message names that store. Otherwise, for a vault, it
   /// suggests a similar name: a vault is open already, but listing a keyring could cause another prompt.
-  static func failure(_ identifier: SecretIdentifier, in backend: any SecretBackend) -> Failure {
+  static func failure(
+    _ identifier: SecretIdentifier, in backend: any SecretBackend, outcome: String = ""
+  ) -> Failure {
     var message = "There is no secret “\(identifier.account)” in the service “\(identifier.service)”."
     let other: BackendName = backend is VaultBackend ? .keyring : .vault
     if OtherStores.has(other, where: { other throws(SecretError) in try other.item(identifier) != nil }) {
@@ -26,7 +30,7 @@ enum MissingSecret {
     } else if backend is VaultBackend, let suggestion = suggestion(for: identifier, in: backend) {
       message += " " + suggestion
     }
-    return Failure(.noSuchSecret, message)
+    return Failure(.noSuchSecret, message + outcome)
   }
 
   /// The failure for a version of a secret that the backend does not have.

@@ -63,8 +63,7 @@ struct RemoveCommand: ParsableCommand {
   private func failure(
     _ missing: SecretIdentifier, in backend: any SecretBackend, among identifiers: [SecretIdentifier]
   ) -> Failure {
-    let failure = MissingSecret.failure(missing, in: backend)
-    if identifiers.count == 1 { return failure }
-    return Failure(failure.status, failure.message + " Nothing was removed.")
+    MissingSecret.failure(
+      missing, in: backend, outcome: identifiers.count == 1 ? "" : " Nothing was removed.")
   }
 }
