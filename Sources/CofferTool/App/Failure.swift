@@ -36,7 +36,7 @@ struct Failure: Error {
   /// A backend's error with the advice of this tool, or a failure. `nil` for another error.
   init?(_ error: any Error) {
     switch error {
-    case let error as SecretError: self.init(ExitStatus(error.code), Advice.message(for: error))
+    case let error as SecretError: self.init(ExitStatus(error.code), error.toolMessage)
     case let failure as Failure: self = failure
     default: return nil
     }

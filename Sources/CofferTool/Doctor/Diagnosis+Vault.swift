@@ -126,9 +126,7 @@ extension Diagnosis {
       try KernelKeyring().requireAvailable()
       add(.ok, "kernel keyring", "it can keep the vault unlocked")
     } catch {
-      add(
-        .note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)",
-        Advice.advice(error.advice, for: error.code))
+      add(.note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)", error.toolAdvice)
     }
   }
 

@@ -1,9 +1,9 @@
 internal import Coffer
 
-/// Advice about this tool for the errors of the libraries, whose own advice is about their API.
-enum Advice {
-  /// What to do about an error: the library's advice with the command to use, or what replaces the library's advice.
-  static func advice(_ advice: String?, for code: SecretError.Code) -> String? {
+extension SecretError {
+  /// What to do about an error of the libraries: their advice, which is about their API, with the command to use, or what
+  /// replaces their advice.
+  var toolAdvice: String? {
     let command: String
     switch code {
     case .noBackend:
@@ -24,7 +24,5 @@ enum Advice {
   }
 
   /// What happened, and what to do about it.
-  static func message(for error: SecretError) -> String {
-    [error.reason, advice(error.advice, for: error.code)].compactMap { $0 }.joined(separator: " ")
-  }
+  var toolMessage: String { [reason, toolAdvice].compactMap(\.self).joined(separator: " ") }
 }
