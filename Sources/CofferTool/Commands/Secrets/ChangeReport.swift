@@ -15,24 +15,19 @@ final class ChangeReport: Sendable {
   private let service: String
   private let only: SecretIdentifier?
   private let isJSON: Bool
-  private let known = Mutex<[SecretIdentifier: SecretMetadata]>([:])
+  private let known: Mutex<[SecretIdentifier: SecretMetadata]>
 
-  /// Reports changes of `only`, or of every secret in `service` if it is `nil`.
-  init(backend: any ObservableSecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool) {
-    self.backend = backend
-    self.service = service
-    self.only = only
-    self.isJSON = isJSON
+  /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata to compare the first change
+  /// with.
+  init(
+    backend: any ObservableSecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
+  ) throws(SecretError) {
+    (self.backend, self.service, self.only, self.isJSON) = (backend, service, only, isJSON)
+    known = Mutex(try Self.read(only, in: service, from: backend))
   }
 
-  /// Reads the metadata to compare the first change with.
-  func start() throws(SecretError) {
-    let current = try read(only, from: backend)
-    known.withLock { $0 = current }
-  }
-
-  private func read(
-    _ only: SecretIdentifier?, from backend: any SecretBackend
+  private static func read(
+    _ only: SecretIdentifier?, in service: String, from backend: any SecretBackend
   ) throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
     if let only {
       guard let item = try backend.item(only) else { return [:] }
@@ -48,8 +43,10 @@ final class ChangeReport: Sendable {
     let named = change.identifier
     if let named, only.map({ $0 != named }) ?? !named.service.utf8.elementsEqual(service.utf8) { return }
     let current: [SecretIdentifier: SecretMetadata]
-    do throws(SecretError) { current = try read(named ?? only, from: backend.withoutPrompts) } catch {
-      return note("secret: \(Advice.message(for: error))")  // a later read may succeed
+    do throws(SecretError) {
+      current = try Self.read(named ?? only, in: service, from: backend.withoutPrompts)
+    } catch {
+      return note("secret: \(error.toolMessage)")  // a later read may succeed
     }
     let previous = known.withLock { known in
       let previous = known

@@ -22,11 +22,10 @@ struct WatchCommand: ParsableCommand {
   func run() throws {
     let only = try name.map { name throws(SecretError) in try global.identifier(name) }
     let backend = try UnreadableItems.leaveOut(of: global.open()).observable()
-    let report = try ChangeReport(
-      backend: backend, service: global.serviceName, only: only, isJSON: format.json)
+    let service = try global.serviceName
     // Begins before the first read, so that no change between the two is missed.
     let changes = backend.changes()
-    try report.start()
+    let report = try ChangeReport(backend: backend, service: service, only: only, isJSON: format.json)
     inform("Watching. Press Ctrl-C to stop.")
 
     let ended = DispatchSemaphore(value: 0)
