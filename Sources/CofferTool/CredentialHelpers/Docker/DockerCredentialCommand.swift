@@ -79,7 +79,7 @@ struct DockerCredentialCommand: ParsableCommand {
   private func get() throws {
     let service = Self.prefix + (try Self.url(in: ValueInput.readStandardInput()))
     let backend = try backendOptions.open()
-    guard let identifier = try StoredLogin.latest(in: service, of: backend),
+    guard let identifier = try backend.latestLogin(inService: service),
       let value = try backend.lookUp(identifier)
     else { throw Refusal.notFound }
     try Output.standard.jsonLine(

@@ -21,17 +21,17 @@ struct GitCredentialLines {
         let line = bytes.extracting(start..<end)
         start = end + 1
         if line.isEmpty { break }
-        guard let (key, value) = Self.split(line) else {
+        guard let equals = line.indices.first(where: { line[$0] == UInt8(ascii: "=") }),
+          let key = Self.text(line.extracting(..<equals)), !key.isEmpty
+        else {
           throw .usage("Line \(number) of the input is not of the form key=value. Nothing was done.")
         }
+        let value = line.extracting((equals + 1)...)
         if secretKeys.contains(key) {
-          secrets[key] = SharedSecret(SecretBytes(copying: line.extracting(value..<line.count)))
+          secrets[key] = SharedSecret(SecretBytes(copying: value))
           continue
         }
-        let text = line.extracting(value..<line.count).withUnsafeBufferPointer {
-          String(validating: $0, as: UTF8.self)
-        }
-        guard let text else {
+        guard let text = Self.text(value) else {
           throw .usage(
             "The value of \(key.printable) on line \(number) of the input is not UTF-8. Nothing was done.")
         }
@@ -45,14 +45,8 @@ struct GitCredentialLines {
     }
   }
 
-  /// The key, and the index at which the value begins.
-  private static func split(_ line: Span<UInt8>) -> (key: String, value: Int)? {
-    for index in line.indices where line[index] == UInt8(ascii: "=") {
-      let key = line.extracting(0..<index).withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
-      guard let key, !key.isEmpty else { return nil }
-      return (key, index + 1)
-    }
-    return nil
+  private static func text(_ bytes: Span<UInt8>) -> String? {
+    bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
   }
 
   /// The value of a key that is not secret, or `nil` if the input does not contain it.

@@ -54,7 +54,7 @@ struct KeyringCommand: ParsableCommand {
           advice: "Check the program before the pipe. To store an empty value: secret set --allow-empty")
       }
       // The login that is stored last is the one for `creds` without a username, although its password is the same.
-      if try StoredLogin.latest(in: service, of: backend) == identifier {
+      if try backend.latestLogin(inService: service) == identifier {
         try backend.storeIfChanged(value, for: identifier)
       } else {
         try backend.store(value, for: identifier)
@@ -68,7 +68,7 @@ struct KeyringCommand: ParsableCommand {
   private func get(from backend: any SecretBackend) throws {
     let identifier: SecretIdentifier?
     if mode == .creds && username == nil {
-      identifier = try StoredLogin.latest(in: service, of: backend)
+      identifier = try backend.latestLogin(inService: service)
     } else {
       identifier = try requiredIdentifier()
     }
