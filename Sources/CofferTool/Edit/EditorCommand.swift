@@ -42,25 +42,21 @@ struct EditorCommand {
     if arguments.contains("--") { return nil }
     let name = program.name
     switch name {
-    case "nano":
-      // nano reads its options from the first to the last, and has none that turn these off again.
-      if program.isScript || arguments.contains(where: keepsCopiesInNano) { return nil }
-      return ["--ignorercfiles"]
-    case "micro":
-      let off = ["backup", "permbackup", "savehistory", "saveundo", "savecursor"].flatMap {
-        ["-\($0)", "false"]
-      }
-      return program.isScript ? nil : ["-config-dir", directory] + off
-    case "nvim": return program.isScript ? nil : vim
     // The command of Visual Studio Code is a script, and so is that of its free builds.
     case "code", "code-insiders", "code-oss", "codium", "codium-insiders":
       // In a terminal of a remote window, it passes the file to a running editor and ignores the options.
       if getenv("VSCODE_IPC_HOOK_CLI") != nil { return nil }
       return ["--wait", "--new-window", "--disable-extensions", "--user-data-dir", directory + "/code"]
-    case _ where name == "vim" || name.hasPrefix("vim."):
-      // -f: a graphical vim does not return before the text is saved.
-      return program.isScript ? nil : ["-f"] + vim
-    case _ where name == "emacs" || name.hasPrefix("emacs-"): return program.isScript ? nil : emacs
+    case _ where program.isScript: return nil
+    // nano reads its options from the first to the last, and has none that turn these off again.
+    case "nano": return arguments.contains(where: keepsCopiesInNano) ? nil : ["--ignorercfiles"]
+    case "micro":
+      let off = ["backup", "permbackup", "savehistory", "saveundo", "savecursor"]
+      return ["-config-dir", directory] + off.flatMap { ["-\($0)", "false"] }
+    case "nvim": return vim
+    // -f: a graphical vim does not return before the text is saved.
+    case _ where name == "vim" || name.hasPrefix("vim."): return ["-f"] + vim
+    case _ where name == "emacs" || name.hasPrefix("emacs-"): return emacs
     default: return nil
     }
   }
@@ -88,11 +84,8 @@ struct EditorCommand {
 }
 
 extension EditorCommand {
-  private struct Program {
-    /// The last component of the path without links.
-    let name: String
-    let isScript: Bool
-  }
+  /// The last component of the program's path without links, and whether the file is a script.
+  private typealias Program = (name: String, isScript: Bool)
 
   /// The program that the command starts, without the links that lead to it. `nil` if the command is more than
   /// a program with arguments, or if there is no such program.
@@ -106,7 +99,7 @@ extension EditorCommand {
     guard let resolved = realpath(file.path, nil) else { return nil }
     defer { free(resolved) }
     let real = String(cString: resolved)
-    return Program(name: real.split(separator: "/").last.map(String.init) ?? "", isScript: isScript(real))
+    return (real.split(separator: "/").last.map(String.init) ?? "", isScript(real))
   }
 
   /// Whether the file begins as a script, which could start any editor with any options, or cannot be read.
