@@ -18,9 +18,7 @@ struct InitCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  @Option(
-    help: ArgumentHelp("The key file to create, or to use if it exists.", valueName: "path"),
-    completion: .file())
+  @Option(path: "The key file to create, or to use if it exists.")
   var keyFile: String?
 
   @OptionGroup var recipients: RecipientOptions
@@ -214,9 +212,9 @@ struct InitCommand: ParsableCommand {
     case .environment:
       inform(
         "The key that COFFER_KEY… gives opens it. Keep a copy of the key: without it, the secrets are lost.")
-    case .file(let file):
+    case .file(let file, let isNew):
       inform(
-        report.madeKeyFile
+        isNew
           ? "Its key is in \(file.path), which only you can read."
           : "The existing key in \(file.path) opens it.")
       inform(

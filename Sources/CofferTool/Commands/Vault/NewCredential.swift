@@ -4,19 +4,13 @@ internal import CofferSystem
 /// What is to open a new vault. It comes from the same sources that will open the vault.
 struct NewCredential: ~Copyable {
   enum Kind {
-    case file(KeyFile)
+    case file(KeyFile, isNew: Bool)
     case environment
     case passphrase
     case recipients
   }
   let kind: Kind
   private let credential: VaultCredential
-  private let isNewFile: Bool
-
-  private init(_ kind: Kind, _ credential: consuming VaultCredential, isNewFile: Bool = false) {
-    (self.kind, self.isNewFile) = (kind, isNewFile)
-    self.credential = credential
-  }
 
   /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
@@ -25,38 +19,41 @@ struct NewCredential: ~Copyable {
   ) throws -> NewCredential {
     if options.passphrase {
       let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
-      if let given { return NewCredential(.passphrase, given) }
+      if let given { return NewCredential(kind: .passphrase, credential: given) }
       guard configuration.canPrompt else {
         throw SecretError(
           .locked, "There is no passphrase, and a prompt is not possible.",
           advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
       }
-      return NewCredential(.passphrase, .passphrase(try PassphrasePrompt.new(for: path)))
+      return NewCredential(
+        kind: .passphrase, credential: .passphrase(try PassphrasePrompt.new(for: path)))
     }
     if options.keyFile == nil, let recipient = recipients.first {
-      return NewCredential(.recipients, .recipient(recipient))
+      return NewCredential(kind: .recipients, credential: .recipient(recipient))
     }
     if options.keyFile == nil, configuration.keyFile == nil,
       let given = try given(by: { $0.hasPrefix("COFFER_KEY") }, configuration, path)
     {
-      return NewCredential(.environment, given)
+      return NewCredential(kind: .environment, credential: given)
     }
     let file = KeyFile(
       path: try Path.absolute(
         options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
-    if let credential = try file.credential() { return NewCredential(.file(file), credential) }
-    return NewCredential(.file(file), .key(VaultKey.generate()), isNewFile: true)
+    if let credential = try file.credential() {
+      return NewCredential(kind: .file(file, isNew: false), credential: credential)
+    }
+    return NewCredential(kind: .file(file, isNew: true), credential: .key(VaultKey.generate()))
   }
 
   var keyFile: KeyFile? {
-    if case .file(let file) = kind { file } else { nil }
+    if case .file(let file, _) = kind { file } else { nil }
   }
 
   /// Creates the key file and returns it, or returns `nil` if the key has another source.
   borrowing func createKeyFile() throws(SecretError) -> KeyFile? {
-    guard isNewFile, let keyFile else { return nil }
-    try keyFile.create(credential.secret)
-    return keyFile
+    guard case .file(let file, isNew: true) = kind else { return nil }
+    try file.create(credential.secret)
+    return file
   }
 
   /// A source of only this credential. A recipient opens nothing.
