@@ -75,9 +75,9 @@ struct Diagnosis {
   mutating func examineExpiry(of items: [SecretItem]) {
     let now = Date()
     for (state, what) in [(Expiry.State.expired, "have expired"), (.soon, "expire within 14 days")] {
-      let names = items.filter { Expiry.state(of: $0.metadata, now: now) == state }.map(\.identifier.account)
-      if names.isEmpty { continue }
-      let list = ImportCommand.listed(names, most: 10)
+      let found = items.filter { Expiry.state(of: $0.metadata, now: now) == state }
+      if found.isEmpty { continue }
+      let list = found.map { "“\($0.identifier.account)”" }.listed(most: 10)
       add(.note, "expiry", "in the service “\(service)”, these \(what): \(list)", "Store new values.")
     }
   }
@@ -117,8 +117,6 @@ struct Diagnosis {
   }
 
   mutating func add(_ subject: String, _ error: SecretError) {
-    add(
-      .bad, subject, error.reason, Advice.advice(error.advice, for: error.code),
-      status: ExitStatus(error.code))
+    add(.bad, subject, error.reason, error.toolAdvice, status: ExitStatus(error.code))
   }
 }

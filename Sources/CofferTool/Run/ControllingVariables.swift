@@ -129,10 +129,7 @@ enum ControllingVariables {
     let unsafe = assignments.filter { contains($0.variable) }
     if unsafe.isEmpty { return assignments }
     if skips { return assignments.filter { !contains($0.variable) } }
-    let most = 10
-    var list = unsafe.prefix(most).map { "“\($0.identifier.account)” as \($0.variable)" }.joined(
-      separator: ", ")
-    if unsafe.count > most { list += " and \(unsafe.count - most) more" }
+    let list = unsafe.map { "“\($0.identifier.account)” as \($0.variable)" }.listed(most: 10)
     throw .usage("Such a variable can change what a program runs: \(list). \(advice)")
   }
 }

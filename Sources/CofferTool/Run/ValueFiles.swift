@@ -35,9 +35,7 @@ final class ValueFiles {
   func add(_ value: borrowing SecretBytes, named name: String, mode: mode_t) throws(SecretError) -> String {
     let path = "\(directory)/\(name)"
     names.append(name)
-    try value.withBytes { bytes throws(SecretError) in
-      try PrivateFile.write(bytes, to: path, replacing: false)
-    }
+    try PrivateFile.write(value, to: path, replacing: false)
     if chmod(path, mode) != 0 { throw .system(FileSystemError(errno), "The mode of \(path) cannot be set") }
     return path
   }

@@ -25,9 +25,7 @@ struct KeyFile {
     try PrivateDirectory.create(Path.parent(of: path))
     let text = try VaultKey.text(of: key)
     let line = text.withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
-    try line.withBytes { bytes throws(SecretError) in
-      try PrivateFile.write(bytes, to: path, replacing: false)
-    }
+    try PrivateFile.write(line, to: path, replacing: false)
   }
 
   /// The error to report after a change failed that was to make `vault` open with the key in this new file.

@@ -14,7 +14,7 @@ struct KeyNewCommand: ParsableCommand {
       """
   )
 
-  @Option(help: ArgumentHelp("The file to create.", valueName: "path"), completion: .file())
+  @Option(path: "The file to create.")
   var output: String?
 
   @Flag(help: "Make an identity of X25519 alone, for programs that know no hybrid recipients.")
@@ -34,9 +34,7 @@ struct KeyNewCommand: ParsableCommand {
     let path = try Path.absolute(output)
     try GitWorkTree.requireIgnored(path, .current())
     try PrivateDirectory.create(Path.parent(of: path))
-    try text.withBytes { bytes throws(SecretError) in
-      try PrivateFile.write(bytes, to: path, replacing: false)
-    }
+    try PrivateFile.write(text, to: path, replacing: false)
     inform("Created the identity \(path), which only you can read. Keep a copy of it elsewhere.")
     try Output.standard.line(recipient)
   }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import CofferSystem
 
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -20,10 +21,7 @@ struct InjectCommand: ParsableCommand {
     help: ArgumentHelp("The template. Default: standard input.", valueName: "path"), completion: .file())
   var input = "-"
 
-  @Option(
-    name: [.customShort("o"), .long],
-    help: ArgumentHelp("The file to write. Default: standard output.", valueName: "path"), completion: .file()
-  )
+  @Option(name: [.customShort("o"), .long], path: "The file to write. Default: standard output.")
   var output: String?
 
   @Flag(help: "Print any bytes to a terminal.")
@@ -32,7 +30,7 @@ struct InjectCommand: ParsableCommand {
   func run() throws {
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.open())
-    if let output { return try FileOutput.write(filled, to: output, replacing: true) }
+    if let output { return try PrivateFile.writeOutput(filled, to: output, replacing: true) }
     try Output.standard.reveal(
       filled, force: force,
       refusal: """

@@ -35,7 +35,6 @@ struct ExportCommand: ParsableCommand {
   var allServices = false
 
   @Option(
-    parsing: .singleValue,
     help: ArgumentHelp("Leave out this secret of the service. Repeat for more.", valueName: "name"),
     completion: CompletedValue.names.kind)
   var except: [String] = []
@@ -46,9 +45,7 @@ struct ExportCommand: ParsableCommand {
   @Option(help: "The format: \(ExportFormat.allCases.map(\.rawValue).joined(separator: ", ")).")
   var format = ExportFormat.json
 
-  @Option(
-    name: .shortAndLong,
-    help: ArgumentHelp("Write to this file, which must not exist.", valueName: "path"), completion: .file())
+  @Option(name: .shortAndLong, path: "Write to this file, which must not exist.")
   var output: String?
 
   @Flag(help: "Replace an existing file, or write to a terminal.")
@@ -72,9 +69,9 @@ struct ExportCommand: ParsableCommand {
     let variables = format == .github ? try githubVariables() : nil
     let backend = try global.open()
     let secrets = try project.map { try declared(by: $0, in: backend) } ?? stored(in: backend)
-    inform("Revealing \(ImportCommand.listed(secrets.map(\.identifier.account))).")
+    inform("Revealing \(secrets.map { "“\($0.identifier.account)”" }.listed(most: 20)).")
     let text = try format.text(of: secrets)
-    if let output { return try FileOutput.write(text, to: output, replacing: force) }
+    if let output { return try PrivateFile.writeOutput(text, to: output, replacing: force) }
     guard let variables else { return try Self.reveal(text) }
     for secret in secrets {
       let masks = ExportFormat.masks(of: secret.value.bytes)

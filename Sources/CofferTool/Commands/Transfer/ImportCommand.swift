@@ -89,7 +89,7 @@ struct ImportCommand: ParsableCommand {
       throw error
     }
     if !plan.conflicts.isEmpty {
-      let names = Self.listed(plan.conflicts.map(\.account))
+      let names = plan.conflicts.map { "“\($0.account)”" }.listed(most: 20)
       throw Failure(
         .wouldOverwrite,
         "Existing secrets have other values: \(names). Nothing was imported; add --overwrite to replace them."
@@ -163,10 +163,12 @@ struct ImportCommand: ParsableCommand {
     }
     return plan
   }
+}
 
-  /// Up to `most` names for a message, and the number of the others.
-  static func listed(_ names: [String], most: Int = 20) -> String {
-    let shown = names.prefix(most).map { "“\($0)”" }.joined(separator: ", ")
-    return names.count > most ? "\(shown) and \(names.count - most) more" : shown
+extension [String] {
+  /// Up to `most` of these texts for a message, and the number of the others.
+  func listed(most: Int) -> String {
+    let shown = prefix(most).joined(separator: ", ")
+    return count > most ? "\(shown) and \(count - most) more" : shown
   }
 }

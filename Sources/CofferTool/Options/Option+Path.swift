@@ -1,0 +1,13 @@
+internal import ArgumentParser
+
+extension Option {
+  /// An option whose value is the path of a file.
+  init(name: NameSpecification = .long, path help: String) where Value == String? {
+    self.init(name: name, help: ArgumentHelp(help, valueName: "path"), completion: .file())
+  }
+
+  /// The same for an option that can be repeated.
+  init(wrappedValue: [String], path help: String) where Value == [String] {
+    self.init(wrappedValue: wrappedValue, help: ArgumentHelp(help, valueName: "path"), completion: .file())
+  }
+}
