@@ -41,6 +41,16 @@ struct ValueInput {
     return first
   }
 
+  /// What `prompt` returns if standard input is a terminal, or else a pipe's text without its only final LF. `what` is for the
+  /// failure if no prompt is possible.
+  static func read(_ what: String, prompt: () throws -> SecretBytes) throws -> SecretBytes {
+    if isatty(STDIN_FILENO) != 1 { return try droppingOnlyLineFeed(readStandardInput()) }
+    guard CofferConfiguration.current().canPrompt else {
+      throw Failure.usage("There is no \(what), and a prompt is not possible. Use a pipe.")
+    }
+    return try prompt()
+  }
+
   static func droppingOnlyLineFeed(_ secret: consuming SecretBytes) -> SecretBytes {
     let firstLineFeed = secret.withBytes { bytes in bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } }
     return firstLineFeed == secret.count - 1 ? secret.prefix(secret.count - 1) : secret

@@ -10,9 +10,7 @@ struct BackendOptions: ParsableArguments {
     completion: .list(BackendArgument.names))
   var backend: BackendArgument?
 
-  @Option(
-    help: ArgumentHelp("The vault file to use, like --backend vault:PATH.", valueName: "path"),
-    completion: .file())
+  @Option(path: "The vault file to use, like --backend vault:PATH.")
   var vault: String?
 
   @Option(

@@ -95,11 +95,7 @@ struct GlobalOptions: ParsableArguments {
 
   /// The identifiers of the secrets called `names`, each once.
   func identifiers(_ names: [String]) throws(SecretError) -> [SecretIdentifier] {
-    var identifiers: [SecretIdentifier] = []
-    for name in names {
-      let identifier = try identifier(name)
-      if !identifiers.contains(identifier) { identifiers.append(identifier) }
-    }
-    return identifiers
+    var seen: Set<SecretIdentifier> = []
+    return try names.map(identifier).filter { seen.insert($0).inserted }
   }
 }

@@ -3,7 +3,7 @@ internal import ArgumentParser
 /// The profiles of the project's file that a command uses.
 struct ProfileOption: ParsableArguments {
   @Option(
-    name: [.customShort("P"), .customLong("profile")], parsing: .singleValue,
+    name: [.customShort("P"), .customLong("profile")],
     help: ArgumentHelp(
       """
       Add the variables of a profile of the project's file, which replace others of the same name. Repeat for more. \

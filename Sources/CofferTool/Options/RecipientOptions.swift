@@ -4,15 +4,11 @@ internal import Coffer
 /// The options that name recipients. Each recipient gets a key slot.
 struct RecipientOptions: ParsableArguments {
   @Option(
-    parsing: .singleValue,
     help: ArgumentHelp(
       "A recipient, age1…, whose identity is to open the vault. Repeat for more.", valueName: "recipient"))
   var recipient: [String] = []
 
-  @Option(
-    help: ArgumentHelp(
-      "A file with a recipient on each line, or - for standard input.", valueName: "path"),
-    completion: .file())
+  @Option(path: "A file with a recipient on each line, or - for standard input.")
   var recipientsFile: String?
 
   var isGiven: Bool { !recipient.isEmpty || recipientsFile != nil }

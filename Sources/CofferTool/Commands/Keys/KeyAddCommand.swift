@@ -17,9 +17,7 @@ struct KeyAddCommand: ParsableCommand {
   @Flag(help: "Add a passphrase.")
   var passphrase = false
 
-  @Option(
-    help: ArgumentHelp("Add the key in a file, which is created if it does not exist.", valueName: "path"),
-    completion: .file())
+  @Option(path: "Add the key in a file, which is created if it does not exist.")
   var keyFile: String?
 
   @Flag(help: "Add a new key, and print it to be written down.")

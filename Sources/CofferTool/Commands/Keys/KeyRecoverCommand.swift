@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import Glibc
 
 struct KeyRecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -15,9 +14,7 @@ struct KeyRecoverCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Option(
-    help: ArgumentHelp("The key file to create, or to use if it exists.", valueName: "path"),
-    completion: .file())
+  @Option(path: "The key file to create, or to use if it exists.")
   var keyFile: String?
 
   @Flag(help: "Let the Secret portal open the vault again, in a Flatpak.")
@@ -29,15 +26,7 @@ struct KeyRecoverCommand: ParsableCommand {
     }
     let path = try global.openVault(requirement: "Only a vault has a recovery key").path
     let configuration = CofferConfiguration.current()
-    let text: SecretBytes
-    if isatty(STDIN_FILENO) == 1 {
-      guard configuration.canPrompt else {
-        throw Failure.usage("There is no recovery key, and a prompt is not possible. Use a pipe.")
-      }
-      text = try Terminal().readLine("Recovery key: ")
-    } else {
-      text = try ValueInput.readStandardInput()
-    }
+    let text = try ValueInput.read("recovery key") { try Terminal().readLine("Recovery key: ") }
     let recoveryKey = try RecoveryKey.parse(text)
     if portal {
       try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)

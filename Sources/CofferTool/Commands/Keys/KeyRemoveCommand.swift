@@ -19,10 +19,7 @@ struct KeyRemoveCommand: ParsableCommand {
     completion: CompletedValue.keySlots.kind)
   var ids: [String]
 
-  @Option(
-    parsing: .singleValue,
-    help: ArgumentHelp("The key file of a remaining slot. Repeat for more.", valueName: "path"),
-    completion: .file())
+  @Option(path: "The key file of a remaining slot. Repeat for more.")
   var keyFile: [String] = []
 
   func run() throws {

@@ -101,16 +101,7 @@ struct KeySlotEditor {
 
   /// A new passphrase, from two prompts or from a pipe as in `set`.
   func newPassphrase() throws -> SecretBytes {
-    let input = ValueInput()
-    let passphrase: SecretBytes
-    if input.isPrompt {
-      guard configuration.canPrompt else {
-        throw Failure.usage("There is no new passphrase, and a prompt is not possible. Use a pipe.")
-      }
-      passphrase = try PassphrasePrompt.new(for: vault.path)
-    } else {
-      passphrase = try input.read(for: "")
-    }
+    let passphrase = try ValueInput.read("new passphrase") { try PassphrasePrompt.new(for: vault.path) }
     if passphrase.isEmpty {
       throw Failure.usage("The new passphrase is empty, and nothing was changed. Use a prompt or a pipe.")
     }

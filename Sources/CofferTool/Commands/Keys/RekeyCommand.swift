@@ -12,9 +12,7 @@ struct RekeyCommand: ParsableCommand {
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
-  @Option(
-    parsing: .singleValue,
-    help: ArgumentHelp("The key file of a slot. Repeat for more.", valueName: "path"), completion: .file())
+  @Option(path: "The key file of a slot. Repeat for more.")
   var keyFile: [String] = []
 
   func run() throws {

@@ -46,7 +46,6 @@ struct RunCommand: ParsableCommand {
 
   @Option(
     name: .customLong("set"),
-    parsing: .singleValue,
     help: ArgumentHelp(
       "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.",
       valueName: "var=name"
@@ -56,7 +55,6 @@ struct RunCommand: ParsableCommand {
 
   @Option(
     name: .customLong("file"),
-    parsing: .singleValue,
     help: ArgumentHelp(
       "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.",
       valueName: "var=name"
@@ -64,12 +62,7 @@ struct RunCommand: ParsableCommand {
     completion: CompletedValue.assignment.kind)
   var files: [String] = []
 
-  @Option(
-    parsing: .singleValue,
-    help: ArgumentHelp(
-      "Pass the variables of a dotenv file, with references resolved. Repeat for more.", valueName: "path"
-    ),
-    completion: .file())
+  @Option(path: "Pass the variables of a dotenv file, with references resolved. Repeat for more.")
   var envFile: [String] = []
 
   @Flag(help: "Pass every secret of the service, in variables named after them in upper case.")
@@ -208,7 +201,7 @@ struct RunCommand: ParsableCommand {
     where values[assignment.identifier] != nil || !optional.contains(assignment.variable) {
       try environment.add(value(of: assignment), as: assignment)
     }
-    for assignment in inFiles { environment.addFile(try value(of: assignment), as: assignment) }
+    for assignment in inFiles { try environment.add(value(of: assignment), as: assignment, isFile: true) }
     return environment
   }
 }

@@ -19,9 +19,7 @@ struct SetCommand: ParsableCommand {
   @Argument(help: "The secret's name.", completion: CompletedValue.names.kind)
   var name: String
 
-  @Option(
-    help: ArgumentHelp("Read the value from a file, or from standard input if -.", valueName: "path"),
-    completion: .file())
+  @Option(path: "Read the value from a file, or from standard input if -.")
   var fromFile: String?
 
   @Flag(help: "Keep a final line feed from a pipe.")
@@ -32,7 +30,6 @@ struct SetCommand: ParsableCommand {
 
   @Option(
     name: .customLong("attribute"),
-    parsing: .singleValue,
     help: ArgumentHelp("An attribute's name and value. Repeat for more.", valueName: "name=value"))
   var attributes: [String] = []
 
