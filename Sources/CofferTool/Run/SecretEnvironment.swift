@@ -8,9 +8,11 @@ struct SecretEnvironment: ~Copyable {
   private typealias Entry = (variable: String, secret: SecretIdentifier?, isFile: Bool, value: SharedSecret)
   private var entries: [Entry] = []
 
-  /// Adds a variable that holds the value. Throws if the value contains a NUL.
-  mutating func add(_ value: SharedSecret, as assignment: EnvironmentAssignment) throws(Failure) {
-    if value.bytes.withBytes({ bytes in bytes.indices.contains { bytes[$0] == 0 } }) {
+  /// Adds a variable that holds the value, or the path of a file with it. Throws if a variable would hold a NUL.
+  mutating func add(
+    _ value: SharedSecret, as assignment: EnvironmentAssignment, isFile: Bool = false
+  ) throws(Failure) {
+    if !isFile, value.bytes.withBytes({ bytes in bytes.indices.contains { bytes[$0] == 0 } }) {
       throw .usage(
         """
         The secret “\(assignment.identifier.account)” contains a NUL, which an environment variable cannot hold. \
@@ -18,12 +20,7 @@ struct SecretEnvironment: ~Copyable {
         """
       )
     }
-    entries.append((assignment.variable, assignment.identifier, false, value))
-  }
-
-  /// Adds a variable that holds the path of a file with the value.
-  mutating func addFile(_ value: SharedSecret, as assignment: EnvironmentAssignment) {
-    entries.append((assignment.variable, assignment.identifier, true, value))
+    entries.append((assignment.variable, assignment.identifier, isFile, value))
   }
 
   mutating func addPlain(_ value: String, as variable: String) {
@@ -43,7 +40,7 @@ struct SecretEnvironment: ~Copyable {
     for case (let variable, let secret?, let isFile, let old) in entries {
       guard let value = values[secret] else { throw MissingSecret.failure(secret, in: backend) }
       let assignment = EnvironmentAssignment(variable: variable, identifier: secret)
-      try isFile ? current.addFile(value, as: assignment) : current.add(value, as: assignment)
+      try current.add(value, as: assignment, isFile: isFile)
       if !value.bytes.isEqual(to: old.bytes) { changed.insert(secret) }
     }
     return current
