@@ -11,13 +11,7 @@ struct ConfigurationFile {
   private(set) var keyFiles: [String: String] = [:]
   private var lines: [Substring] = []
 
-  /// Reads the file at `path`. A missing file is empty. `backend` must be one of `providers`.
-  init(path: String, providers: [any BackendProvider]) throws(SecretError) {
-    try self.init(
-      parsing: PrivateFile.text(of: path, as: "The configuration file \(path)", limit: 65_536) ?? "",
-      path: path, providers: providers)
-  }
-
+  /// Parses the text of the file at `path`. `backend` must be one of `providers`.
   init(parsing text: String, path: String, providers: [any BackendProvider]) throws(SecretError) {
     // By scalars, because CR and LF in a row are one Swift character, which is not a newline.
     lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
@@ -155,8 +149,11 @@ extension CofferConfiguration {
     try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: true)
   }
 
+  /// What the configuration file has. A missing file is empty.
   func recorded() throws(SecretError) -> ConfigurationFile {
-    try ConfigurationFile(path: configurationFile, providers: providers)
+    let path = configurationFile
+    let text = try PrivateFile.text(of: path, as: "The configuration file \(path)", limit: 65_536)
+    return try ConfigurationFile(parsing: text ?? "", path: path, providers: providers)
   }
 
   private func change(_ body: (inout ConfigurationFile) throws(SecretError) -> Void) throws(SecretError) {

@@ -45,8 +45,7 @@ enum CredentialText {
   }
 
   /// The key or the identities in `text`, which `name` gave.
-  static func key(in text: consuming SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
-    let text = text
+  static func key(in text: borrowing SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     try requireText(!text.isEmpty, from: name)
     do throws(SecretError) {
       return try VaultCredential.parse(text)
@@ -56,10 +55,9 @@ enum CredentialText {
   }
 
   /// The passphrase in `text`, which may end in one LF that is not part of it.
-  static func passphrase(in text: consuming SecretBytes, from name: String) throws(SecretError)
+  static func passphrase(in text: borrowing SecretBytes, from name: String) throws(SecretError)
     -> VaultCredential
   {
-    let text = text
     let length = text.withBytes { $0.isEmpty || $0[$0.count - 1] != 10 ? $0.count : $0.count - 1 }
     try requireText(length > 0, from: name)
     return .passphrase(text.prefix(length))

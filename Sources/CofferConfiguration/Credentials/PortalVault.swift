@@ -95,8 +95,7 @@ extension CofferConfiguration {
       let answer = try portal.retrieve(token: token, timeout: timeout)
       if let new = answer.token, new != token {
         try PrivateDirectory.create(configurationDirectory)
-        let bytes = Array(new.utf8)
-        try PrivateFile.write(bytes.span, to: tokenFile, replacing: true)
+        try PrivateFile.write(new.utf8.span, to: tokenFile, replacing: true)
       }
       return VaultKey.derived(fromPortal: answer.secret)
     }
