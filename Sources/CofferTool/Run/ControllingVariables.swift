@@ -10,59 +10,53 @@ enum ControllingVariables {
   struct Group {
     /// What the variables control, for Documentation/Reference.md.
     let purpose: String
-    let names: String
-    var prefixes = ""
-    var suffixes = ""
+    fileprivate let variables: String
+    var words: [String] { variables.split(separator: " ").map(String.init) }
   }
 
-  /// Words separated by spaces: names, and prefixes and suffixes of names that programs make up. Each is exact, so that the
-  /// name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
+  /// Words separated by spaces: names, and beginnings and ends of names that programs make up, with an asterisk for the rest.
+  /// Each is exact, so that the name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
   /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups = [
     Group(
       purpose: "the loader and the C library",
-      names: """
+      variables: """
         GCONV_PATH GETCONF_DIR GLIBC_TUNABLES HOSTALIASES LOCALDOMAIN LOCPATH MALLOC_TRACE NLSPATH \
-        RESOLV_HOST_CONF RES_OPTIONS TZDIR
-        """,
-      prefixes: "LD_"),
+        RESOLV_HOST_CONF RES_OPTIONS TZDIR LD_*
+        """),
     Group(
       purpose: "the user, directories, the terminal and the session",
-      names: """
+      variables: """
         CREDENTIALS_DIRECTORY DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS DISPLAY GNUPGHOME GPG_TTY HOME \
         LOGNAME NOTIFY_SOCKET OLDPWD PATH PWD SHELL SSH_AUTH_SOCK TEMP TERM TERMCAP TERMINFO TERMINFO_DIRS TMP \
         TMPDIR USER WAYLAND_DISPLAY XAUTHORITY XDG_CACHE_HOME XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_DATA_DIRS \
-        XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME
-        """,
-      prefixes: "COFFER_"),
+        XDG_DATA_HOME XDG_RUNTIME_DIR XDG_STATE_HOME COFFER_*
+        """),
     Group(
       purpose: "shells",
-      names: """
+      variables: """
         BASHOPTS BASH_ENV CDPATH ENV FPATH GLOBIGNORE HISTFILE IFS INPUTRC NULLCMD PROMPT_COMMAND PS0 PS1 PS4 \
-        READNULLCMD SHELLOPTS TMPPREFIX ZDOTDIR
-        """,
-      prefixes: "BASH_FUNC_"),
+        READNULLCMD SHELLOPTS TMPPREFIX ZDOTDIR BASH_FUNC_*
+        """),
     Group(
       purpose: "programs that others start, and their options",
-      names: """
+      variables: """
         BROWSER CURL_HOME CVS_RSH EDITOR EMACSLOADPATH EXINIT FZF_DEFAULT_COMMAND FZF_DEFAULT_OPTS HGEDITOR \
         HGRCPATH KUBECTL_EXTERNAL_DIFF LESS LESSCLOSE LESSKEY LESSKEYIN LESSKEY_CONTENT LESSKEY_SYSTEM \
         LESSOPEN MANOPT MANPATH MYVIMRC NETRC PARALLEL PSQLRC RIPGREP_CONFIG_PATH RSYNC_CONNECT_PROG RSYNC_RSH \
         SCREENRC SSH_ASKPASS SSH_ASKPASS_REQUIRE SSH_PKCS11_HELPER SSH_SK_HELPER SSH_SK_PROVIDER SVN_SSH \
-        TAR_OPTIONS VIM VIMINIT VIMRUNTIME VISUAL WGETRC
-        """,
-      suffixes: "PAGER _ASKPASS _EDITOR"),
+        TAR_OPTIONS VIM VIMINIT VIMRUNTIME VISUAL WGETRC *PAGER *_ASKPASS *_EDITOR
+        """),
     Group(
       purpose: "git",
-      names: """
+      variables: """
         GIT_ALLOW_PROTOCOL GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_DIR GIT_EXEC_PATH \
         GIT_EXTERNAL_DIFF GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND \
-        GIT_SSL_CAINFO GIT_SSL_NO_VERIFY GIT_TEMPLATE_DIR GIT_WORK_TREE
-        """,
-      prefixes: "GIT_CONFIG GIT_TRACE"),
+        GIT_SSL_CAINFO GIT_SSL_NO_VERIFY GIT_TEMPLATE_DIR GIT_WORK_TREE GIT_CONFIG* GIT_TRACE*
+        """),
     Group(
       purpose: "interpreters and virtual machines",
-      names: """
+      variables: """
         AWKLIBPATH AWKPATH BUNDLE_GEMFILE BUNDLE_PATH BUN_OPTIONS CAML_LD_LIBRARY_PATH CLASSPATH COMPOSER \
         COMPOSER_HOME CORECLR_ENABLE_PROFILING CORECLR_PROFILER CORECLR_PROFILER_PATH CORECLR_PROFILER_PATH_32 \
         CORECLR_PROFILER_PATH_64 DENO_DIR DOTNET_ROOT DOTNET_STARTUP_HOOKS ELECTRON_RUN_AS_NODE \
@@ -73,12 +67,11 @@ enum ControllingVariables {
         PHP_INI_SCAN_DIR PYTHONBREAKPOINT PYTHONEXECUTABLE PYTHONHOME PYTHONINSPECT PYTHONPATH \
         PYTHONPYCACHEPREFIX PYTHONSTARTUP PYTHONUSERBASE PYTHONWARNINGS RUBYLIB RUBYOPT R_ENVIRON \
         R_ENVIRON_USER R_HOME R_LIBS R_LIBS_SITE R_LIBS_USER R_PROFILE R_PROFILE_USER SBT_OPTS SWIFT_BACKTRACE \
-        TCLLIBPATH VIRTUAL_ENV _JAVA_OPTIONS
-        """,
-      prefixes: "LUA_CPATH LUA_INIT LUA_PATH"),
+        TCLLIBPATH VIRTUAL_ENV _JAVA_OPTIONS LUA_CPATH* LUA_INIT* LUA_PATH*
+        """),
     Group(
       purpose: "compilers, build tools and package managers",
-      names: """
+      variables: """
         ANSIBLE_CONFIG ANSIBLE_LIBRARY AR AS CARGO_ENCODED_RUSTFLAGS CARGO_HOME CC CCACHE_PREFIX CFLAGS \
         CGO_CFLAGS CGO_LDFLAGS CMAKE_TOOLCHAIN_FILE COMPILER_PATH CONFIG_SITE CPATH CPP CXX CXXFLAGS \
         C_INCLUDE_PATH GCC_EXEC_PREFIX GNUMAKEFLAGS GOAUTH GOCACHEPROG GOENV GOFLAGS GOINSECURE GONOPROXY \
@@ -88,33 +81,28 @@ enum ControllingVariables {
         PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_INDEX_URL PIP_PYTHON PIP_TRUSTED_HOST PKG_CONFIG \
         PKG_CONFIG_LIBDIR PKG_CONFIG_PATH RUSTC RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER RUSTDOC RUSTFLAGS \
         RUSTUP_DIST_SERVER RUSTUP_HOME RUSTUP_TOOLCHAIN TF_CLI_CONFIG_FILE UV_CONFIG_FILE UV_DEFAULT_INDEX \
-        UV_INDEX UV_INDEX_URL UV_PYTHON YACC YARN_YARN_PATH
-        """,
-      prefixes: "CARGO_ALIAS_ CARGO_BUILD_ CARGO_TARGET_ TF_CLI_ARGS",
-      suffixes: "_CREDENTIAL_PROVIDER _CREDENTIAL_PROVIDERS"),
+        UV_INDEX UV_INDEX_URL UV_PYTHON YACC YARN_YARN_PATH CARGO_ALIAS_* CARGO_BUILD_* CARGO_TARGET_* \
+        TF_CLI_ARGS* *_CREDENTIAL_PROVIDER *_CREDENTIAL_PROVIDERS
+        """),
     Group(
       purpose: "modules and data of libraries",
-      names: """
+      variables: """
         FONTCONFIG_FILE FONTCONFIG_PATH GIO_EXTRA_MODULES GIO_MODULE_DIR GI_TYPELIB_PATH GST_PLUGIN_PATH \
         GTK_MODULES GTK_PATH KRB5CCNAME KRB5_CONFIG KRB5_KTNAME ODBCINI ODBCSYSINI OPENSSL_CONF OPENSSL_ENGINES \
-        OPENSSL_MODULES QT_PLUGIN_PATH SASL_PATH
-        """,
-      suffixes: "SAN_OPTIONS"),
+        OPENSSL_MODULES QT_PLUGIN_PATH SASL_PATH *SAN_OPTIONS
+        """),
     Group(
       purpose: "connections, and files with credentials or trusted keys",
-      names: """
+      variables: """
         AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST KUBECONFIG \
         NODE_EXTRA_CA_CERTS NODE_TLS_REJECT_UNAUTHORIZED PGSERVICEFILE PGSYSCONFDIR SSLKEYLOGFILE SSL_CERT_DIR \
-        SSL_CERT_FILE
-        """,
-      suffixes: "_CA_BUNDLE _PROXY"),
+        SSL_CERT_FILE *_CA_BUNDLE *_PROXY
+        """),
   ]
 
-  private static let names = Set(groups.flatMap { words($0.names) })
-  private static let prefixes = groups.flatMap { words($0.prefixes) }
-  private static let suffixes = groups.flatMap { words($0.suffixes) }
-
-  static func words(_ text: String) -> [String] { text.split(separator: " ").map(String.init) }
+  private static let names = Set(groups.flatMap(\.words))
+  private static let prefixes = names.filter { $0.hasSuffix("*") }.map { String($0.dropLast()) }
+  private static let suffixes = names.filter { $0.hasPrefix("*") }.map { String($0.dropFirst()) }
 
   static func contains(_ variable: String) -> Bool {
     names.contains(variable) || prefixes.contains { variable.hasPrefix($0) }

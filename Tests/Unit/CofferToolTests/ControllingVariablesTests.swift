@@ -52,10 +52,7 @@ import Testing
     .appending(path: "Reference.md")
     let text = try String(contentsOf: reference, encoding: .utf8)
     for group in ControllingVariables.groups {
-      let names = ControllingVariables.words(group.names)
-      let prefixes = ControllingVariables.words(group.prefixes).map { $0 + "*" }
-      let suffixes = ControllingVariables.words(group.suffixes).map { "*" + $0 }
-      let variables = (names + prefixes + suffixes).map { "`\($0)`" }.joined(separator: " ")
+      let variables = group.words.map { "`\($0)`" }.joined(separator: " ")
       let row = "| \(group.purpose) | \(variables) |"
       #expect(text.contains(row), "\(row)")
     }
