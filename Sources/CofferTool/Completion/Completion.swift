@@ -71,8 +71,7 @@ struct Completion {
     if !isTerminated, current.hasPrefix("-") { return completeOptions() }
     let subcommands = command.subcommands.filter(\.isShown)
     if !isTerminated, given == 0, !subcommands.isEmpty {
-      candidates = subcommands.map { Candidate(text: $0.name, description: $0.abstract) }
-      return
+      return candidates = subcommands.map { Candidate(text: $0.name, description: $0.abstract) }
     }
     let positionals = command.positionals
     guard let argument = given < positionals.count ? positionals[given] : positionals.last,

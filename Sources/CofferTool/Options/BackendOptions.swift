@@ -23,13 +23,6 @@ struct BackendOptions: ParsableArguments {
 }
 
 extension BackendOptions {
-  /// Options without a command line.
-  static var none: BackendOptions {
-    var options = BackendOptions()
-    (options.backend, options.vault, options.collection) = (nil, nil, nil)
-    return options
-  }
-
   /// Whether an option decides, and no file.
   var isGiven: Bool { backend != nil || vault != nil || collection != nil }
 
