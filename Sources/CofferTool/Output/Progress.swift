@@ -1,10 +1,8 @@
 /// The progress of a long operation, on a terminal only, as one line that is overwritten.
 struct Progress {
-  private let verb: String
+  /// Begins the line, as in "Imported 30 of 40".
+  let verb: String
   private let isShown = Output.messages.isTerminal && !QuietOption.isGiven
-
-  /// `verb` begins the line, as in "Imported 30 of 40".
-  init(_ verb: String) { self.verb = verb }
 
   func show(_ done: Int, of total: Int) {
     guard isShown, total > 20, done % 10 == 0 else { return }

@@ -46,20 +46,13 @@ struct RunCommand: ParsableCommand {
 
   @Option(
     name: .customLong("set"),
-    help: ArgumentHelp(
-      "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.",
-      valueName: "var=name"
-    ),
-    completion: CompletedValue.assignment.kind)
+    assignment: "Pass the secret NAME, or secret://SERVICE/ACCOUNT, in the variable VAR. Repeat for more.")
   var assignments: [String] = []
 
   @Option(
     name: .customLong("file"),
-    help: ArgumentHelp(
-      "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.",
-      valueName: "var=name"
-    ),
-    completion: CompletedValue.assignment.kind)
+    assignment:
+      "Pass the path of a file in memory that holds the secret in the variable VAR. Repeat for more.")
   var files: [String] = []
 
   @Option(path: "Pass the variables of a dotenv file, with references resolved. Repeat for more.")
@@ -191,17 +184,13 @@ struct RunCommand: ParsableCommand {
     if project != nil, chosen.isEmpty, inFiles.isEmpty { try (backend as? VaultBackend)?.unlock() }
     let identifiers = (chosen + inFiles).map(\.identifier)
     let values = try Expiry.warning(of: identifiers, in: backend) { try backend.lookUp(identifiers) }
-    func value(of assignment: EnvironmentAssignment) throws(Failure) -> SharedSecret {
+    for (assignment, isFile) in chosen.map({ ($0, false) }) + inFiles.map({ ($0, true) }) {
       guard let value = values[assignment.identifier] else {
+        if optional.contains(assignment.variable) { continue }
         throw MissingSecret.failure(assignment.identifier, in: backend)
       }
-      return value
+      try environment.add(value, as: assignment, isFile: isFile)
     }
-    for assignment in chosen
-    where values[assignment.identifier] != nil || !optional.contains(assignment.variable) {
-      try environment.add(value(of: assignment), as: assignment)
-    }
-    for assignment in inFiles { try environment.add(value(of: assignment), as: assignment, isFile: true) }
     return environment
   }
 }

@@ -63,7 +63,7 @@ struct CopyCommand: ParsableCommand {
     try requireDifferent(source, target)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
-    let progress = Progress("Copied")
+    let progress = Progress(verb: "Copied")
     do throws(SecretError) {
       let items = try source.items(inService: service)
       let removed = try (target as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
@@ -108,14 +108,8 @@ struct CopyCommand: ParsableCommand {
     let name = SecretReference.text(of: identifier)
     let existing = try target.lookUp(identifier)
     let exists = existing != nil
-    if let existing, existing.isEqual(to: value) {
-      report.same.append(name)
-      return
-    }
-    if exists && !overwrite {
-      report.different.append(name)
-      return
-    }
+    if let existing, existing.isEqual(to: value) { return report.same.append(name) }
+    if exists && !overwrite { return report.different.append(name) }
     if !dryRun {
       do throws(SecretError) {
         try target.store(value, for: identifier, metadata: item.metadata)
@@ -124,8 +118,7 @@ struct CopyCommand: ParsableCommand {
         guard [.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) else { throw error }
         report.impossible.append(name)
         if status == .done { status = ExitStatus(error.code) }
-        note("secret: “\(name)” cannot be copied: \(error)")
-        return
+        return note("secret: “\(name)” cannot be copied: \(error)")
       }
       let copy: SecretBytes?
       do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }

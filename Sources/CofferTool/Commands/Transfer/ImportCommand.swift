@@ -46,7 +46,6 @@ struct ImportCommand: ParsableCommand {
   var overwrite = false
 
   private struct Plan {
-    var new = 0
     var replaced = 0
     var same = 0
     /// Existing secrets with another value, unless they may be replaced.
@@ -66,7 +65,7 @@ struct ImportCommand: ParsableCommand {
     }
     var plan = Plan()
     var stored = 0
-    let progress = Progress("Imported")
+    let progress = Progress(verb: "Imported")
     do throws(SecretError) {
       defer { progress.clear() }
       if dryRun {
@@ -95,8 +94,9 @@ struct ImportCommand: ParsableCommand {
         "Existing secrets have other values: \(names). Nothing was imported; add --overwrite to replace them."
       )
     }
+    let new = plan.stored.count - plan.replaced
     inform(
-      "\(dryRun ? "Would import" : "Imported") \(plan.stored.count): \(plan.new) new, \(plan.replaced) replaced. "
+      "\(dryRun ? "Would import" : "Imported") \(plan.stored.count): \(new) new, \(plan.replaced) replaced. "
         + "Unchanged: \(plan.same).")
   }
 
@@ -131,7 +131,7 @@ struct ImportCommand: ParsableCommand {
   private func secretsOfPass() throws -> [ExchangedSecret] {
     let source = try PasswordStore(file)
     let names = try source.names()
-    let progress = Progress("Decrypted")
+    let progress = Progress(verb: "Decrypted")
     defer { progress.clear() }
     return try names.enumerated().map { index, name in
       progress.show(index, of: names.count)
@@ -147,18 +147,15 @@ struct ImportCommand: ParsableCommand {
   ) throws(SecretError) -> Plan {
     var plan = Plan()
     for secret in secrets {
-      guard let existing = try lookUp(secret.identifier) else {
-        plan.new += 1
-        plan.stored.append(secret)
-        continue
-      }
-      if existing.isEqual(to: secret.value.bytes) {
+      let existing = try lookUp(secret.identifier)
+      let exists = existing != nil
+      if let existing, existing.isEqual(to: secret.value.bytes) {
         plan.same += 1
-      } else if overwrite {
-        plan.replaced += 1
-        plan.stored.append(secret)
-      } else {
+      } else if exists && !overwrite {
         plan.conflicts.append(secret.identifier)
+      } else {
+        if exists { plan.replaced += 1 }
+        plan.stored.append(secret)
       }
     }
     return plan

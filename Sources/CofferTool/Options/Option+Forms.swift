@@ -10,4 +10,11 @@ extension Option {
   init(wrappedValue: [String], path help: String) where Value == [String] {
     self.init(wrappedValue: wrappedValue, help: ArgumentHelp(help, valueName: "path"), completion: .file())
   }
+
+  /// An option that can be repeated, whose value is VAR=NAME.
+  init(wrappedValue: [String], name: NameSpecification, assignment help: String) where Value == [String] {
+    self.init(
+      wrappedValue: wrappedValue, name: name, help: ArgumentHelp(help, valueName: "var=name"),
+      completion: CompletedValue.assignment.kind)
+  }
 }
