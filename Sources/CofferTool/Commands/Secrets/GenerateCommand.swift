@@ -1,6 +1,5 @@
 internal import ArgumentParser
 internal import Coffer
-internal import CofferCore
 internal import Glibc
 
 struct GenerateCommand: ParsableCommand {

@@ -42,14 +42,8 @@ struct GetCommand: ParsableCommand {
         The value contains control characters, invisible characters or binary data. Write it to a file or a pipe, or \
         add --force.
         """)
-    let addsLineFeed: Bool =
-      switch newline {
-      case _ where noNewline: false
-      case .yes: true
-      case .no: false
-      case .auto: output.isTerminal && !value.endsWithLineFeed
-      }
-    if addsLineFeed { try output.write("\n") }
+    let isNeeded = newline == .yes || newline == .auto && output.isTerminal && !value.endsWithLineFeed
+    if isNeeded && !noNewline { try output.write("\n") }
   }
 
   private func value(of identifier: SecretIdentifier) throws -> SecretBytes {

@@ -34,8 +34,9 @@ struct HistoryCommand: ParsableCommand {
     if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
     let lines = versions.map { version in
       Line(
-        version: version.number, kind: version.kind.name, time: version.date, label: version.metadata.label,
-        expires: version.metadata.expires, attributes: version.metadata.attributes)
+        version: version.number, kind: version.kind == .removal ? "removed" : "\(version.kind)",
+        time: version.date, label: version.metadata.label, expires: version.metadata.expires,
+        attributes: version.metadata.attributes)
     }
     try format.print(
       lines,
@@ -43,15 +44,5 @@ struct HistoryCommand: ParsableCommand {
         let fields = [String(line.version), line.time.ISO8601Format(), line.kind, line.label ?? ""]
         return fields.map(\.printable).joined(separator: "\t") + "\n"
       }.joined())
-  }
-}
-
-extension SecretVersion.Kind {
-  fileprivate var name: String {
-    switch self {
-    case .current: "current"
-    case .earlier: "earlier"
-    case .removal: "removed"
-    }
   }
 }
