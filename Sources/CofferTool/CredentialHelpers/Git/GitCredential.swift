@@ -36,16 +36,11 @@ struct GitCredential {
     }
     protocolName = String(decoding: url[..<colon], as: UTF8.self)
     let rest = url[(colon + 3)...]
-    if let slash = rest.firstIndex(of: UInt8(ascii: "/")) {
-      host = String(decoding: rest[..<slash], as: UTF8.self)
-      path = String(decoding: rest[(slash + 1)...], as: UTF8.self)
-    } else {
-      host = String(decoding: rest, as: UTF8.self)
-    }
+    let slash = rest.firstIndex(of: UInt8(ascii: "/"))
+    host = String(decoding: rest[..<(slash ?? rest.endIndex)], as: UTF8.self)
+    path = slash.map { String(decoding: rest[($0 + 1)...], as: UTF8.self) }
     let account = identifier.account
-    if account == Self.noUsername {
-      username = nil
-    } else {
+    if account != Self.noUsername {
       username = account.utf8.starts(with: "((".utf8) ? String(account.dropFirst()) : account
     }
   }

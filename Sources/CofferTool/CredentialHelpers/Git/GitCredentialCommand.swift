@@ -59,8 +59,7 @@ struct GitCredentialCommand: ParsableCommand {
       if let refresh = try backend.lookUp(GitCredential.refreshIdentifier(of: item.identifier)) {
         try answer.add("refresh token", prefix: "oauth_refresh_token=", refresh)
       }
-      try answer.send()
-      return
+      return try answer.send()
     }
   }
 

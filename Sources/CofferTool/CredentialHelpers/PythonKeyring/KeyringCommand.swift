@@ -66,12 +66,9 @@ struct KeyringCommand: ParsableCommand {
   }
 
   private func get(from backend: any SecretBackend) throws {
-    let identifier: SecretIdentifier?
-    if mode == .creds && username == nil {
-      identifier = try backend.latestLogin(inService: service)
-    } else {
-      identifier = try requiredIdentifier()
-    }
+    let identifier =
+      try mode == .creds && username == nil
+      ? backend.latestLogin(inService: service) : requiredIdentifier()
     // Prints no message, like keyring: pip would show it to its user before it prompts for the password.
     guard let identifier, let value = try backend.lookUp(identifier) else { throw ExitCode(1) }
     switch output {
