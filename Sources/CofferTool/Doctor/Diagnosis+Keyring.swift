@@ -1,8 +1,5 @@
 #if Keyring
 internal import Coffer
-internal import CofferConfiguration
-internal import CofferCore
-internal import CofferKeyring
 
 extension Diagnosis {
   /// Examines the session bus, the keyring on it and the collection with that alias or label, or the default one. Each

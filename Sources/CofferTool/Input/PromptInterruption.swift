@@ -1,6 +1,5 @@
 #if Keyring
 internal import Coffer
-internal import CofferCore
 internal import Dispatch
 internal import Glibc
 internal import Synchronization

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc

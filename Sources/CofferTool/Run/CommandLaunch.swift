@@ -35,8 +35,7 @@ struct CommandLaunch: ~Copyable {
         }
       }
     }
-    let variables = text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) }
-    environment = CommandEnvironment(variables)
+    environment = CommandEnvironment(text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) })
   }
 
   /// Writes a file without a name, which only its owner can read and nobody can change. The kernel removes it when the last

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CLinux
 internal import CofferSystem
 internal import Glibc
 
