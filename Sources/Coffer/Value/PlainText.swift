@@ -30,18 +30,15 @@ enum PlainText {
 
   /// The value that `text` is the text of. Throws `.decodingFailed`.
   static func value<Value>(of type: Value.Type, in text: String) throws(SecretError) -> Value {
-    var value: Any?
-    if Value.self == String.self {
-      value = text
-    } else if Value.self == URL.self {
-      value = URL(string: text)
-    } else if Value.self == UUID.self {
-      value = UUID(uuidString: text)
-    } else if Value.self == Date.self {
-      value = DateText.date(in: text)
-    } else if let type = type as? any RawRepresentable.Type {
-      value = rawRepresentable(type, text)
-    }
+    let value: Any? =
+      switch type {
+      case is String.Type: text
+      case is URL.Type: URL(string: text)
+      case is UUID.Type: UUID(uuidString: text)
+      case is Date.Type: DateText.date(in: text)
+      case let type as any RawRepresentable.Type: rawRepresentable(type, text)
+      default: nil
+      }
     guard let value = value as? Value else {
       throw SecretError(.decodingFailed, "The text is no \(Value.self).")
     }
