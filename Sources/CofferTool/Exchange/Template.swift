@@ -121,7 +121,7 @@ struct Template: ~Copyable {
     while index < bytes.count {
       if bytes[index] == UInt8(ascii: "{"), begins(Array("{{".utf8), at: index) {
         var start = index + 2
-        while start < bytes.count, isBlank(bytes[start]) { start += 1 }
+        while start < bytes.count, " \t".utf8.contains(bytes[start]) { start += 1 }
         if begins(scheme, at: start) {
           var end = start
           while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), !begins(Array("}}".utf8), at: end) {
@@ -131,35 +131,26 @@ struct Template: ~Copyable {
             throw Failure.usage("A reference in double braces does not end on its line. Close it with }}.")
           }
           let close = end + 2
-          while end > start, isBlank(bytes[end - 1]) { end -= 1 }
+          while end > start, " \t".utf8.contains(bytes[end - 1]) { end -= 1 }
           try add(start..<end, whole: index..<close)
           index = close
           continue
         }
       }
       if bytes[index] == scheme[0], begins(scheme, at: index) {
-        var end = index + scheme.count
         var slashes = 0
-        while end < bytes.count {
-          if bytes[end] == UInt8(ascii: "/") {
-            slashes += 1
-            if slashes > 1 { break }
-          } else if !bytes[end].isUnreservedInURI && bytes[end] != UInt8(ascii: "%") {
-            break
-          }
-          end += 1
+        let end = (index + scheme.count..<bytes.count).first { place in
+          if bytes[place] == UInt8(ascii: "/") { slashes += 1 }
+          return slashes > 1 || !(bytes[place].isUnreservedInURI || "/%".utf8.contains(bytes[place]))
         }
-        try add(index..<end, whole: index..<end)
-        index = end
+        let reference = index..<(end ?? bytes.count)
+        try add(reference, whole: reference)
+        index = reference.upperBound
         continue
       }
       index += 1
     }
     if textStart < bytes.count { parts.append(.text(textStart..<bytes.count)) }
     return parts
-  }
-
-  private static func isBlank(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
   }
 }
