@@ -7,11 +7,9 @@ enum CompletedValue: String {
   case names
   /// Names of secrets, and of removed secrets that have a history.
   case formerNames
-  /// The services that have secrets.
   case services
   /// VAR=NAME, with the names of the secrets in the selected service.
   case assignment
-  /// The ids of the vault's key slots.
   case keySlots
 
   var kind: CompletionKind { .shellCommand(rawValue) }

@@ -39,8 +39,6 @@ struct AnswerLines {
     let answer = SecretWriter.bytes(capacity: count) { writer in
       for part in parts { writer.append(part.bytes) }
     }
-    try Output.standard.reveal(
-      answer,
-      refusal: "The answer contains control characters, invisible characters or binary data. Use a pipe.")
+    try Output.standard.reveal(answer, "The answer", ". Use a pipe.")
   }
 }

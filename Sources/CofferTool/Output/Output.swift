@@ -41,10 +41,15 @@ struct Output {
     try writeAll(bytes, to: descriptor, named: name)
   }
 
-  /// Writes values verbatim. Throws a usage failure with the sentences of `refusal` if a terminal would obey,
-  /// reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
-  func reveal(_ values: borrowing SecretBytes, force: Bool = false, refusal: String) throws {
-    if isTerminal && !force && !values.isPlainText { throw Failure.usage(refusal) }
+  /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a terminal
+  /// would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
+  func reveal(
+    _ values: borrowing SecretBytes, force: Bool = false, _ subject: String, _ ending: String
+  ) throws {
+    if isTerminal && !force && !values.isPlainText {
+      let reason = "contains control characters, invisible characters or binary data"
+      throw Failure.usage("\(subject) \(reason)\(ending)")
+    }
     try write(values)
   }
 

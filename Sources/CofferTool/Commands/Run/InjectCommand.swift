@@ -32,10 +32,6 @@ struct InjectCommand: ParsableCommand {
     let filled = try template.filled(from: try global.open())
     if let output { return try PrivateFile.writeOutput(filled, to: output, replacing: true) }
     try Output.standard.reveal(
-      filled, force: force,
-      refusal: """
-        The result contains control characters, invisible characters or binary data. Use --output or a pipe, or add \
-        --force.
-        """)
+      filled, force: force, "The result", ". Use --output or a pipe, or add --force.")
   }
 }

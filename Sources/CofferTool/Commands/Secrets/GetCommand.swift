@@ -37,11 +37,7 @@ struct GetCommand: ParsableCommand {
     let value = try value(of: identifier)
     let output = Output.standard
     try output.reveal(
-      value, force: force,
-      refusal: """
-        The value contains control characters, invisible characters or binary data. Write it to a file or a pipe, or \
-        add --force.
-        """)
+      value, force: force, "The value", ". Write it to a file or a pipe, or add --force.")
     let isNeeded = newline == .yes || newline == .auto && output.isTerminal && !value.endsWithLineFeed
     if isNeeded && !noNewline { try output.write("\n") }
   }

@@ -148,11 +148,8 @@ struct ExportCommand: ParsableCommand {
   /// Writes to standard output. JSON has escapes for what a terminal would obey or hide. The other formats have none.
   private static func reveal(_ text: borrowing SecretBytes) throws {
     try Output.standard.reveal(
-      text,
-      refusal: """
-        A value contains control characters, invisible characters or binary data, which only JSON can escape for a \
-        terminal. Use --output PATH, a pipe, or --format json.
-        """)
+      text, "A value",
+      ", which only JSON can escape for a terminal. Use --output PATH, a pipe, or --format json.")
   }
 
   private func selected(from backend: any SecretBackend) throws -> [SecretItem] {

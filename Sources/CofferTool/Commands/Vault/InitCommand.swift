@@ -170,7 +170,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  /// Records a backend other than the vault.
+  /// Records the backend to use: another one than the vault, or a vault that exists.
   private func choose(
     _ selected: BackendSelection, _ configuration: CofferConfiguration, vault: String? = nil,
     id: String? = nil

@@ -82,7 +82,6 @@ struct GitCredential {
       && agrees(path, stored.path) && agrees(username, stored.username)
   }
 
-  /// The identifier of the refresh token of a stored credential.
   static func refreshIdentifier(of identifier: SecretIdentifier) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(
       service: refreshScheme + identifier.service.dropFirst(scheme.count), account: identifier.account)

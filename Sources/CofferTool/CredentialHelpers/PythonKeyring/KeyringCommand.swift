@@ -84,8 +84,7 @@ struct KeyringCommand: ParsableCommand {
         return try answer.send()
       }
       // The password is the whole output, and may have several lines.
-      let refusal = "The value contains control characters, invisible characters or binary data. Use a pipe."
-      try Output.standard.reveal(value, refusal: refusal)
+      try Output.standard.reveal(value, "The value", ". Use a pipe.")
       try Output.standard.write("\n")
     }
   }
