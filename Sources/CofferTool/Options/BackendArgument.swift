@@ -10,7 +10,7 @@ struct BackendArgument: ExpressibleByArgument {
     self.selection = selection
   }
 
-  static var names: [String] { BackendRegistry.names.map(\.rawValue) }
+  static var defaultCompletionKind: CompletionKind { .list(BackendRegistry.names.map(\.rawValue)) }
 
   static var forms: [String] { BackendRegistry.providers.forms }
 

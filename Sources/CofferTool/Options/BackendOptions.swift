@@ -5,9 +5,7 @@ internal import Synchronization
 /// The options that select a backend. Commands that implement another program's protocol take only these,
 /// because the protocol determines the service.
 struct BackendOptions: ParsableArguments {
-  @Option(
-    help: "The backend to use. Default: the one that `secret doctor` reports.",
-    completion: .list(BackendArgument.names))
+  @Option(help: "The backend to use. Default: the one that `secret doctor` reports.")
   var backend: BackendArgument?
 
   @Option(path: "The vault file to use, like --backend vault:PATH.")

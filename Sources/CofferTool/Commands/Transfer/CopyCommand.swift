@@ -17,14 +17,10 @@ struct CopyCommand: ParsableCommand {
       """
   )
 
-  @Option(
-    help: ArgumentHelp("The backend to read.", valueName: "backend"),
-    completion: .list(BackendArgument.names))
+  @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
   var from: BackendArgument
 
-  @Option(
-    help: ArgumentHelp("The backend to write.", valueName: "backend"),
-    completion: .list(BackendArgument.names))
+  @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
   var to: BackendArgument
 
   @Option(
