@@ -1,5 +1,7 @@
 #if Keyring
+internal import CLinux
 internal import Coffer
+internal import CofferSystem
 internal import Dispatch
 internal import Glibc
 internal import Synchronization
@@ -8,8 +10,8 @@ internal import Synchronization
 /// would unlock the keyring for nobody. The signal is delivered when the prompt has been dismissed.
 final class PromptInterruption: Sendable {
   private let signals: BlockedSignals
-  /// Connected sockets, of which one is closed when the wait is over.
-  private let over: (reading: Int32, writing: Int32)
+  /// Can be read when the wait is over.
+  private let over: Descriptor
   private let arrived = Atomic<Int32>(0)
   private let threadEnded = DispatchSemaphore(value: 0)
 
@@ -22,21 +24,16 @@ final class PromptInterruption: Sendable {
 
   /// `nil` if the system cannot do this: a signal then ends the process at once.
   private init?(cancelPrompts: @escaping @Sendable () -> Void) {
-    do throws(SecretError) { signals = try BlockedSignals(BlockedSignals.interruptions) } catch { return nil }
-    var ends: [Int32] = [-1, -1]
-    if socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) != 0 { return nil }
-    over = (ends[0], ends[1])
-    if startThread({ self.watch(cancelPrompts) }) != 0 {
-      close(over.writing)
-      return nil
-    }
+    do {
+      over = try Descriptor(opened: coffer_eventfd())
+      signals = try BlockedSignals(BlockedSignals.interruptions)
+    } catch { return nil }
+    if startThread({ self.watch(cancelPrompts) }) != 0 { return nil }
   }
-
-  deinit { close(over.reading) }
 
   private func watch(_ cancelPrompts: () -> Void) {
     do throws(SecretError) {
-      if let arrival = try signals.wait(orReadable: [over.reading]).arrival {
+      if let arrival = try signals.wait(orReadable: [over.number]).arrival {
         arrived.store(arrival.signal, ordering: .releasing)
         cancelPrompts()
       }
@@ -48,7 +45,7 @@ final class PromptInterruption: Sendable {
 
   /// Call it on the thread that created this. Ends the process if a signal has arrived, unless the caller blocks it.
   private func end() {
-    close(over.writing)
+    eventfd_write(over.number, 1)
     threadEnded.wait()
     let signal = arrived.load(ordering: .acquiring)
     if signal == 0 { return }

@@ -30,7 +30,7 @@ extension CommandRelay {
         process: process, signals: signals, outputs: piped, session: nil, ownsTerminal: false)
     }
     spawn.isSessionLeader = true
-    let inner = try InnerTerminal(like: outer)
+    let inner = try outer.makeInner()
     let (channel, otherEnd) = try SessionChannel.pair()
     spawn.descriptors += onTerminal.map { ($0, .descriptor(inner.terminal.number)) }
     // The leader inherits these by their own numbers.

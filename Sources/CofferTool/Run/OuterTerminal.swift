@@ -68,29 +68,24 @@ final class OuterTerminal {
     saved = nil
     if isForeground { tcsetattr(descriptor, TCSANOW, &original) }
   }
-}
 
-/// A new terminal for a command. Its other side, the controller, is this process's.
-struct InnerTerminal {
-  /// Does not block.
-  let controller: Descriptor
-  /// The command's side. To be closed here after the command has started.
-  let terminal: Descriptor
-
-  init(like outer: OuterTerminal) throws(SecretError) {
-    var (controller, terminal): (Int32, Int32) = (-1, -1)
+  /// Makes a terminal like this one for a command. Its other side, the controller, is this process's, and does not block. The
+  /// command's side is to be closed here after the command has started.
+  func makeInner() throws(SecretError) -> (controller: Descriptor, terminal: Descriptor) {
+    var (one, other): (Int32, Int32) = (-1, -1)
+    let (controller, terminal): (Descriptor, Descriptor)
     do throws(FileSystemError) {
-      guard openpty(&controller, &terminal, nil, nil, nil) == 0 else { throw FileSystemError(errno) }
-      self.controller = try Descriptor(opened: controller)
-      self.terminal = try Descriptor(opened: terminal)
+      guard openpty(&one, &other, nil, nil, nil) == 0 else { throw FileSystemError(errno) }
+      (controller, terminal) = (try Descriptor(opened: one), try Descriptor(opened: other))
     } catch {
       throw SecretError(
         .io, "A terminal for the command cannot be created: \(error).",
         advice: "Check that /dev/pts is mounted, or redirect input and output.")
     }
-    for end in [self.controller, self.terminal] { _ = fcntl(end.number, F_SETFD, FD_CLOEXEC) }
-    _ = fcntl(self.controller.number, F_SETFL, O_RDWR | O_NONBLOCK)
-    if var settings = outer.settings { tcsetattr(self.terminal.number, TCSANOW, &settings) }
-    if var size = outer.size { _ = ioctl(self.controller.number, UInt(TIOCSWINSZ), &size) }
+    for end in [controller, terminal] { _ = fcntl(end.number, F_SETFD, FD_CLOEXEC) }
+    _ = fcntl(controller.number, F_SETFL, O_RDWR | O_NONBLOCK)
+    if var settings { tcsetattr(terminal.number, TCSANOW, &settings) }
+    if var size { _ = ioctl(controller.number, UInt(TIOCSWINSZ), &size) }
+    return (controller, terminal)
   }
 }
