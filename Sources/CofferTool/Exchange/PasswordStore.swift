@@ -1,5 +1,6 @@
 internal import Coffer
 internal import CofferSystem
+internal import FoundationEssentials
 internal import Glibc
 
 /// The password store of `pass`: a directory tree of files encrypted by gpg, whose paths are the names.
@@ -22,7 +23,8 @@ struct PasswordStore {
         "There is no home directory, so ~/.password-store does not exist. Give the directory of the password store."
       )
     }
-    var environment = Environment.all
+    // Without those that open a vault: see Environment.
+    var environment = ProcessInfo.processInfo.environment
     // gpg creates files there.
     environment["HOME"] = home
     // Tells the agent which terminal to prompt on, as `pass` does.
@@ -36,8 +38,7 @@ struct PasswordStore {
 
   /// The names of all entries, sorted within each directory.
   func names() throws(Failure) -> [String] {
-    var names: [String] = []
-    try collect(below: "", into: &names, ancestors: [])
+    let names = try names(below: "", ancestors: [])
     if names.isEmpty {
       throw Failure(
         .noInput,
@@ -46,11 +47,8 @@ struct PasswordStore {
     return names
   }
 
-  /// Collects the names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as
-  /// `pass` does.
-  private func collect(
-    below prefix: String, into names: inout [String], ancestors: [(dev_t, ino_t)]
-  ) throws(Failure) {
+  /// The names in the subdirectory `prefix`, which is empty or ends in a slash. Follows links, as `pass` does.
+  private func names(below prefix: String, ancestors: [(dev_t, ino_t)]) throws(Failure) -> [String] {
     let path = prefix.isEmpty ? directory : "\(directory)/\(prefix.dropLast())"
     var status = stat()
     guard stat(path, &status) == 0 else { throw Self.unreadable(path, errno) }
@@ -60,14 +58,16 @@ struct PasswordStore {
     do throws(FileSystemError) { entries = try Path.names(inDirectory: path) } catch {
       throw Self.unreadable(path, error.number)
     }
+    var names: [String] = []
     for entry in entries.sorted() where entry != ".git" && entry != ".extensions" {
       guard stat("\(path)/\(entry)", &status) == 0 else { throw Self.unreadable("\(path)/\(entry)", errno) }
       if status.st_mode & S_IFMT == S_IFDIR {
-        try collect(below: "\(prefix)\(entry)/", into: &names, ancestors: ancestors + [place])
+        names += try self.names(below: "\(prefix)\(entry)/", ancestors: ancestors + [place])
       } else if status.st_mode & S_IFMT == S_IFREG, entry.hasSuffix(Self.suffix), entry != Self.suffix {
         names.append(prefix + entry.dropLast(Self.suffix.count))
       }
     }
+    return names
   }
 
   func contents(of name: String) throws -> SecretBytes {

@@ -1,7 +1,6 @@
 internal import CEarlyInit
 internal import Coffer
 internal import CofferSystem
-internal import FoundationEssentials
 internal import Glibc
 
 /// The environment variables that the tool reads itself. The library reads the variables that open a vault.
@@ -29,7 +28,4 @@ enum Environment {
       note("secret: \(name) is not used, because other users can change what is in the directory.")
     }
   }
-
-  /// Every variable, for other programs. Those that open a vault are gone: see ``concealKeys()``.
-  static var all: [String: String] { ProcessInfo.processInfo.environment }
 }
