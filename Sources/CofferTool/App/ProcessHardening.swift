@@ -61,8 +61,7 @@ struct ProcessHardening: Sendable {
     sigaction(SIGSEGV, nil, &action)
     if unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 0 { return }  // SIG_DFL
     for number in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP] {
-      let handler = signal(number, SIG_DFL)
-      if isIgnoring(handler) { signal(number, SIG_IGN) }
+      if isIgnoring(signal(number, SIG_DFL)) { signal(number, SIG_IGN) }
     }
   }
 

@@ -98,10 +98,9 @@ struct Completion {
   private mutating func complete(
     _ argument: CommandDescription.Argument, _ text: String, before prefix: String = "", isAfterDash: Bool
   ) {
-    var texts: [String] = []
     let kind = argument.completionKind
     if kind?.file != nil { return other = .files }
-    if let values = kind?.list?.values { texts = values }
+    var texts = kind?.list?.values ?? []
     switch argument.completedValue {
     case .assignment?:
       guard let equals = text.firstIndex(of: "=") else { break }

@@ -40,10 +40,8 @@ extension Diagnosis {
           "Unlock it, or answer the prompt.")
       }
       return add(
-        "keyring",
-        SecretError(
-          .locked, "The collection “\(label)” is locked, and a prompt is not possible.",
-          advice: "Unlock it in the desktop session, or use another backend."))
+        .bad, "keyring", "The collection “\(label)” is locked, and a prompt is not possible.",
+        "Unlock it in the desktop session, or use another backend.", status: .refused)
     }
     if let label = status.collection {
       add(.ok, "keyring", "the collection “\(label)” is unlocked")

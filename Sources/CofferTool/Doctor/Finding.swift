@@ -11,7 +11,6 @@ struct Finding: Encodable {
 
   /// What the finding is about, such as `vault` or `key file`.
   let subject: String
-  /// Whether the grade is not bad.
   let ok: Bool
   let grade: Grade
   /// The exit status if this is the first bad finding.
