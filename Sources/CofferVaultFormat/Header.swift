@@ -85,9 +85,14 @@ package struct Header: Sendable {
   package var authenticatedBytes: [UInt8] {
     let length =
       Layout.headerPrefixLength + Layout.headerSuffixLength + slots.reduce(0) { $0 + $1.bytes.count }
-    return encode(
+    var bytes = encode(
       Layout.magic, Layout.majorVersion, minorVersion, 0 as UInt32, readOnlyCompatible, compatible,
-      UInt32(length), vaultID, fileID, UInt8(slots.count), Zeros(3), slots.flatMap(\.bytes), masterCommitment)
+      UInt32(length), vaultID, fileID, UInt8(slots.count), Zeros(3))
+    // 240 slots may have half a megabyte.
+    bytes.reserveCapacity(length)
+    for slot in slots { bytes += slot.bytes }
+    bytes += masterCommitment
+    return bytes
   }
 
   /// The header with its MAC and its padding.

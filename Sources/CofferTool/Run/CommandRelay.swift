@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Coffer
 internal import CofferSystem
 internal import Glibc
