@@ -68,6 +68,7 @@ package struct Tail: Sendable {
   ) throws(SecretError) {
     var reader = BufferedFileReader(vault.storage, end: state.end)
     var (offset, previous) = (offset, previous)
+    var padded: [UInt8] = []
     while offset < state.end {
       let prefixLength = Layout.framePrefixLength
       let prefix = try reader.range(at: offset, count: prefixLength + Layout.nonceLength)
@@ -82,14 +83,14 @@ package struct Tail: Sendable {
       let start = plaintexts.count
       let context = SealContext.metadata(
         file: vault.header.fileID, offset: offset, length: length, previousTag: previous.tailTag)
-      plaintexts.append(contentsOf: repeatElement(0, count: length))
-      let count = plaintexts.withUnsafeMutableBytes { bytes in
+      if padded.count < length { padded = [UInt8](repeating: 0, count: length) }
+      let count = padded.withUnsafeMutableBytes { bytes in
         keys.openPadded(
           reader.bytes.span.extracting(range), context,
-          into: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+          into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<length]))
       }
       guard let count else { throw .tampered("a frame is not authentic") }
-      plaintexts.removeLast(length - count)
+      plaintexts += padded[..<count]
       let head = try Record.Head(frame: plaintexts.span.extracting(start...))
       let valueOffset = offset + prefixLength + range.count
       guard head.sequence == previous.sequence + 1, head.valueLength <= state.end - valueOffset else {
