@@ -100,7 +100,10 @@ struct KnownVaults {
       do throws(SecretError) {
         try check(pin)
         return
-      } catch { refusal = error }
+      } catch {
+        // What the pin of this vault says is more than that another pin is not of it.
+        if refusal == nil || error.code != .unexpectedVault { refusal = error }
+      }
     }
     guard let refusal else { return }
     // This process changed the master key after a pin had accepted the vault.

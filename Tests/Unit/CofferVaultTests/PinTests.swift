@@ -148,6 +148,7 @@ import Testing
     try expect(.unexpectedVault, under: [other, other])
     try restore(old)
     try expect(.rolledBack, under: [other, own])
+    try expect(.rolledBack, under: [own, other])
   }
 
   @Test func aTextThatIsNoPinIsRefused() throws {
