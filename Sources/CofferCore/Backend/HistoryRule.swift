@@ -80,9 +80,11 @@ package struct HistoryRule: Sendable {
   /// versions within the limit, those that lost to it in a merge, and the removals directly after earlier versions.
   package func kept<Record: HistoryRecord>(_ records: [Record]) -> [Record] {
     guard let newest = records.last else { return [] }
+    // Most secrets have one version, and the general way costs as much as sealing it.
+    if records.count == 1 { return newest.isRemoval ? [] : records }
     var kept: [Record] = []
     var (earlier, isWithin) = (0, true)
-    let start = records.lastIndex(where: \.keepsNothing) ?? 0
+    let start = records.lastIndex(where: { $0.keepsNothing }) ?? 0
     for index in records[start...].indices.reversed() where !records[index].isRemoval {
       if index + 1 < records.count {
         let next = records[index + 1]

@@ -79,7 +79,10 @@ extension VaultSession {
     let missing = slots.filter { opened[$0] == nil && $0.recipient == nil }
     guard missing.isEmpty else {
       for slot in missing { if let refusal = opened.refusals[slot.id] { throw refusal } }
-      let names = missing.map { $0.label.isEmpty ? $0.id.hex : "\($0.id.hex) (\($0.label))" }
+      let names = missing.map { slot in
+        let id = VaultKeySlot(slot, at: file.header.slots.firstIndex { $0.bytes == slot.bytes } ?? 0).id
+        return slot.label.isEmpty ? id : "\(id) (\(slot.label))"
+      }
       throw SecretError(
         .locked,
         "Every key slot that stays needs its credential to receive the new master key. Missing: "

@@ -250,6 +250,18 @@ import Testing
     #expect(try backend.get("a") == [1])
   }
 
+  /// The fields of such a slot are unknown, its id too.
+  @Test func aSlotOfAnUnknownKindIsNamedByItsPosition() throws {
+    var vault = ForgedVault(base: [.init("a", [1])])
+    vault.slots = [try ForgedVault.unknownSlot(4)]
+    let backend = try vault.disk().openVault()
+    let error = #expect(throws: SecretError.self) { try backend.rekey() }
+    #expect(error?.code == .locked && error?.description.contains("Missing: slot-2.") == true)
+    try backend.removeKeySlots(ids: ["slot-2"])
+    try backend.rekey()
+    #expect(try backend.get("a") == [1])
+  }
+
   @Test func rekeyingKeepsEverySlotAndEverySecret() throws {
     let vault = try vault(.key)
     _ = try vault.open().addKeySlot(Self.first.credential)
