@@ -1,51 +1,40 @@
 #if Keyring
 internal import CLibsecret
 
-/// A D-Bus signal.
-struct BusSignal {
-  let member: String
-  let arguments: Variant
-}
-
 /// Delivers matching signals to a closure until it is released.
 ///
 /// Create and release it on the thread that iterates the current ``EventContext``. The closure runs on that
 /// thread, and never after the release.
 final class SignalSubscription {
-  private let connection: BusConnection
-  private let receiver: Receiver
-  private let key: guint
+  /// Gets the member and the arguments of a signal.
+  typealias Body = (String, Variant) -> Void
 
-  private final class Receiver {
-    let body: (BusSignal) -> Void
-    init(_ body: @escaping (BusSignal) -> Void) { self.body = body }
-  }
+  private let connection: BusConnection
+  private let body: Body
+  private var key: guint = 0
 
   /// `nil` matches anything.
   init(
     _ connection: BusConnection, sender: String, interface: String, member: String? = nil,
-    path: String? = nil, firstArgument: String? = nil, _ body: @escaping (BusSignal) -> Void
+    path: String? = nil, firstArgument: String? = nil, _ body: @escaping Body
   ) {
     self.connection = connection
-    receiver = Receiver(body)
+    self.body = body
     // GDBus gets an unretained reference. It delivers nothing after `deinit`, which runs on the iterating
     // thread.
     key = g_dbus_connection_signal_subscribe(
       connection.raw, sender, interface, member, path, firstArgument, G_DBUS_SIGNAL_FLAGS_NONE,
-      { _, _, _, _, member, arguments, receiver in
-        guard let member, let arguments, let receiver else { return }
-        Unmanaged<Receiver>.fromOpaque(receiver).takeUnretainedValue().body(
-          BusSignal(member: String(cString: member), arguments: Variant(sinking: arguments))
-        )
+      { _, _, _, _, member, arguments, subscription in
+        guard let member, let arguments, let subscription else { return }
+        Unmanaged<SignalSubscription>.fromOpaque(subscription).takeUnretainedValue()
+          .body(String(cString: member), Variant(sinking: arguments))
       },
-      Unmanaged.passUnretained(receiver).toOpaque(), nil)
+      Unmanaged.passUnretained(self).toOpaque(), nil)
   }
 
   /// Subscribes to the signals that the bus sends when `name` gets an owner, loses it, or gets another one.
-  convenience init(
-    ownersOf name: String, on connection: BusConnection, _ body: @escaping (BusSignal) -> Void
-  ) {
-    let bus = "org.freedesktop.DBus"
+  convenience init(ownersOf name: String, on connection: BusConnection, _ body: @escaping Body) {
+    let bus = BusConnection.busName
     self.init(
       connection, sender: bus, interface: bus, member: "NameOwnerChanged", firstArgument: name, body)
   }

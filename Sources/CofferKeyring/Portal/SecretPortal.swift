@@ -100,16 +100,16 @@ package struct SecretPortal: Sendable {
     func subscribe(_ path: String) -> SignalSubscription {
       SignalSubscription(
         bus, sender: Self.name, interface: "org.freedesktop.portal.Request", member: "Response", path: path
-      ) { signal in
-        guard let code = signal.arguments[0]?.unsigned32 else { return }
-        outcome.response = (code, signal.arguments[1]?.properties?["token"]?.string)
+      ) { _, arguments in
+        guard let code = arguments[0]?.unsigned32 else { return }
+        outcome.response = (code, arguments[1]?.properties?["token"]?.string)
       }
     }
     return try context.asCurrent { () throws(ServiceFailure) in
       defer { bus.deliverLast(on: context) }
       let path = "\(Self.object)/request/\(sender)/\(request)"
       var subscriptions = [subscribe(path)]
-      let owner = SignalSubscription(ownersOf: Self.name, on: bus) { _ in outcome.isPortalGone = true }
+      let owner = SignalSubscription(ownersOf: Self.name, on: bus) { _, _ in outcome.isPortalGone = true }
       let answer = try withExtendedLifetime(pipe) { () throws(ServiceFailure) in
         try bus.call(
           Self.name, path: Self.object, Self.interface, "RetrieveSecret", arguments,

@@ -79,13 +79,11 @@ final class Prompter: Sendable {
     let completion = SignalSubscription(
       service.bus, sender: service.name, interface: SecretServiceProxy.Interface.prompt.rawValue,
       member: "Completed", path: prompt
-    ) { signal in
-      guard let isDismissed = signal.arguments[0]?.boolean, let result = signal.arguments[1]?.unboxed else {
-        return
-      }
+    ) { _, arguments in
+      guard let isDismissed = arguments[0]?.boolean, let result = arguments[1]?.unboxed else { return }
       outcome.completed = (isDismissed, result)
     }
-    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _ in
+    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _, _ in
       outcome.isServiceGone = true
     }
     defer { withExtendedLifetime((completion, owner)) {} }

@@ -15,27 +15,26 @@ final class SignalQueue {
   var isEmpty: Bool { order.isEmpty }
 
   /// Adds the event that a signal of the service or of a collection reports.
-  func add(_ signal: BusSignal) {
-    switch signal.member {
+  func add(_ member: String, _ arguments: Variant) {
+    switch member {
     case "ItemCreated", "ItemChanged":
-      if let path = signal.arguments[0]?.path { add(.present(path), path) }
+      if let path = arguments[0]?.path { add(.present(path), path) }
     case "ItemDeleted":
-      if let path = signal.arguments[0]?.path { add(.deleted(path), path) }
+      if let path = arguments[0]?.path { add(.deleted(path), path) }
     case "CollectionCreated", "CollectionDeleted", "CollectionChanged": add(.everything, "")
     default: break
     }
   }
 
   /// Adds the event that a `NameOwnerChanged` reports. A first owner counts too: it may have other secrets.
-  func addOwnerChange(_ signal: BusSignal) {
-    if let owner = signal.arguments[2]?.string, !owner.isEmpty { add(.everything, "") }
+  func addOwnerChange(_: String, _ arguments: Variant) {
+    if let owner = arguments[2]?.string, !owner.isEmpty { add(.everything, "") }
   }
 
   private func add(_ event: Event, _ key: String) {
     if events.updateValue(event, forKey: key) == nil { order.append(key) }
   }
 
-  /// Removes all events and returns them.
   func drain() -> [Event] {
     defer { (order, events) = ([], [:]) }
     return order.compactMap { events[$0] }

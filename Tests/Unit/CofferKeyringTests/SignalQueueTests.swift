@@ -6,15 +6,17 @@ import Testing
 @Suite struct SignalQueueTests {
   private let queue = SignalQueue()
 
-  private func signal(_ member: String, _ arguments: Variant...) -> BusSignal {
-    BusSignal(member: member, arguments: .tuple(arguments))
+  private func add(_ member: String, _ arguments: Variant...) { queue.add(member, .tuple(arguments)) }
+
+  private func addOwnerChange(_ arguments: Variant...) {
+    queue.addOwnerChange("NameOwnerChanged", .tuple(arguments))
   }
 
   @Test func theLastEventOfEachItemCountsInTheOrderOfTheFirst() {
-    queue.add(signal("ItemCreated", .path("/a")))
-    queue.add(signal("ItemChanged", .path("/b")))
-    queue.add(signal("ItemDeleted", .path("/a")))
-    queue.add(signal("ItemChanged", .path("/b")))
+    add("ItemCreated", .path("/a"))
+    add("ItemChanged", .path("/b"))
+    add("ItemDeleted", .path("/a"))
+    add("ItemChanged", .path("/b"))
     #expect(queue.drain() == [.deleted("/a"), .present("/b")])
     #expect(queue.isEmpty)
     #expect(queue.drain().isEmpty)
@@ -22,23 +24,23 @@ import Testing
 
   @Test func signalsOfCollectionsAreOneChangeOfEverything() {
     for member in ["CollectionCreated", "CollectionChanged", "CollectionDeleted"] {
-      queue.add(signal(member, .path("/collection")))
+      add(member, .path("/collection"))
     }
     #expect(queue.drain() == [.everything])
   }
 
   @Test func aNewOwnerIsAChangeOfEverythingAndAVanishedOneIsNot() {
-    queue.addOwnerChange(signal("NameOwnerChanged", .string("name"), .string(":1.1"), .string("")))
+    addOwnerChange(.string("name"), .string(":1.1"), .string(""))
     #expect(queue.isEmpty)
-    queue.addOwnerChange(signal("NameOwnerChanged", .string("name"), .string(""), .string(":1.2")))
+    addOwnerChange(.string("name"), .string(""), .string(":1.2"))
     #expect(queue.drain() == [.everything])
   }
 
   @Test func unknownAndMalformedSignalsAreIgnored() {
-    queue.add(signal("PropertiesChanged", .path("/a")))
-    queue.add(signal("ItemCreated", .boolean(true)))
-    queue.add(signal("ItemDeleted"))
-    queue.addOwnerChange(signal("NameOwnerChanged", .string("name")))
+    add("PropertiesChanged", .path("/a"))
+    add("ItemCreated", .boolean(true))
+    add("ItemDeleted")
+    addOwnerChange(.string("name"))
     #expect(queue.isEmpty)
   }
 }
