@@ -266,7 +266,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
         process, deadline throws(ServiceFailure) in
         try body(
           ItemSearch(
-            process, deadline, options, prompter, unreadable.withLock { $0 }, expiry.withLock { $0 }))
+            process: process, deadline: deadline, options: options, prompter: prompter,
+            unreadable: unreadable.withLock { $0 }, expiry: expiry.withLock { $0 }))
       }
     } catch {
       throw identifier.map(error.about) ?? error

@@ -4,25 +4,15 @@ internal import CofferCore
 /// Finds items and collections for one method of the backend, and unlocks them if that is necessary.
 struct ItemSearch {
   let process: ServiceProcess
-  let service: SecretServiceProxy
+  let deadline: Deadline
   let options: KeyringOptions
   let prompter: Prompter
-  private let unreadable: UnreadableObserver?
-  private let expiry: ExpiryObserver?
+  let unreadable: UnreadableObserver?
+  let expiry: ExpiryObserver?
   private let collections = Collections()
-  private let deadline: Deadline
 
-  init(
-    _ process: ServiceProcess, _ deadline: Deadline, _ options: KeyringOptions, _ prompter: Prompter,
-    _ unreadable: UnreadableObserver?, _ expiry: ExpiryObserver?
-  ) {
-    self.process = process
-    self.deadline = deadline
-    self.options = options
-    self.prompter = prompter
-    self.unreadable = unreadable
-    self.expiry = expiry
-    service = SecretServiceProxy(
+  var service: SecretServiceProxy {
+    SecretServiceProxy(
       bus: process.bus, name: process.owner, kind: process.kind, timeout: options.callTimeout,
       deadline: deadline)
   }

@@ -48,9 +48,8 @@ struct SecretServiceProxy: Sendable {
     if arguments.count == 1 { return [try call(path, interface, method, arguments)] }
     var answers: [Int: Variant] = [:]
     deadline?.expectAnswers(arguments.count)
-    let calls = ConcurrentCalls(bus: bus, destination: name, interface: interface.rawValue)
-    let targets = arguments.map { (path, method, Variant.tuple([$0])) }
-    try calls.run(targets, by: next) { index, answer throws(ServiceFailure) in
+    let calls = arguments.map { (path, method, Variant.tuple([$0])) }
+    try bus.call(name, interface.rawValue, each: calls, by: next) { index, answer throws(ServiceFailure) in
       deadline?.countAnswer()
       answers[index] = try answer.get()
     }
@@ -81,7 +80,6 @@ struct SecretServiceProxy: Sendable {
     try call(path, .properties, "GetAll", [.string(interface.rawValue)]).element(0, \.properties)
   }
 
-  /// Sets a property of an item.
   func setProperty(_ name: String, of item: String, to value: Variant) throws(ServiceFailure) {
     let arguments: [Variant] = [.string(Interface.item.rawValue), .string(name), .boxed(value)]
     _ = try call(item, .properties, "Set", arguments)
@@ -106,7 +104,7 @@ struct SecretServiceProxy: Sendable {
       questions += asked.map { (index, $0) }
     }
     let interface = Variant.string(Interface.item.rawValue)
-    let targets = questions.map { index, property in
+    let calls = questions.map { index, property in
       (
         items[index].path, property == nil ? "GetAll" : "Get",
         Variant.tuple([interface] + (property.map { [Variant.string($0)] } ?? []))
@@ -114,8 +112,8 @@ struct SecretServiceProxy: Sendable {
     }
     deadline?.expectAnswers(questions.count)
     var found = [[String: Variant]?](repeating: [:], count: items.count)
-    let calls = ConcurrentCalls(bus: bus, destination: name, interface: Interface.properties.rawValue)
-    try calls.run(targets, by: next) { number, answer throws(ServiceFailure) in
+    try bus.call(name, Interface.properties.rawValue, each: calls, by: next) {
+      number, answer throws(ServiceFailure) in
       let (index, property) = questions[number]
       deadline?.countAnswer()
       do throws(ServiceFailure) {

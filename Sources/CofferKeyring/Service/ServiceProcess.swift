@@ -110,12 +110,10 @@ final class ServiceProcess: Sendable {
     let service = Variant.tuple([.string(SecretServiceProxy.wellKnownName)])
     var answers: [Result<Variant, ServiceFailure>] = [.failure(.malformed), .failure(.malformed)]
     // Both questions at once. The bus answers them in order.
-    try ConcurrentCalls(
-      bus: bus, destination: BusConnection.busName, interface: BusConnection.busName
-    ).run(
-      ["GetNameOwner", "GetConnectionUnixProcessID"].map { (BusConnection.busPath, $0, service) },
-      by: { deadline }
-    ) { index, answer in answers[index] = answer }
+    let calls = ["GetNameOwner", "GetConnectionUnixProcessID"].map { (BusConnection.busPath, $0, service) }
+    try bus.call(BusConnection.busName, BusConnection.busName, each: calls, by: { deadline }) {
+      answers[$0] = $1
+    }
     do throws(ServiceFailure) {
       return (try answers[0].get().element(0, \.string), try kind(answers[1]))
     } catch .lost {
