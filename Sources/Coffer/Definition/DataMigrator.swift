@@ -79,10 +79,8 @@ private struct Versioned<Value: Sendable>: Sendable {
 }
 
 private struct MigrationStep: Sendable {
-  let from: ObjectIdentifier
-  let to: ObjectIdentifier
-  let fromName: String
-  let toName: String
+  let from: any Sendable.Type
+  let to: any Sendable.Type
   /// Decodes a stored value of the type that the step begins with. `nil` if it is an encoded `nil`.
   let decode: @Sendable (StoredSecret, any SecretCoder) throws(SecretError) -> (any Sendable)?
   let convert: @Sendable (any Sendable) throws(SecretError) -> any Sendable
@@ -90,8 +88,7 @@ private struct MigrationStep: Sendable {
   init<From: Decodable & Sendable, To: Decodable & Sendable>(
     _ body: @escaping @Sendable (From) throws -> To
   ) {
-    (from, to) = (ObjectIdentifier(From.self), ObjectIdentifier(To.self))
-    (fromName, toName) = (String(describing: From.self), String(describing: To.self))
+    (from, to) = (From.self, To.self)
     decode = { stored, coder throws(SecretError) in
       try coder.decodeStored(From.self, from: stored).map { Versioned(value: $0) }
     }
@@ -114,23 +111,23 @@ private struct MigrationStep: Sendable {
   {
     for (index, step) in steps.enumerated() {
       if steps[..<index].contains(where: { $0.to == step.to }) {
-        throw invalid("Two steps lead to \(step.toName).")
+        throw invalid("Two steps lead to \(step.to).")
       }
       if steps[..<index].contains(where: { $0.from == step.from }) {
-        throw invalid("Two steps begin with \(step.fromName).")
+        throw invalid("Two steps begin with \(step.from).")
       }
     }
     var chain: [MigrationStep] = []
-    var target = ObjectIdentifier(type)
+    var target: any Any.Type = type
     while let step = steps.first(where: { $0.to == target }) {
-      if chain.count == steps.count { throw invalid("The steps to \(step.toName) are a cycle.") }
+      if chain.count == steps.count { throw invalid("The steps to \(step.to) are a cycle.") }
       chain.insert(step, at: 0)
       target = step.from
     }
     guard let other = steps.first(where: { step in !chain.contains { $0.from == step.from } }) else {
       return chain
     }
-    throw invalid("The step from \(other.fromName) to \(other.toName) does not lead to \(type).")
+    throw invalid("The step from \(other.from) to \(other.to) does not lead to \(type).")
   }
 }
 

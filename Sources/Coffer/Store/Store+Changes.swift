@@ -52,9 +52,10 @@ extension Store {
     let secret: SharedSecret
   }
 
-  private enum Change {
-    case put(Write, order: String)
-    case drop(SecretIdentifier)
+  private struct Change {
+    let identifier: SecretIdentifier
+    /// `nil` for a removal.
+    var entry: StoreContents<Item>.Entry?
   }
 
   private func performNow(_ steps: [StoreOperation<Item>.Step]) throws(SecretError) {
@@ -69,35 +70,32 @@ extension Store {
         for (step, writes) in zip(steps, encoded) {
           switch step {
           case .insert:
-            for write in writes { changes.append(.put(write, order: try store(write, in: transaction))) }
+            for write in writes {
+              changes.append(Change(identifier: write.identifier, entry: try store(write, in: transaction)))
+            }
             events.append(StoreEvent(operation: .insert, items: writes.map(\.item)))
           case .remove(let items):
             for item in items {
               let identifier = try identifier(of: item)
               try transaction.remove(identifier)
-              changes.append(.drop(identifier))
+              changes.append(Change(identifier: identifier))
             }
             events.append(StoreEvent(operation: .remove, items: items))
           case .removeAll:
             let removed = try removeAll(in: transaction, after: changes)
-            changes += removed.map { .drop($0.identifier) }
+            changes += removed.map { Change(identifier: $0.identifier) }
             events.append(StoreEvent(operation: .remove, items: removed.compactMap(\.item)))
           }
         }
         return (changes, events)
       }
       publish { state in
-        var dropped: Set<SecretIdentifier> = []
-        for change in changes {
-          switch change {
-          case .drop(let identifier): dropped.insert(identifier)
-          case .put(let write, let order):
-            if !dropped.isEmpty { state.contents.remove(dropped) }
-            dropped = []
-            state.contents.put(.init(identifier: write.identifier, order: order, item: write.item))
-          }
+        // At once, because a removal takes as long as all entries need. The last change of an identifier counts.
+        state.contents.remove(Set(changes.filter { $0.entry == nil }.map(\.identifier)))
+        let last = Dictionary(changes.enumerated().map { ($1.identifier, $0) }) { $1 }
+        for (index, change) in changes.enumerated() where last[change.identifier] == index {
+          if let entry = change.entry { state.contents.put(entry) }
         }
-        if !dropped.isEmpty { state.contents.remove(dropped) }
         return events
       }
     }
@@ -113,17 +111,15 @@ extension Store {
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
   }
 
-  /// Stores an item, and returns its place in the order: that of the item which it replaces, or one at the end.
-  private func store(_ write: Write, in transaction: any SecretTransaction) throws(SecretError) -> String {
-    if let existing = try transaction.item(write.identifier)?.metadata.attributes[Self.orderAttribute] {
-      try transaction.store(write.secret.bytes, for: write.identifier)
-      return existing
-    }
-    let order = nextOrder()
-    try transaction.store(
-      write.secret.bytes, for: write.identifier,
-      metadata: SecretMetadata(attributes: [Self.orderAttribute: order]))
-    return order
+  /// Stores an item, and returns its entry. Its place is that of the item which it replaces, or one at the end.
+  private func store(
+    _ write: Write, in transaction: any SecretTransaction
+  ) throws(SecretError) -> StoreContents<Item>.Entry {
+    let existing = try transaction.item(write.identifier)?.metadata.attributes[Self.orderAttribute]
+    let order = existing ?? nextOrder()
+    let metadata = existing == nil ? SecretMetadata(attributes: [Self.orderAttribute: order]) : nil
+    try transaction.store(write.secret.bytes, for: write.identifier, metadata: metadata)
+    return .init(identifier: write.identifier, order: order, item: write.item)
   }
 
   /// Removes every secret of the service that is not known to be no item, also those of other processes that are not in
@@ -132,22 +128,15 @@ extension Store {
     in transaction: any SecretTransaction, after changes: [Change]
   ) throws(SecretError) -> [(identifier: SecretIdentifier, item: Item?)] {
     let (known, failures) = state.withLock { ($0.contents.entries, $0.contents.failures) }
-    var inserted: Set<SecretIdentifier> = []
-    for case .put(let write, _) in changes { inserted.insert(write.identifier) }
-    var listed: [SecretIdentifier: Item?] = [:]
-    for found in try transaction.items(inService: storage.service) {
-      if failures[found.identifier] == nil || inserted.contains(found.identifier) {
-        listed[found.identifier] = .some(nil)
-      }
-    }
+    let inserted = changes.compactMap(\.entry)
+    let ofItems = Set(inserted.map(\.identifier))
+    var listed = Set(try transaction.items(inService: storage.service).map(\.identifier))
+    listed = listed.filter { failures[$0] == nil || ofItems.contains($0) }
     var removed: [(identifier: SecretIdentifier, item: Item?)] = []
-    for entry in known where listed.removeValue(forKey: entry.identifier) != nil {
+    for entry in known + inserted where listed.remove(entry.identifier) != nil {
       removed.append((entry.identifier, entry.item))
     }
-    for case .put(let write, _) in changes where listed.removeValue(forKey: write.identifier) != nil {
-      removed.append((write.identifier, write.item))
-    }
-    removed += listed.keys.map { ($0, nil) }
+    removed += listed.map { ($0, nil) }
     for secret in removed { try transaction.remove(secret.identifier) }
     return removed
   }

@@ -111,21 +111,14 @@ extension Store {
     let new = found.entries.filter { entry in
       known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
     }
-    func setFailures(_ contents: inout StoreContents<Item>) {
-      if let identifier {
-        contents.failures[identifier] = found.failures[identifier]
-      } else {
-        contents.failures = found.failures
-      }
-    }
-    if gone.isEmpty && new.isEmpty {
-      state.withLock { setFailures(&$0.contents) }
-      return
-    }
     publish { state in
       state.contents.remove(Set(gone.map(\.identifier)))
       for entry in new { state.contents.put(entry) }
-      setFailures(&state.contents)
+      if let identifier {
+        state.contents.failures[identifier] = found.failures[identifier]
+      } else {
+        state.contents.failures = found.failures
+      }
       state.lastOrder = max(state.lastOrder, Self.lastOrder(of: state.contents))
       var events: [StoreEvent<Item>] = []
       if !gone.isEmpty { events.append(StoreEvent(operation: .remove, items: gone.map(\.item))) }

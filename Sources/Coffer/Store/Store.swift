@@ -147,8 +147,8 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   /// Changes the state, and reports the events. Call it in ``inOrder(_:)``.
   func publish(_ change: (inout State) -> [StoreEvent<Item>]) {
     state.withLock { state in
-      state.isChanged = true
       for event in change(&state) {
+        state.isChanged = true
         state.latestEvent = event
         for buffer in state.subscribers.values { buffer.yield(event, size: max(1, event.items.count)) }
       }

@@ -6,16 +6,16 @@ final class HubRegistry: Sendable {
   /// The registry of the process, because values with one key share a hub wherever they were made.
   static let shared = HubRegistry()
 
-  private struct Key: Hashable {
+  struct Key: Hashable {
     /// The backend, or the source that will choose it. The hub keeps the object, so its id is not reused.
     let store: ObjectIdentifier
     let identifier: SecretIdentifier
     let form: SecretForm
   }
-  private struct Entry {
+  struct Entry {
     weak var hub: ValueHub?
   }
-  private let entries = Mutex<[Key: Entry]>([:])
+  let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
   func hub(
@@ -43,7 +43,4 @@ final class HubRegistry: Sendable {
       if let entry = entries[key], entry.hub == nil { entries[key] = nil }
     }
   }
-
-  /// The number of hubs.
-  var count: Int { entries.withLock { $0.count } }
 }

@@ -144,9 +144,6 @@ final class ValueHub: Sendable, Observable {
     ended?.cancel()
   }
 
-  /// The number of streams that have not ended.
-  var subscriberCount: Int { state.withLock { $0.subscribers.count } }
-
   /// `mayPrompt` is `false` for a read that no person asked for, such as one that follows a change.
   func readNow(mayPrompt: Bool = true) -> Reading {
     Reading { () throws(SecretError) in try store.load(mayPrompt: mayPrompt) }
