@@ -41,7 +41,7 @@ extension CofferConfiguration {
       return try CredentialText.key(in: CredentialText.read(path, named: configurationFile), from: path)
     }
     if let portalSource { sources.append(portalSource) }
-    return sources + [KernelKeyringSource()] + additional
+    return sources + [KernelKeyring()] + additional
   }
 
   /// The name of the source of ``recordedKeyFile(forVault:)``.

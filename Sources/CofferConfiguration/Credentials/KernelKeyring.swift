@@ -1,7 +1,7 @@
 internal import CLinux
 package import CofferCore
 internal import CofferSystem
-internal import CofferVault
+package import CofferVault
 internal import Glibc
 
 extension SecretError.Code {
@@ -11,7 +11,9 @@ extension SecretError.Code {
 
 /// Master keys of vaults in the user's keyring of the Linux kernel, which keeps them in memory that is not swapped,
 /// until a timeout or a restart. Every process of the user can read them.
-package struct KernelKeyring: Sendable {
+package struct KernelKeyring: VaultCredentialSource {
+  package let name = "the kernel keyring"
+
   package init() {}
 
   // keyctl(2), and the keyrings of keyrings(7).
@@ -60,8 +62,8 @@ package struct KernelKeyring: Sendable {
   }
 
   /// Returns the key that is kept, or `nil` if there is none or if there is no such keyring.
-  package func masterKey(forVault vaultID: String) throws(SecretError) -> SecretBytes? {
-    guard let key = try find(vaultID) else { return nil }
+  package func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
+    guard let key = try find(vault.id) else { return nil }
     var length = 0
     let held = SecretBytes(count: 64) { block in
       length = coffer_keyctl(
@@ -69,7 +71,7 @@ package struct KernelKeyring: Sendable {
     }
     // A master key is 32 bytes long. Another length is a key of another program.
     guard length == 32 else { return nil }
-    return held.prefix(length)
+    return .masterKey(held.prefix(length))
   }
 
   /// Removes the key. Returns `false` if none was kept. Throws like ``keep(_:forVault:for:)``.
@@ -109,15 +111,5 @@ package struct KernelKeyring: Sendable {
         : "The kernel's keyring is not allowed here, as is usual in containers (\(message)).",
       advice: "Use a key file instead."
     )
-  }
-}
-
-/// The master key that ``KernelKeyring`` keeps.
-struct KernelKeyringSource: VaultCredentialSource {
-  let name = "the kernel keyring"
-
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    guard let master = try KernelKeyring().masterKey(forVault: vault.id) else { return nil }
-    return .masterKey(master)
   }
 }

@@ -34,7 +34,6 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   var isClosed: Bool { g_dbus_connection_is_closed(raw) != 0 }
 
-  /// Whether GDBus can connect to `address`.
   static func supports(_ address: String) -> Bool { g_dbus_is_supported_address(address, nil) != 0 }
 
   /// Returns the D-Bus address of the socket at `path`.
@@ -89,7 +88,6 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   /// The name and the object of the bus itself. The interface is called like the name.
   static let (busName, busPath) = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
 
-  /// Calls the bus itself.
   func callBus(
     _ method: String, _ arguments: [Variant] = [], by deadline: Deadline
   ) throws(ServiceFailure) -> Variant {

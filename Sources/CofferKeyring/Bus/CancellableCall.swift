@@ -11,8 +11,6 @@ internal import Synchronization
 /// that does not block it, a signal that the program blocks would end the process, and a `SIGCHLD` that the program waits
 /// for would be lost. Every connection is therefore made by such a call.
 final class CancellableCall<R>: Sendable {
-  typealias Body = @Sendable (UnsafeMutablePointer<GCancellable>) throws(ServiceFailure) -> R
-
   private final class State: @unchecked Sendable {  // `result` is set before the semaphore is signalled
     let cancellable: UnsafeMutablePointer<GCancellable> = g_cancellable_new()
     let ended = DispatchSemaphore(value: 0)
@@ -26,7 +24,7 @@ final class CancellableCall<R>: Sendable {
   private let state: State
 
   /// Starts `body`, which must pass the cancellable to each call that waits. It throws `.timedOut` if it was cancelled.
-  init(_ body: @escaping Body) {
+  init(_ body: @escaping @Sendable (UnsafeMutablePointer<GCancellable>) throws(ServiceFailure) -> R) {
     let state = State()
     self.state = state
     let result = startThread {

@@ -20,7 +20,6 @@ struct FoundItem {
   /// Whether no program searches for this item by more than its identifier.
   var isGeneral: Bool { ItemAttributes.withoutProgram(distinction).isEmpty }
 
-  /// The path of the item's collection.
   var collection: Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
 
   /// Whether both are the same secret, stored twice.
@@ -44,7 +43,7 @@ struct FoundItem {
   var identifier: SecretIdentifier? { ItemAttributes.identifier(attributes) }
 
   func metadata(of identifier: SecretIdentifier) -> SecretMetadata {
-    ItemAttributes.metadata(identifier, attributes, label: label, created: created, modified: modified)
+    ItemAttributes.metadata(of: self, identifier)
   }
 }
 

@@ -149,16 +149,15 @@ enum ItemAttributes {
     }
   }
 
-  /// Returns the metadata in an item's attributes and properties. `created` and `modified` are in whole
-  /// seconds since 1970, and 0 means that the time is not known.
-  static func metadata(
-    _ identifier: SecretIdentifier, _ attributes: [String: String], label: String?, created: UInt64?,
-    modified: UInt64?
-  ) -> SecretMetadata {
+  /// Returns the metadata in an item's attributes and properties.
+  static func metadata(of item: FoundItem, _ identifier: SecretIdentifier) -> SecretMetadata {
+    let attributes = item.attributes
     var metadata = SecretMetadata()
-    if let label, attributes[givenLabel] != nil || !isDefault(label, identifier) { metadata.label = label }
-    metadata.created = attributes[Self.created].flatMap(date) ?? created.flatMap(date)
-    metadata.modified = modified.flatMap(date)
+    if let label = item.label, attributes[givenLabel] != nil || !isDefault(label, identifier) {
+      metadata.label = label
+    }
+    metadata.created = attributes[created].flatMap(date) ?? date(item.created)
+    metadata.modified = date(item.modified)
     metadata.expires = attributes[expires].flatMap(date)
     for (name, value) in attributes where !isProvidersOwn(name, attributes) {
       if name.hasPrefix(escapePrefix) {

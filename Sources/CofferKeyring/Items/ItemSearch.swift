@@ -222,8 +222,7 @@ struct ItemSearch {
   /// locked collection, and others do not search them. Returns whether a new search may find more.
   private func unlockUnsearchedCollection() throws(ServiceFailure) -> Bool {
     guard let collection = try collectionIfAny(), try isLocked(collection) else { return false }
-    let hasItems = try !service.items(of: collection).isEmpty
-    if hasItems {
+    if try !service.items(of: collection).isEmpty {
       // gnome-keyring searches locked collections by hashes of the attributes, so an absent secret needs no password.
       let all = try service.searchAll()
       if (all.locked + all.unlocked).contains(where: { $0.path.hasPrefix(collection + "/") }) { return false }

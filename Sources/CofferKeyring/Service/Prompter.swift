@@ -18,7 +18,6 @@ final class Prompter: Sendable {
   /// `timeout` is the time in which a person must answer a prompt. `nil`: any.
   init(mayPrompt: Bool, timeout: Duration?) { (self.mayPrompt, self.timeout) = (mayPrompt, timeout) }
 
-  /// Sets the function to call before each wait.
   func observe(_ observer: @escaping PromptObserver) { self.observer.withLock { $0 = observer } }
 
   /// Ends every wait in progress. Each throws `.promptDismissed`.
@@ -59,7 +58,9 @@ final class Prompter: Sendable {
     do throws(ServiceFailure) {
       return try prompter.complete(prompt, of: service)
     } catch .error(let error) where error.code == .timedOut || error.code == .promptDismissed {
-      throw Self.unconfirmed
+      throw .error(
+        .locked, "The keyring wants somebody to confirm the change, and prompts are not allowed.",
+        advice: "Allow prompts, or turn off the confirmation in the keyring's settings.")
     }
   }
 
@@ -102,7 +103,9 @@ final class Prompter: Sendable {
         }
         if let timeout, let deadline, deadline.hasPassed {
           service.dismiss(prompt)
-          throw Self.unanswered(timeout)
+          throw .error(
+            .timedOut, "The keyring's prompt was not answered within \(timeout).",
+            advice: "Unlock the keyring, then try again.")
         }
         // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
         context.iterate(timeout: .milliseconds(100))
@@ -137,18 +140,8 @@ final class Prompter: Sendable {
     advice:
       "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
 
-  private static let unconfirmed = ServiceFailure.error(
-    .locked, "The keyring wants somebody to confirm the change, and prompts are not allowed.",
-    advice: "Allow prompts, or turn off the confirmation in the keyring's settings.")
-
   private static let serviceGone = ServiceFailure.error(
     .unavailable, "The keyring stopped while it showed a prompt.",
     advice: "Try again.")
-
-  private static func unanswered(_ timeout: Duration) -> ServiceFailure {
-    .error(
-      .timedOut, "The keyring's prompt was not answered within \(timeout).",
-      advice: "Unlock the keyring, then try again.")
-  }
 }
 #endif

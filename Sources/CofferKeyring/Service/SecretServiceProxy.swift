@@ -149,7 +149,6 @@ struct SecretServiceProxy: Sendable {
     try property("Locked", of: collection, .collection, \.boolean)
   }
 
-  /// Whether one of the collections is unlocked.
   func hasUnlocked(_ collections: [String]) throws(ServiceFailure) -> Bool {
     for collection in collections where try !isLocked(collection: collection) { return true }
     return false

@@ -52,7 +52,6 @@ enum ServiceFailure: Error {
     }
   }
 
-  /// Whether the other side answered with an error.
   var isRemote: Bool { remoteName != nil }
 
   /// This failure without the words of the service.
@@ -68,7 +67,6 @@ enum ServiceFailure: Error {
     return scalars.isEmpty ? "" : ": “\(String(scalars))”"
   }
 
-  /// Whether the object is locked.
   var isLocked: Bool { remoteName == "org.freedesktop.Secret.Error.IsLocked" }
 
   /// The error that the backend throws for this failure.

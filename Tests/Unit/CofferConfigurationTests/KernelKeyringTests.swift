@@ -26,7 +26,7 @@ import Testing
   }
 
   private func opened() -> VaultBackend { VaultBackend(path: path, credentials: [Key(text: key)]) }
-  private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyringSource()]) }
+  private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyring()]) }
 
   @Test func aKeptMasterKeyOpensTheVaultUntilItIsForgotten() throws {
     let id = try VaultBackend.describe(path: path).id
@@ -59,6 +59,6 @@ import Testing
       #expect(error.code == .locked)
     }
     // The chain continues with the next source.
-    try VaultBackend(path: path, credentials: [KernelKeyringSource(), Key(text: key)]).unlock()
+    try VaultBackend(path: path, credentials: [KernelKeyring(), Key(text: key)]).unlock()
   }
 }

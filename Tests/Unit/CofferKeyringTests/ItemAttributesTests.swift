@@ -17,7 +17,7 @@ import Testing
   }
 
   private func read(_ attributes: [String: String], label: String? = nil) -> SecretMetadata {
-    ItemAttributes.metadata(identifier, attributes, label: label, created: nil, modified: nil)
+    FoundItem(path: "/item", attributes: attributes, label: label).metadata(of: identifier)
   }
 
   @Test func anItemWithoutMetadataHasTheIdentifierAndAGeneralSchema() {
@@ -85,7 +85,8 @@ import Testing
   }
 
   @Test func timesOfTheServiceAreInSecondsAndZeroIsUnknown() {
-    let metadata = ItemAttributes.metadata(identifier, stored(nil), label: nil, created: 5, modified: 0)
+    let item = FoundItem(path: "/item", attributes: stored(nil), created: 5, modified: 0)
+    let metadata = item.metadata(of: identifier)
     #expect(metadata.created == Date(timeIntervalSince1970: 5))
     #expect(metadata.modified == nil)
     #expect(read(["coffer:expires": "tomorrow"]).expires == nil)
