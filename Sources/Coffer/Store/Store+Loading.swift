@@ -34,10 +34,8 @@ extension Store {
 
   private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
     var contents = StoreContents<Item>()
-    let listed = try backend.items(inService: storage.service).sorted { one, other in
-      let (a, b) = (Self.order(of: one), Self.order(of: other))
-      return a == b ? one.identifier < other.identifier : a < b
-    }
+    let listed = try backend.items(inService: storage.service)
+      .sorted { (Self.order(of: $0), $0.identifier) < (Self.order(of: $1), $1.identifier) }
     for item in listed { try read(item, backend, into: &contents) }
     return contents
   }

@@ -20,8 +20,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
     var isLoaded = false
     var lastOrder: Int64 = 0
     var latestEvent = StoreEvent<Item>(operation: .initialized, items: [])
-    var nextSubscriber = 0
-    var subscribers: [Int: StreamBuffer<StoreEvent<Item>>] = [:]
+    var subscribers: [ObjectIdentifier: StreamBuffer<StoreEvent<Item>>] = [:]
     /// Whether there is a change that Observation was not told of, and whether a thread tells it of one.
     var isChanged = false, isNotifying = false
     var watch: Task<Void, Never>?
@@ -118,11 +117,10 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   /// the newest 100,000 items of events that were not read.
   public var events: AsyncStream<StoreEvent<Item>> {
     let (store, buffer) = (current(loading: true), StreamBuffer<StoreEvent<Item>>(limit: 100_000))
-    let key = store.state.withLock { state in
-      state.nextSubscriber += 1
-      state.subscribers[state.nextSubscriber] = buffer
+    let key = ObjectIdentifier(buffer)
+    store.state.withLock { state in
+      state.subscribers[key] = buffer
       buffer.yield(state.latestEvent)
-      return state.nextSubscriber
     }
     // The stream keeps the store of its backend.
     return buffer.stream { store.state.withLock { $0.subscribers[key] = nil } }

@@ -26,8 +26,7 @@ final class ValueHub: Sendable, Observable {
     /// Whether a client's read failed without a publication. The next successful read must be published even if
     /// the value did not change.
     var hasFailed = false
-    var nextSubscriber = 0
-    var subscribers: [Int: StreamBuffer<Reading>] = [:]
+    var subscribers: [ObjectIdentifier: StreamBuffer<Reading>] = [:]
     /// The number of streams that are being made.
     var newSubscribers = 0
     var outbox: [Publication] = []
@@ -111,11 +110,8 @@ final class ValueHub: Sendable, Observable {
   /// Returns a stream of the current reading and each change after it.
   func readings() -> AsyncStream<Reading> {
     let buffer = StreamBuffer<Reading>(limit: Self.bufferLimit)
-    let key = state.withLock { state in
-      state.nextSubscriber += 1
-      state.newSubscribers += 1
-      return state.nextSubscriber
-    }
+    let key = ObjectIdentifier(buffer)
+    state.withLock { $0.newSubscribers += 1 }
     defer { state.withLock { $0.newSubscribers -= 1 } }
     let stream = buffer.stream { [weak self] in self?.unsubscribe(key) }
     let failure = watch()
@@ -134,7 +130,7 @@ final class ValueHub: Sendable, Observable {
     return stream
   }
 
-  private func unsubscribe(_ key: Int) {
+  private func unsubscribe(_ key: ObjectIdentifier) {
     let ended: Task<Void, Never>? = state.withLock { state in
       state.subscribers[key] = nil
       if state.isObserved { return nil }

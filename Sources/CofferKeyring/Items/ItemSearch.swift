@@ -271,7 +271,7 @@ struct ItemSearch {
     let parts = "/org/freedesktop/secrets/collection/x".split(separator: "/").count
     let collections = Set(paths.map { "/" + $0.split(separator: "/").prefix(parts).joined(separator: "/") })
     for collection in collections {
-      let wallet = try service.property("Label", of: collection, .collection).string ?? ""
+      let wallet = try service.property("Label", of: collection, .collection, \.self).string ?? ""
       if try !service.isOpen(wallet: wallet) { return false }
     }
     return true

@@ -70,7 +70,9 @@ struct ItemWriter {
   private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes? {
     // Most values need no encoding, whatever the collection is.
     if ValueEncoding.encoded(value, by: .strictest) == nil { return nil }
-    return ValueEncoding.encoded(value, by: search.process.storageRule(of: collection))
+    let process = search.process
+    let rule = StorageRule.rule(for: collection, of: process.kind, dataDirectory: process.dataDirectory)
+    return ValueEncoding.encoded(value, by: rule)
   }
 
   private func update(

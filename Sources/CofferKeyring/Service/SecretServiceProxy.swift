@@ -64,16 +64,12 @@ struct SecretServiceProxy: Sendable {
 
   // MARK: Properties
 
-  func property(_ name: String, of path: String, _ interface: Interface) throws(ServiceFailure) -> Variant {
-    try call(path, .properties, "Get", [.string(interface.rawValue), .string(name)]).element(0, \.unboxed)
-  }
-
   /// Returns the property as `type` reads it. Throws `.malformed` if the property has another type.
   func property<Value>(
     _ name: String, of path: String, _ interface: Interface, _ type: (Variant) -> Value?
   ) throws(ServiceFailure) -> Value {
-    guard let value = type(try property(name, of: path, interface)) else { throw .malformed }
-    return value
+    try call(path, .properties, "Get", [.string(interface.rawValue), .string(name)])
+      .element(0) { $0.unboxed.flatMap(type) }
   }
 
   func properties(of path: String, _ interface: Interface) throws(ServiceFailure) -> [String: Variant] {
@@ -189,7 +185,7 @@ struct SecretServiceProxy: Sendable {
     let aliased = try call(Self.path, .service, "ReadAlias", [.string(name ?? "default")]).objectPath(0)
     guard aliased == nil, let name else { return aliased }
     for collection in try collections() {
-      let label = try property("Label", of: collection, .collection).string
+      let label = try property("Label", of: collection, .collection, \.self).string
       if label?.utf8.elementsEqual(name.utf8) ?? false { return collection }
     }
     throw .error(

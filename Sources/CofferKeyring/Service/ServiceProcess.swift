@@ -9,7 +9,7 @@ final class ServiceProcess: Sendable {
   let kind: ServiceKind
   private let options: KeyringOptions
   /// The user's `XDG_DATA_HOME`.
-  private let dataDirectory: String
+  let dataDirectory: String
   private let lock = DeadlineLock()
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var session = Session.none
@@ -88,11 +88,6 @@ final class ServiceProcess: Sendable {
     do throws(ServiceFailure) { return try body() } catch  where error.mayBeOfSession {
       throw .session(error)
     }
-  }
-
-  /// Which values `collection` returns as they were stored.
-  func storageRule(of collection: String) -> StorageRule {
-    StorageRule.rule(for: collection, of: kind, dataDirectory: dataDirectory)
   }
 
   // MARK: Search for the process

@@ -36,7 +36,7 @@ struct SignalTranslator {
       case .present(let path):
         do throws(ServiceFailure) {
           // Another program's item without an identifier cannot be looked up here.
-          let attributes = try service.property("Attributes", of: path, .item).dictionary
+          let attributes = try service.property("Attributes", of: path, .item, \.self).dictionary
           guard let identifier = attributes.flatMap(ItemAttributes.identifier) else { continue }
           if let old = known.updateValue(identifier, forKey: path), old != identifier {
             result.append(SecretChange(old))
