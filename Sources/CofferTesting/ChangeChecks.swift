@@ -127,7 +127,6 @@ private final class Subscriber: Sendable {
 
   private var changes: [SecretIdentifier?] { log.changes.withLock { $0.map(\.identifier) } }
 
-  /// The number of changes so far.
   var count: Int { changes.count }
 
   /// Waits for a change of `identifier` among those after the first `count`.

@@ -12,7 +12,6 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
     case remove([Item])
     case removeAll
   }
-  /// Whether the operation has run.
   private final class Progress: Sendable {
     let hasRun = Atomic(false)
   }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// The program of this process.
 enum Executable {
   /// The last part of the executable's path, which is the service of values without one.
   static var name: String {

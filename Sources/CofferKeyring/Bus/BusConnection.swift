@@ -94,7 +94,6 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
     try call(Self.busName, path: Self.busPath, Self.busName, method, arguments, by: deadline)
   }
 
-  /// Whether the bus can start a service with the well-known name `name`.
   func canStart(_ name: String, by deadline: Deadline) throws(ServiceFailure) -> Bool {
     try callBus("ListActivatableNames", by: deadline)[0]?.strings?.contains(name) ?? false
   }

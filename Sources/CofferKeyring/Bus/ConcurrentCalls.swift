@@ -5,21 +5,14 @@ extension BusConnection {
   /// The largest number of calls without an answer. More do not make a service faster.
   private static let maximumPending = 64
 
-  private final class Answers {
-    var pending = 0
-    var arrived: [(index: Int, result: Result<Variant, ServiceFailure>)] = []
-  }
-
   /// One call, which GLib holds until the answer arrives.
   private final class Call {
-    let index: Int
     let deadline: Deadline
-    let answers: Answers
+    let body: (Result<Variant, ServiceFailure>) -> Void
 
-    init(_ index: Int, _ deadline: Deadline, _ answers: Answers) {
-      self.index = index
+    init(_ deadline: Deadline, _ body: @escaping (Result<Variant, ServiceFailure>) -> Void) {
       self.deadline = deadline
-      self.answers = answers
+      self.body = body
     }
 
     static let finish: GAsyncReadyCallback = { connection, result, pointer in
@@ -28,11 +21,9 @@ extension BusConnection {
       var error: UnsafeMutablePointer<GError>?
       let answer = g_dbus_connection_call_finish(
         OpaquePointer(UnsafeMutableRawPointer(connection)), result, &error)
-      call.answers.pending -= 1
-      let outcome =
-        answer.map { Result.success(Variant(owning: $0)) }
-        ?? .failure(ServiceFailure(consuming: error, call.deadline))
-      call.answers.arrived.append((call.index, outcome))
+      call.body(
+        answer.map { .success(Variant(owning: $0)) }
+          ?? .failure(ServiceFailure(consuming: error, call.deadline)))
     }
   }
 
@@ -48,34 +39,39 @@ extension BusConnection {
   ) throws(ServiceFailure) {
     if calls.isEmpty { return }
     let context = EventContext()
-    let answers = Answers()
+    var pending = 0
+    var arrived: [(index: Int, result: Result<Variant, ServiceFailure>)] = []
     let cancellable = g_cancellable_new()
     defer { g_object_unref(cancellable) }
     try context.asCurrent { () throws(ServiceFailure) in
       defer {
-        if answers.pending > 0 {
+        if pending > 0 {
           g_cancellable_cancel(cancellable)
-          while answers.pending > 0 { context.iterate(timeout: nil) }
+          while pending > 0 { context.iterate(timeout: nil) }
           // An answer that arrives during the cancellation leaves work to the context, which keeps the connection.
           deliverLast(on: context)
         }
       }
       var next = 0
-      while next < calls.count || answers.pending > 0 {
-        while next < calls.count, answers.pending < Self.maximumPending {
+      while next < calls.count || pending > 0 {
+        while next < calls.count, pending < Self.maximumPending {
           let (path, method, arguments) = calls[next]
-          let call = Call(next, deadline(), answers)
+          let index = next
+          let call = Call(deadline()) { result in
+            pending -= 1
+            arrived.append((index, result))
+          }
           let timeout = try call.deadline.remainingMilliseconds()
-          answers.pending += 1
+          pending += 1
           g_dbus_connection_call(
             raw, destination, path, interface, method, arguments.raw, nil, G_DBUS_CALL_FLAGS_NO_AUTO_START,
             timeout, cancellable, Call.finish, Unmanaged.passRetained(call).toOpaque())
           next += 1
         }
         context.iterate(timeout: nil)
-        let arrived = answers.arrived
-        answers.arrived = []
-        for answer in arrived { try body(answer.index, answer.result) }
+        let answers = arrived
+        arrived = []
+        for answer in answers { try body(answer.index, answer.result) }
       }
     }
   }

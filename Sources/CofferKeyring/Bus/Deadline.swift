@@ -42,11 +42,7 @@ final class Deadline: Sendable {
     Int32(min(max(1, try remaining() / .milliseconds(1)), Double(Int32.max)))
   }
 
-  /// Runs `body`, whose time does not count.
-  func paused<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
-    let start = ContinuousClock.now
-    defer { state.withLock { $0.end += .now - start } }
-    return try body()
-  }
+  /// Leaves the time since `start` out of account.
+  func leaveOut(since start: ContinuousClock.Instant) { state.withLock { $0.end += .now - start } }
 }
 #endif

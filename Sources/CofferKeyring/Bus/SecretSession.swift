@@ -10,7 +10,6 @@ internal import CofferCore
 /// The session is with one process, by its unique bus name. Another process that takes over the well-known name
 /// therefore never gets a secret of this session.
 final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libsecret reads it from any thread
-  /// The object path of the session.
   let path: String
   private let raw: OpaquePointer
 

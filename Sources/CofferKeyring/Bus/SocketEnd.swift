@@ -99,7 +99,6 @@ final class Message {
 
   var arguments: [Variant] { g_dbus_message_get_body(raw).map { Variant(sinking: $0).children } ?? [] }
 
-  /// The answer with `body` to this call.
   func answer(_ body: Variant) -> Message {
     let answer = Message(owning: g_dbus_message_new_method_reply(raw))
     g_dbus_message_set_body(answer.raw, body.raw)

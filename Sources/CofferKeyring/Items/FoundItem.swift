@@ -47,7 +47,6 @@ struct FoundItem {
   }
 }
 
-/// What a search has found.
 struct FoundItems {
   var unlocked: [FoundItem] = []
   var locked: [FoundItem] = []

@@ -76,11 +76,6 @@ package struct SecretPortal: Sendable {
     return bus
   }
 
-  private final class Outcome {
-    var response: (code: UInt32, token: String?)?
-    var isPortalGone = false
-  }
-
   /// Asks for the secret. Returns the end of a pipe that has it, and the new token if there is one. The other end is closed
   /// in this process, so that the reader sees the end of the secret.
   private func request(
@@ -91,7 +86,8 @@ package struct SecretPortal: Sendable {
       throw .failed("a pipe could not be made")
     }
     let context = EventContext()
-    let outcome = Outcome()
+    var response: (code: UInt32, token: String?)?
+    var isPortalGone = false
     // The path of the request follows from this name. The answer may come before the path is known otherwise.
     let request = "coffer\(getpid())_\(UInt64.random(in: 0 ... .max))"
     let options = [("handle_token", request)] + (token.map { [("token", $0)] } ?? [])
@@ -102,14 +98,14 @@ package struct SecretPortal: Sendable {
         bus, sender: Self.name, interface: "org.freedesktop.portal.Request", member: "Response", path: path
       ) { _, arguments in
         guard let code = arguments[0]?.unsigned32 else { return }
-        outcome.response = (code, arguments[1]?.properties?["token"]?.string)
+        response = (code, arguments[1]?.properties?["token"]?.string)
       }
     }
     return try context.asCurrent { () throws(ServiceFailure) in
       defer { bus.deliverLast(on: context) }
       let path = "\(Self.object)/request/\(sender)/\(request)"
       var subscriptions = [subscribe(path)]
-      let owner = SignalSubscription(ownersOf: Self.name, on: bus) { _, _ in outcome.isPortalGone = true }
+      let owner = SignalSubscription(ownersOf: Self.name, on: bus) { _, _ in isPortalGone = true }
       let answer = try withExtendedLifetime(pipe) { () throws(ServiceFailure) in
         try bus.call(
           Self.name, path: Self.object, Self.interface, "RetrieveSecret", arguments,
@@ -118,13 +114,13 @@ package struct SecretPortal: Sendable {
       // Portals before 0.9 choose the path themselves.
       if let other = try answer.objectPath(0), other != path { subscriptions.append(subscribe(other)) }
       return try withExtendedLifetime((subscriptions, owner)) { () throws(ServiceFailure) in
-        while outcome.response == nil {
-          if outcome.isPortalGone || bus.isClosed { throw .lost("the Secret portal stopped during the call") }
+        while response == nil {
+          if isPortalGone || bus.isClosed { throw .lost("the Secret portal stopped during the call") }
           if deadline.hasPassed { throw deadline.failure }
           context.iterate(timeout: .milliseconds(100))
         }
-        guard outcome.response?.code == 0 else { throw Self.refused }
-        return (pipe.reading, outcome.response?.token)
+        guard response?.code == 0 else { throw Self.refused }
+        return (pipe.reading, response?.token)
       }
     }
   }

@@ -67,49 +67,44 @@ final class Prompter: Sendable {
   /// The time in which a prompt that needs nobody completes itself.
   private static let unattendedTimeout = Duration.seconds(3)
 
-  private final class Outcome {
-    var completed: (isDismissed: Bool, result: Variant)?
-    var isServiceGone = false
-  }
-
   /// `cancellation` is the number of cancellations before the observer was called.
   private func result(
     of prompt: String, of service: SecretServiceProxy, on context: EventContext, since cancellation: Int
   ) throws(ServiceFailure) -> Variant {
-    let outcome = Outcome()
+    var completed: (isDismissed: Bool, result: Variant)?
+    var isServiceGone = false
     let completion = SignalSubscription(
       service.bus, sender: service.name, interface: SecretServiceProxy.Interface.prompt.rawValue,
       member: "Completed", path: prompt
     ) { _, arguments in
       guard let isDismissed = arguments[0]?.boolean, let result = arguments[1]?.unboxed else { return }
-      outcome.completed = (isDismissed, result)
+      completed = (isDismissed, result)
     }
-    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _, _ in
-      outcome.isServiceGone = true
-    }
+    let owner = SignalSubscription(ownersOf: service.name, on: service.bus) { _, _ in isServiceGone = true }
     defer { withExtendedLifetime((completion, owner)) {} }
     _ = try service.call(prompt, .prompt, "Prompt", [.string("")])
-    return try service.pausingDeadline { () throws(ServiceFailure) -> Variant in
-      let deadline = timeout.map { Deadline(after: $0) }
-      while true {
-        if let (isDismissed, result) = outcome.completed {
-          if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
-          return result
-        }
-        if outcome.isServiceGone || service.bus.isClosed { throw Self.serviceGone }
-        if cancellations.load(ordering: .relaxed) != cancellation {
-          service.dismiss(prompt)
-          throw Self.dismissed
-        }
-        if let timeout, let deadline, deadline.hasPassed {
-          service.dismiss(prompt)
-          throw .error(
-            .timedOut, "The keyring's prompt was not answered within \(timeout).",
-            advice: "Unlock the keyring, then try again.")
-        }
-        // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
-        context.iterate(timeout: .milliseconds(100))
+    // A person may be typing.
+    let start = ContinuousClock.now
+    defer { service.deadline?.leaveOut(since: start) }
+    let deadline = timeout.map { Deadline(after: $0) }
+    while true {
+      if let (isDismissed, result) = completed {
+        if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
+        return result
       }
+      if isServiceGone || service.bus.isClosed { throw Self.serviceGone }
+      if cancellations.load(ordering: .relaxed) != cancellation {
+        service.dismiss(prompt)
+        throw Self.dismissed
+      }
+      if let timeout, let deadline, deadline.hasPassed {
+        service.dismiss(prompt)
+        throw .error(
+          .timedOut, "The keyring's prompt was not answered within \(timeout).",
+          advice: "Unlock the keyring, then try again.")
+      }
+      // A signal ends the wait at once. A cancellation and a closed bus are noticed after this time.
+      context.iterate(timeout: .milliseconds(100))
     }
   }
 

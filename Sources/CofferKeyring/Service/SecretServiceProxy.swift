@@ -56,12 +56,6 @@ struct SecretServiceProxy: Sendable {
     return arguments.indices.compactMap { answers[$0] }
   }
 
-  /// Runs `body`, whose time does not count against the deadline.
-  func pausingDeadline<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
-    guard let deadline else { return try body() }
-    return try deadline.paused(body)
-  }
-
   // MARK: Properties
 
   /// Returns the property as `type` reads it. Throws `.malformed` if the property has another type.

@@ -69,7 +69,6 @@ enum ServiceFailure: Error {
 
   var isLocked: Bool { remoteName == "org.freedesktop.Secret.Error.IsLocked" }
 
-  /// The error that the backend throws for this failure.
   var secretError: SecretError {
     switch self {
     case .error(let error): error
