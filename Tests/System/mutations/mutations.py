@@ -77,7 +77,7 @@ DURABILITY = [
       CRASHES + "|" + TRUST, "a power loss makes an honest vault look rolled back"),
     M("spared slot of a record not on the disk", "KnownVaultFile.raise", instead("file.synchronizeData", "()"),
       CRASHES + "|" + TRUST, "a power loss destroys both slots of a record"),
-    M("versions from before a purge kept", "HistoryRule.kept", operator("records.lastIndex(where: \\.keepsNothing) ?? 0", "0"),
+    M("versions from before a purge kept", "HistoryRule.kept", operator("records.lastIndex(where: { $0.keepsNothing }) ?? 0", "0"),
       "HistoryTests|VectorTests", "what was erased on one machine comes back from another"),
     M("version that lost in a merge dropped", "BlockEntry.lost", body("return false"), "HistoryTests|VectorTests",
       "one of two concurrent changes is lost"),
