@@ -248,19 +248,9 @@ class State:
         return replace(self, sequence=sequence, events=tuple(sorted(events.items())))
 
     def purged(self, account):
-        events = [(name, found[-1:] if name == account else found) for name, found in self.events]
-        return replace(self, events=tuple(events))
-
-    def rewritten(self):
-        """A rewrite forgets what does not count. The events that are left decide how a merge numbers them."""
-        events = []
-        for account, found in self.events:
-            counted = {one["sequence"] for one in expected_versions(found, HISTORY, NOW)}
-            # A put is kept for itself, and a remove for the put before it.
-            puts = [one if one.put else before for before, one in zip((None, *found), found)]
-            kept = [one for one, put in zip(found, puts) if put and (put.sequence in counted or one.put and one is found[-1])]
-            events += [(account, tuple(kept))] if kept else []
-        return replace(self, sequence=self.sequence + 1, events=tuple(events))
+        left = {name: one for name, one in self.events if name != account}
+        last = dict(self.events)[account][-1]
+        return replace(self, events=tuple(sorted((left | ({account: (last,)} if last.put else {})).items())))
 
     def merged(self, other, parted):
         """The rule of vault_changes.py in terms of what a user did."""
@@ -285,7 +275,7 @@ class State:
                 kept += [one] if one.put or kept and kept[-1].put else []
             if kept:
                 events[account] = tuple(kept)
-        return replace(self, sequence=sequence, events=tuple(sorted(events.items()))).rewritten()
+        return replace(self, sequence=sequence + 1, events=tuple(sorted(events.items())))
 
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
@@ -412,21 +402,23 @@ class History:
 
     def rewrite(self, becomes, loses, **more):
         changes = self.changes() if self.rng.random() < 0.5 else []
-        becomes(self.state.changed(changes).rewritten())
+        state = self.state.changed(changes)
+        becomes(replace(state, sequence=state.sequence + 1))
         self.arm(loses, 7)
         c.rewrite(VAULT, KEY, {"now": NOW, "changes": changes}, self.random)
 
     def purge(self, becomes, loses):
         account = self.rng.choice(ACCOUNTS)
-        becomes(self.state.purged(account).rewritten())
+        state = self.state.purged(account) if account in dict(self.state.events) else self.state
+        becomes(replace(state, sequence=state.sequence + 1))
         self.arm(loses, 7)
         names = [{"service": SERVICE, "account": account}]
         c.rewrite(VAULT, KEY, {"now": NOW, "purge": names}, self.random)
 
     def rekey(self, becomes, loses):
         has_recipient = self.rng.random() < 0.5
-        state = replace(self.state, former_keys=self.state.former_keys + 1, has_recipient=has_recipient)
-        becomes(state.rewritten())
+        state = replace(self.state, sequence=self.state.sequence + 1, former_keys=self.state.former_keys + 1)
+        becomes(replace(state, has_recipient=has_recipient))
         slots = [key_slot(), recipient_slot()] if has_recipient else [key_slot()]
         self.arm(loses, 7)
         credential = RECIPIENT if self.state.has_recipient and self.rng.random() < 0.5 else KEY
@@ -465,7 +457,7 @@ class History:
             state = state.changed(changes)
             if self.rng.random() < 0.2:
                 c.rewrite(path, KEY, {"now": NOW}, self.random)
-                state = state.rewritten()
+                state = replace(state, sequence=state.sequence + 1)
         return state
 
     def changes_of(self, state):
