@@ -247,10 +247,16 @@ class State:
             events[one.one["account"]] = (*events.get(one.one["account"], ()), one)
         return replace(self, sequence=sequence, events=tuple(sorted(events.items())))
 
-    def purged(self, account):
-        left = {name: one for name, one in self.events if name != account}
-        last = dict(self.events)[account][-1]
-        return replace(self, events=tuple(sorted((left | ({account: (last,)} if last.put else {})).items())))
+    def rewritten(self, purged=None):
+        """Without what no longer counts, and without the versions of the account `purged`."""
+        kept = {}
+        for account, events in self.events:
+            counted = {one["sequence"] for one in expected_versions(events, HISTORY, NOW)} if account != purged else ()
+            for before, event in zip((None, *events), events):
+                is_present = event is events[-1] and event.put
+                if is_present or event.sequence in counted or before and before.sequence in counted and not event.put:
+                    kept[account] = (*kept.get(account, ()), event)
+        return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())))
 
     def merged(self, other, parted):
         """The rule of vault_changes.py in terms of what a user did."""
@@ -275,7 +281,7 @@ class State:
                 kept += [one] if one.put or kept and kept[-1].put else []
             if kept:
                 events[account] = tuple(kept)
-        return replace(self, sequence=sequence + 1, events=tuple(sorted(events.items())))
+        return replace(self, sequence=sequence, events=tuple(sorted(events.items()))).rewritten()
 
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
@@ -402,22 +408,20 @@ class History:
 
     def rewrite(self, becomes, loses, **more):
         changes = self.changes() if self.rng.random() < 0.5 else []
-        state = self.state.changed(changes)
-        becomes(replace(state, sequence=state.sequence + 1))
+        becomes(self.state.changed(changes).rewritten())
         self.arm(loses, 7)
         c.rewrite(VAULT, KEY, {"now": NOW, "changes": changes}, self.random)
 
     def purge(self, becomes, loses):
         account = self.rng.choice(ACCOUNTS)
-        state = self.state.purged(account) if account in dict(self.state.events) else self.state
-        becomes(replace(state, sequence=state.sequence + 1))
+        becomes(self.state.rewritten(purged=account))
         self.arm(loses, 7)
         names = [{"service": SERVICE, "account": account}]
         c.rewrite(VAULT, KEY, {"now": NOW, "purge": names}, self.random)
 
     def rekey(self, becomes, loses):
         has_recipient = self.rng.random() < 0.5
-        state = replace(self.state, sequence=self.state.sequence + 1, former_keys=self.state.former_keys + 1)
+        state = replace(self.state.rewritten(), former_keys=self.state.former_keys + 1)
         becomes(replace(state, has_recipient=has_recipient))
         slots = [key_slot(), recipient_slot()] if has_recipient else [key_slot()]
         self.arm(loses, 7)
@@ -457,7 +461,7 @@ class History:
             state = state.changed(changes)
             if self.rng.random() < 0.2:
                 c.rewrite(path, KEY, {"now": NOW}, self.random)
-                state = replace(state, sequence=state.sequence + 1)
+                state = state.rewritten()
         return state
 
     def changes_of(self, state):
