@@ -14,6 +14,7 @@ Exit status: 0 every history is as the model says (with --omit: one is not), 1 o
 
 import argparse
 import copy
+import functools
 import os
 import random
 import sys
@@ -550,6 +551,8 @@ def outcome_of(seed, steps, omit):
 
 
 def main(arguments):
+    # Most files are read more than once.
+    r.read_with_master = functools.lru_cache(128)(r.read_with_master)
     parser = argparse.ArgumentParser(description="Random histories of a vault on a disk that loses power.")
     parser.add_argument("--histories", type=int, default=100, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
