@@ -15,6 +15,7 @@ Exit status: 0 every history is as the model says (with --omit: one is not), 1 o
 import argparse
 import copy
 import functools
+import itertools
 import os
 import random
 import sys
@@ -239,14 +240,19 @@ class State:
     events: tuple = ()  # of (account, events)
     former_keys: int = 0
     has_recipient: bool = False
+    passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and what tells them apart
+    known: frozenset = frozenset()  # the times of all changes that this state comes from: no two have one time
 
-    def changed(self, changes):
-        events, sequence = dict(self.events), self.sequence
+    def changed(self, changes, in_tail=True):
+        events, sequence, passed = dict(self.events), self.sequence, set(self.passed)
         for change in changes:
             sequence += 1
             one = Event(sequence, change)
             events[one.one["account"]] = (*events.get(one.one["account"], ()), one)
-        return replace(self, sequence=sequence, events=tuple(sorted(events.items())))
+            passed |= {(sequence, one.time)} if in_tail else set()
+        known = self.known | {Event(0, change).time for change in changes}
+        events = tuple(sorted(events.items()))
+        return replace(self, sequence=sequence, events=events, passed=frozenset(passed), known=known)
 
     def rewritten(self, purged=None):
         """Without what no longer counts, and without the versions of the account `purged`."""
@@ -257,32 +263,55 @@ class State:
                 is_present = event is events[-1] and event.put
                 if is_present or event.sequence in counted or before and before.sequence in counted and not event.put:
                     kept[account] = (*kept.get(account, ()), event)
-        return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())))
+        passed = self.passed | {(self.sequence + 1, next(REWRITES))}
+        return replace(self, sequence=self.sequence + 1, events=tuple(sorted(kept.items())), passed=passed)
 
-    def merged(self, other, parted):
-        """The rule of vault_changes.py in terms of what a user did."""
+    def merged(self, other):
+        """The rule of VaultFormat.md in terms of what a user did."""
+        parted = max(self.passed & other.passed)[0]
         sequence, events = max(self.sequence, other.sequence), {}
-        mine, others = dict(self.events), dict(other.events)
-        # In the order of lookup ids, which numbers what the winners did.
-        for account in sorted({*mine, *others}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
-            sides = [side.get(account, ()) for side in (mine, others)]
-            before = [one for one in sides[0] if one.sequence <= parted and one in sides[1]]
-            lost, won = [[one for one in side if one.sequence > parted] for side in sides]
-            rank = lambda side: (bool(side[-1].put), side[-1].time) if side else ()
-            if rank(lost) > rank(won):
-                lost, won = won, lost
-            if lost:
-                won = [replace(one, sequence=sequence + n) for n, one in enumerate(won, start=1)]
-                sequence += len(won)
-                if won[-1].put and lost[-1].put:
-                    conflict = lost[-1].put | {"conflict": won[-1].sequence}
-                    lost[-1] = replace(lost[-1], change={"put": conflict})
-            kept = []
-            for one in (*before, *lost, *won):
-                kept += [one] if one.put or kept and kept[-1].put else []
-            if kept:
-                events[account] = tuple(kept)
-        return replace(self, sequence=sequence, events=tuple(sorted(events.items()))).rewritten()
+        both = [dict(self.events), dict(other.events)]
+        # In the order of lookup ids, which numbers the changes.
+        for account in sorted({*both[0], *both[1]}, key=lambda name: p.lookup_id(LOOKUP, SERVICE, name)):
+            mine, others = [side.get(account, ()) for side in both]
+            before = [one for one in mine if one.sequence <= parted and one in others]
+            since = [[one for one in side if one.sequence > parted] for side in (mine, others)]
+            times = [{one.time for one in side} for side in (mine, others)]
+            is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times))]
+            rank = lambda n: (is_news[n], bool(since[n][-1].put), since[n][-1].time) if since[n] else ()
+            loser, winner = sorted((0, 1), key=rank)
+            won, lost = since[winner], [one for one in since[loser] if one.time not in {two.time for two in since[winner]}]
+            kept = [*before, *lost, *won]
+            newest = sequence + len(lost) + len(won)
+            for at, one in enumerate((*lost, *won), start=len(before)):
+                sequence += 1
+                side = since[loser] if at < len(before) + len(lost) else won
+                lost_before = one.put and one.put.get("conflict") == side[-1].sequence and side[-1].time == won[-1].time
+                loses_now = is_news[loser] and one is since[loser][-1] and one.put and won[-1].put
+                change = {"put": one.put | {"conflict": newest}} if lost_before or loses_now else one.change
+                kept[at] = Event(sequence, change)
+            # A remove stays only directly after a put.
+            for one in kept:
+                if one.put or events.get(account) and events[account][-1].put:
+                    events[account] = (*events.get(account, ()), one)
+        merged = replace(self, sequence=sequence, events=tuple(sorted(events.items())))
+        return replace(merged, passed=self.passed | other.passed, known=self.known | other.known).rewritten()
+
+    def lacks(self, *sides):
+        """The accounts of which this merge of two sides does not have what any rule must keep."""
+        for account in ACCOUNTS:
+            found, *before = [dict(one.events).get(account, ()) for one in (self, *sides)]
+            values = {present(found[at : at + 1]) for at in range(len(found))}
+            news = []
+            for mine, others, other in zip(before, reversed(before), reversed(sides)):
+                # A remove is no news for a put that its side dropped since.
+                dropped = others and others[-1].put and others[-1].time not in {one.time for one in mine}
+                if mine and mine[-1].time not in other.known and (mine[-1].put or not dropped):
+                    news.append(mine)
+            stored = {present(one) for one in news} - {None}
+            allowed = stored or {present(one) for one in news or before}
+            if present(found) not in allowed or not stored <= values:
+                yield account
 
     def shown(self):
         found = [self.sequence, self.former_keys, self.has_recipient]
@@ -297,6 +326,12 @@ class State:
         return found
 
 
+def present(events):
+    """The value after these events, or None."""
+    return events[-1].put["value"] if events and events[-1].put else None
+
+
+REWRITES = itertools.count(1)
 SERVICE = "com.example.app"
 LOOKUP = bytes(32)
 
@@ -377,15 +412,15 @@ class History:
                 self.after_loss([self.state])
         self.compare([self.state])
 
-    def arm(self, loses, most):
-        """Power is lost at one of the next calls."""
+    def arm(self, loses):
+        """Power is lost at one of the next calls: of six in a commit, of five in a new file, or afterwards."""
         if loses:
-            self.disk.loss = self.disk.calls + self.rng.randint(1, most)
+            self.disk.loss = self.disk.calls + self.rng.randint(1, 7)
         self.disk.barriers = 0
 
-    def changes(self):
-        """One to three changes, and what they are in the model."""
-        changes, events = [], dict(self.state.events)
+    def changes(self, state):
+        """One to three changes of this state."""
+        changes, events = [], dict(state.events)
         present = {name for name, found in events.items() if found[-1].put}
         for _ in range(self.rng.randint(1, 3)):
             account = self.rng.choice(ACCOUNTS)
@@ -402,21 +437,21 @@ class History:
     # What is done
 
     def commit(self, becomes, loses):
-        changes = self.changes()
+        changes = self.changes(self.state)
         becomes(self.state.changed(changes))
-        self.arm(loses, 9)
+        self.arm(loses)
         c.commit(VAULT, KEY, changes, self.random)
 
     def rewrite(self, becomes, loses, **more):
-        changes = self.changes() if self.rng.random() < 0.5 else []
-        becomes(self.state.changed(changes).rewritten())
-        self.arm(loses, 7)
+        changes = self.changes(self.state) if self.rng.random() < 0.5 else []
+        becomes(self.state.changed(changes, in_tail=False).rewritten())
+        self.arm(loses)
         c.rewrite(VAULT, KEY, {"now": NOW, "changes": changes}, self.random)
 
     def purge(self, becomes, loses):
         account = self.rng.choice(ACCOUNTS)
         becomes(self.state.rewritten(purged=account))
-        self.arm(loses, 7)
+        self.arm(loses)
         names = [{"service": SERVICE, "account": account}]
         c.rewrite(VAULT, KEY, {"now": NOW, "purge": names}, self.random)
 
@@ -425,51 +460,58 @@ class History:
         state = replace(self.state.rewritten(), former_keys=self.state.former_keys + 1)
         becomes(replace(state, has_recipient=has_recipient))
         slots = [key_slot(), recipient_slot()] if has_recipient else [key_slot()]
-        self.arm(loses, 7)
+        self.arm(loses)
         credential = RECIPIENT if self.state.has_recipient and self.rng.random() < 0.5 else KEY
         c.rewrite(VAULT, credential, {"now": NOW, "slots": slots}, self.random)
 
     def merge(self, becomes, loses):
-        """A copy goes its own way, and so does the vault."""
-        data = self.disk.names[VAULT].data
-        self.disk.names[COPY] = File(data)
-        mine, parted = self.state, self.state.sequence
-        theirs = self.elsewhere(COPY)
-        mine = self.elsewhere(VAULT) if self.rng.random() < 0.8 else mine
-        forked = self.disk.names[COPY].data if self.read(COPY).state.sequence > parted else None
+        """A copy goes its own way, and so does the vault. They may be merged several times, in both directions."""
+        self.disk.names[COPY] = File(self.disk.names[VAULT].data)
+        mine, theirs = self.state, self.state
+        while True:
+            theirs = self.elsewhere(COPY, theirs) if self.rng.random() < 0.9 else theirs
+            mine = self.elsewhere(VAULT, mine) if self.rng.random() < 0.8 else mine
+            merged, direction = mine.merged(theirs), self.rng.random()
+            lacking = list(merged.lacks(mine, theirs))
+            if lacking:
+                raise Wrong(f"the rule of merges loses {lacking}")
+            if direction < 0.6:
+                break
+            if direction < 0.8:
+                c.merge(VAULT, COPY, KEY, self.random, NOW)
+                mine = self.compare([merged])
+            else:
+                c.merge(COPY, VAULT, KEY, self.random, NOW)
+                theirs = self.compare([theirs.merged(mine)], COPY)
         self.state = mine
-        becomes(mine.merged(theirs, parted))
-        fork = self.read(COPY)
-        self.arm(loses, 7)
+        becomes(merged)
+        sides = [self.disk.names[path].data for path in (VAULT, COPY)]
+        self.arm(loses)
         c.merge(VAULT, COPY, KEY, self.random, NOW)
-        record = self.record()
-        merged = self.read()
+        result, record = self.read(), self.record()
         if record:
-            k.judge(record, merged)
-        # Whoever saw either side accepts the merge, and refuses the side that it was not.
-        for seen in (fork, merged):
-            known = k.Record.parse(k.made(seen, PLACE, k.STRICT), PLACE)
-            k.judge(known, merged)
-            if seen is merged and forked is not None:
-                self.must_refuse(known, forked)
+            k.judge(record, result)
+        # Whoever saw one of the sides accepts the merge. Whoever saw the merge refuses both.
+        for side in sides:
+            k.judge(self.seen(r.read_vault(side, KEY)), result)
+            self.must_refuse(self.seen(result), side)
 
-    def elsewhere(self, path):
-        """Commits that are on the disk, and sometimes a rewrite: the state after them."""
-        state = self.state
+    def seen(self, vault):
+        """A new record of the vault."""
+        return k.Record.parse(k.made(vault, PLACE, k.STRICT), PLACE)
+
+    def elsewhere(self, path, state):
+        """Commits that are on the disk, and sometimes a rewrite or a purge: the state after them."""
         for _ in range(self.rng.randint(1, 3)):
-            changes = self.changes_of(state)
+            changes = self.changes(state)
             c.commit(path, KEY, changes, self.random)
             state = state.changed(changes)
-            if self.rng.random() < 0.2:
-                c.rewrite(path, KEY, {"now": NOW}, self.random)
-                state = state.rewritten()
+            if self.rng.random() < 0.3:
+                account = self.rng.choice((None, *ACCOUNTS))
+                purge = [{"service": SERVICE, "account": account}] if account else []
+                c.rewrite(path, KEY, {"now": NOW, "purge": purge}, self.random)
+                state = state.rewritten(purged=account)
         return state
-
-    def changes_of(self, state):
-        ours, self.state = self.state, state
-        changes = self.changes()
-        self.state = ours
-        return changes
 
     def settle(self):
         """What a reader does before it records: barriers of its own."""
@@ -481,7 +523,7 @@ class History:
         self.settle()
         vault = self.read()
         self.recorded.append((vault.header.commitment, vault.state.sequence, vault.state.tail_tag))
-        self.arm(loses, 5)
+        self.arm(loses)
         k.remember(RECORD, PLACE, vault)
         record = self.record()
         if (record.seen.sequence, record.seen.tail_tag) != self.recorded[-1][1:]:
@@ -509,9 +551,9 @@ class History:
                 return
         raise Wrong(f"a file of {old.state.sequence} is accepted after {seen.sequence} was seen")
 
-    def compare(self, possible):
+    def compare(self, possible, path=VAULT):
         """The state that the vault has, which must be one of these."""
-        vault = self.read()
+        vault = self.read(path)
         found = shown(vault)
         for state in possible:
             if state.shown() == found:

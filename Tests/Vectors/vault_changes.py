@@ -249,8 +249,8 @@ def merge(path, other, credential, random=w.system_random, now=None):
 def merged(ours, theirs):
     """The entries of both vaults, the sequence of the root that has them, and its recent changes.
 
-    The later change of a secret wins, and a put wins over a remove. What the winner's side did since the two parted
-    gets new sequences, so that it comes after what the other side did.
+    What either side did since the two parted gets new sequences. Whoever merges one of them again later then takes
+    nothing that came by this merge for something that both had before.
     """
     same = ours.master == theirs.master and ours.header.vault_id == theirs.header.vault_id
     require(same, "the vaults do not have one master key", outcome=f.ANOTHER_KEY)
@@ -262,16 +262,9 @@ def merged(ours, theirs):
         sides = [side.entries.get(key, []) for side in (ours, theirs)]
         kept = [one.record for one in sides[1] if one.record.sequence <= parted]
         before = [one for one in sides[0] if one.record in kept]
-        since = [[one for one in side if one.record.sequence > parted] for side in sides]
-        lost, won = sorted(since, key=lambda side: (side[-1].record.is_put, side[-1].record.time) if side else ())
-        renumbered = {}
-        if lost:
-            renumbered = {one.record.sequence: sequence + number for number, one in enumerate(won, start=1)}
-            sequence += len(won)
-            won = [renumbered_entry(one, renumbered) for one in won]
-            if won[-1].record.is_put and lost[-1].record.is_put:
-                lost = [*lost[:-1], in_conflict(lost[-1], won[-1].record.sequence)]
-        for one in (*before, *lost, *won):
+        since = merged_since(*sides, parted, sequence)
+        sequence += len(since)
+        for one in (*before, *since):
             # A remove whose put the other side dropped or removed is not needed.
             if one.record.is_put or key in entries and entries[key][-1].record.is_put:
                 entries.setdefault(key, []).append(one)
@@ -279,18 +272,44 @@ def merged(ours, theirs):
     return entries, sequence + 1, latest(pairs, max(ours.root.floor, theirs.root.floor))
 
 
-def renumbered_entry(entry, renumbered):
-    """The entry with its new sequence, which makes a new seal of its value necessary."""
-    record = replace(entry.record, sequence=renumbered[entry.record.sequence])
-    found = record.field(p.CONFLICT) if record.is_put else None
-    entry = r.Entry(record, entry.value)
-    return in_conflict(entry, renumbered[found]) if found in renumbered else entry
+def merged_since(ours, theirs, parted, sequence):
+    """The entries of one secret since the two sides parted, numbered after `sequence`: the winner's come last.
+
+    The last change of a side wins if the other side does not have it, then if it is a put, then if it is later.
+    """
+    sides = []
+    for side, other in ((ours, theirs), (theirs, ours)):
+        since = [one for one in side if one.record.sequence > parted]
+        rank = ()
+        if since:
+            is_news = change_of(since[-1]) not in map(change_of, other)
+            rank = is_news, since[-1].record.is_put, since[-1].record.time
+        sides.append((rank, since))
+    (rank, losing), (_, won) = sorted(sides, key=lambda side: side[0])
+    changes = [change_of(one) for one in won]
+    lost = [one for one in losing if change_of(one) not in changes]
+    # What lost to the winning value earlier, on either side, and what loses to it now.
+    conflicts = [one for one in won if h.is_in_conflict(one, won[-1])]
+    if losing and change_of(losing[-1]) == changes[-1]:
+        conflicts += [one for one in lost if h.is_in_conflict(one, losing[-1])]
+    elif rank and rank[0] and losing[-1].record.is_put and won[-1].record.is_put:
+        conflicts.append(losing[-1])
+    newest = sequence + len(lost) + len(won)
+    found = []
+    for number, one in enumerate((*lost, *won), start=sequence + 1):
+        record = replace(one.record, sequence=number)
+        if any(one is other for other in conflicts):
+            fields = dict(record.fields) | {p.CONFLICT: p.PLACE.pack(newest)}
+            record = replace(record, fields=tuple(sorted(fields.items())))
+        found.append(r.Entry(record, one.value))  # sealed anew
+    return found
 
 
-def in_conflict(entry, sequence):
-    """The entry of a put that lost to the one with this sequence."""
-    fields = dict(entry.record.fields) | {p.CONFLICT: p.PLACE.pack(sequence)}
-    return replace(entry, record=replace(entry.record, fields=tuple(sorted(fields.items()))))
+def change_of(entry):
+    """What two entries have in common that are one change, perhaps with another sequence after a merge."""
+    record = entry.record
+    fields = tuple(pair for pair in record.fields if pair[0] != p.CONFLICT)
+    return record.kind, record.time, record.created, fields, entry.value
 
 
 def changes_of(vault):
