@@ -276,6 +276,9 @@ class State:
             mine, others = [side.get(account, ()) for side in both]
             before = [one for one in mine if one.sequence <= parted and one in others]
             since = [[one for one in side if one.sequence > parted] for side in (mine, others)]
+            if any(one.one.get("keeps_nothing") for side in since for one in side):
+                before = []
+            since = [remembered(side) for side in since]
             times = [{one.time for one in side} for side in (mine, others)]
             is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times))]
             rank = lambda n: (is_news[n], bool(since[n][-1].put), since[n][-1].time) if since[n] else ()
@@ -288,7 +291,9 @@ class State:
                 side = since[loser] if at < len(before) + len(lost) else won
                 lost_before = one.put and one.put.get("conflict") == side[-1].sequence and side[-1].time == won[-1].time
                 loses_now = is_news[loser] and one is since[loser][-1] and one.put and won[-1].put
-                change = {"put": one.put | {"conflict": newest}} if lost_before or loses_now else one.change
+                change = {kind: details | {"keeps_nothing": False} for kind, details in one.change.items()}
+                if lost_before or loses_now:
+                    change["put"]["conflict"] = newest
                 kept[at] = Event(sequence, change)
             # A remove stays only directly after a put.
             for one in kept:
@@ -324,6 +329,12 @@ class State:
                 found.append((account, last.sequence, None))
             found += [(account, one["sequence"], one["value"]) for one in versions]
         return found
+
+
+def remembered(events):
+    """The events from the last one on that keeps nothing."""
+    marked = [at for at, one in enumerate(events) if one.one.get("keeps_nothing")]
+    return events[marked[-1] :] if marked else events
 
 
 def present(events):
@@ -420,18 +431,19 @@ class History:
 
     def changes(self, state):
         """One to three changes of this state."""
-        changes, events = [], dict(state.events)
-        present = {name for name, found in events.items() if found[-1].put}
+        changes = []
+        stored = {name for name, found in state.events if found[-1].put}
         for _ in range(self.rng.randint(1, 3)):
             account = self.rng.choice(ACCOUNTS)
             self.time += 1000
-            if account in present and self.rng.random() < 0.3:
-                changes.append(remove(account, time=self.time))
-                present.discard(account)
+            more = {"keeps_nothing": True} if self.rng.random() < 0.1 else {}
+            if account in stored and self.rng.random() < 0.3:
+                changes.append(remove(account, time=self.time, **more))
+                stored.discard(account)
             else:
                 value = self.rng.randbytes(self.rng.choice((1, 40, 120)))
-                changes.append(put(account, value, created=self.time, modified=self.time))
-                present.add(account)
+                changes.append(put(account, value, created=self.time, modified=self.time, **more))
+                stored.add(account)
         return changes
 
     # What is done

@@ -259,12 +259,8 @@ def merged(ours, theirs):
     parted, sequence = max(common)[0], max(ours.state.sequence, theirs.state.sequence)
     entries = {}
     for key in sorted({*ours.entries, *theirs.entries}):
-        sides = [side.entries.get(key, []) for side in (ours, theirs)]
-        kept = [one.record for one in sides[1] if one.record.sequence <= parted]
-        before = [one for one in sides[0] if one.record in kept]
-        since = merged_since(*sides, parted, sequence)
-        sequence += len(since)
-        for one in (*before, *since):
+        for one in merged_entries(ours.entries.get(key, []), theirs.entries.get(key, []), parted, sequence):
+            sequence = max(sequence, one.record.sequence)
             # A remove whose put the other side dropped or removed is not needed.
             if one.record.is_put or key in entries and entries[key][-1].record.is_put:
                 entries.setdefault(key, []).append(one)
@@ -272,14 +268,19 @@ def merged(ours, theirs):
     return entries, sequence + 1, latest(pairs, max(ours.root.floor, theirs.root.floor))
 
 
-def merged_since(ours, theirs, parted, sequence):
-    """The entries of one secret since the two sides parted, numbered after `sequence`: the winner's come last.
+def merged_entries(ours, theirs, parted, sequence):
+    """The entries of one secret. Those since the two sides parted are numbered after `sequence`, the winner's last.
 
     The last change of a side wins if the other side does not have it, then if it is a put, then if it is later.
     """
+    kept = [one.record for one in theirs if one.record.sequence <= parted]
+    before = [one for one in ours if one.record in kept]
     sides = []
     for side, other in ((ours, theirs), (theirs, ours)):
         since = [one for one in side if one.record.sequence > parted]
+        if any(one.record.field(p.KEEPS_NOTHING) for one in since):
+            # It forgets what its own side had before it, not what the other side did.
+            before, since = [], h.remembered(since)
         rank = ()
         if since:
             is_news = change_of(since[-1]) not in map(change_of, other)
@@ -295,20 +296,20 @@ def merged_since(ours, theirs, parted, sequence):
     elif rank and rank[0] and losing[-1].record.is_put and won[-1].record.is_put:
         conflicts.append(losing[-1])
     newest = sequence + len(lost) + len(won)
-    found = []
     for number, one in enumerate((*lost, *won), start=sequence + 1):
-        record = replace(one.record, sequence=number)
+        fields = dict(one.record.fields)
+        fields.pop(p.KEEPS_NOTHING, None)
         if any(one is other for other in conflicts):
-            fields = dict(record.fields) | {p.CONFLICT: p.PLACE.pack(newest)}
-            record = replace(record, fields=tuple(sorted(fields.items())))
-        found.append(r.Entry(record, one.value))  # sealed anew
-    return found
+            fields[p.CONFLICT] = p.PLACE.pack(newest)
+        record = replace(one.record, sequence=number, fields=tuple(sorted(fields.items())))
+        before.append(r.Entry(record, one.value))  # sealed anew
+    return before
 
 
 def change_of(entry):
-    """What two entries have in common that are one change, perhaps with another sequence after a merge."""
+    """What two entries have in common that are one change, although a merge gave one of them another sequence."""
     record = entry.record
-    fields = tuple(pair for pair in record.fields if pair[0] != p.CONFLICT)
+    fields = tuple(pair for pair in record.fields if pair[0] not in (p.CONFLICT, p.KEEPS_NOTHING))
     return record.kind, record.time, record.created, fields, entry.value
 
 
