@@ -274,13 +274,13 @@ def merged_entries(ours, theirs, parted, sequence):
     The last change of a side wins if the other side does not have it, then if it is a put, then if it is later.
     """
     kept = [one.record for one in theirs if one.record.sequence <= parted]
-    before = [one for one in ours if one.record in kept]
+    found = [one for one in ours if one.record in kept]
     sides = []
     for side, other in ((ours, theirs), (theirs, ours)):
         since = [one for one in side if one.record.sequence > parted]
         if any(one.record.field(p.KEEPS_NOTHING) for one in since):
             # It forgets what its own side had before it, not what the other side did.
-            before, since = [], h.remembered(since)
+            found, since = [], h.remembered(since)
         rank = ()
         if since:
             is_news = change_of(since[-1]) not in map(change_of, other)
@@ -302,8 +302,8 @@ def merged_entries(ours, theirs, parted, sequence):
         if any(one is other for other in conflicts):
             fields[p.CONFLICT] = p.PLACE.pack(newest)
         record = replace(one.record, sequence=number, fields=tuple(sorted(fields.items())))
-        before.append(r.Entry(record, one.value))  # sealed anew
-    return before
+        found.append(r.Entry(record, one.value))  # sealed anew
+    return found
 
 
 def change_of(entry):
