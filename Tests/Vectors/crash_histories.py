@@ -33,7 +33,7 @@ from vector_bases import BASES, CI_KEY, IDENTITY, NOW, key_slot, put, recipient_
 from vector_expect import Event, expected_versions
 
 KEY, RECIPIENT = r.Key(CI_KEY), r.Identity(IDENTITY)
-VAULT, COPY, RECORD = "/v/vault", "/v/copy", "/r/record"
+VAULT, COPY, FORMER, RECORD = "/v/vault", "/v/copy", "/v/former", "/r/record"
 PLACE = VAULT.encode()
 HISTORY = {"versions": 2, "days": 0}
 ACCOUNTS = ("a", "b", "c", "d")
@@ -483,18 +483,19 @@ class History:
         while True:
             theirs = self.elsewhere(COPY, theirs) if self.rng.random() < 0.9 else theirs
             mine = self.elsewhere(VAULT, mine) if self.rng.random() < 0.8 else mine
-            merged, direction = mine.merged(theirs), self.rng.random()
+            merged, way = mine.merged(theirs), self.rng.choice(("end", "end", "end", "here", "there", "both"))
             lacking = list(merged.lacks(mine, theirs))
             if lacking:
                 raise Wrong(f"the rule of merges loses {lacking}")
-            if direction < 0.6:
+            if way == "end":
                 break
-            if direction < 0.8:
+            former, self.disk.names[FORMER] = mine, File(self.disk.names[VAULT].data)
+            if way != "there":
                 c.merge(VAULT, COPY, KEY, self.random, NOW)
                 mine = self.compare([merged])
-            else:
-                c.merge(COPY, VAULT, KEY, self.random, NOW)
-                theirs = self.compare([theirs.merged(mine)], COPY)
+            if way != "here":
+                c.merge(COPY, FORMER, KEY, self.random, NOW)
+                theirs = self.compare([theirs.merged(former)], COPY)
         self.state = mine
         becomes(merged)
         sides = [self.disk.names[path].data for path in (VAULT, COPY)]
