@@ -4,7 +4,7 @@
 usage: crash_histories.py [--histories N] [--seed S] [--omit BARRIER]
 
 The writer is that of vault_changes.py and known_vaults.py: commits, rewrites, purges, new master keys and recipients,
-merges with a copy that went its own way, and records of known vaults. After each loss of power the vault must hold the
+merges of copies that went their own ways, and records of known vaults. After each loss of power the vault must hold the
 acknowledged state or the one that was being written, its record must accept it, and the record must refuse each older
 file. With --omit one barrier is left out, and a history must show it: first, second, file (the fsync of a new file) or
 directory. The first one that does ends the run.
@@ -33,7 +33,7 @@ from vector_bases import BASES, CI_KEY, IDENTITY, NOW, key_slot, put, recipient_
 from vector_expect import Event, expected_versions
 
 KEY, RECIPIENT = r.Key(CI_KEY), r.Identity(IDENTITY)
-VAULT, COPY, FORMER, RECORD = "/v/vault", "/v/copy", "/v/former", "/r/record"
+VAULT, COPY, OTHER, FORMER, RECORD = "/v/vault", "/v/copy", "/v/other", "/v/former", "/r/record"
 PLACE = VAULT.encode()
 HISTORY = {"versions": 2, "days": 0}
 ACCOUNTS = ("a", "b", "c", "d")
@@ -240,7 +240,7 @@ class State:
     events: tuple = ()  # of (account, events)
     former_keys: int = 0
     has_recipient: bool = False
-    passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and what tells them apart
+    passed: frozenset = frozenset({(1, 0)})  # the changes and rewrites on the way here: sequence, and a mark of its own
     known: frozenset = frozenset()  # the times of all changes that this state comes from: no two have one time
 
     def changed(self, changes, in_tail=True):
@@ -283,7 +283,8 @@ class State:
             is_news = [bool(side) and side[-1].time not in seen for side, seen in zip(since, reversed(times))]
             rank = lambda n: (is_news[n], bool(since[n][-1].put), since[n][-1].time) if since[n] else ()
             loser, winner = sorted((0, 1), key=rank)
-            won, lost = since[winner], [one for one in since[loser] if one.time not in {two.time for two in since[winner]}]
+            won = since[winner]
+            lost = [one for one in since[loser] if one.time not in {two.time for two in won}]
             kept = [*before, *lost, *won]
             newest = sequence + len(lost) + len(won)
             for at, one in enumerate((*lost, *won), start=len(before)):
@@ -477,26 +478,21 @@ class History:
         c.rewrite(VAULT, credential, {"now": NOW, "slots": slots}, self.random)
 
     def merge(self, becomes, loses):
-        """A copy goes its own way, and so does the vault. They may be merged several times, in both directions."""
-        self.disk.names[COPY] = File(self.disk.names[VAULT].data)
-        mine, theirs = self.state, self.state
-        while True:
-            theirs = self.elsewhere(COPY, theirs) if self.rng.random() < 0.9 else theirs
-            mine = self.elsewhere(VAULT, mine) if self.rng.random() < 0.8 else mine
-            merged, way = mine.merged(theirs), self.rng.choice(("end", "end", "end", "here", "there", "both"))
-            lacking = list(merged.lacks(mine, theirs))
-            if lacking:
-                raise Wrong(f"the rule of merges loses {lacking}")
-            if way == "end":
-                break
-            former, self.disk.names[FORMER] = mine, File(self.disk.names[VAULT].data)
-            if way != "there":
-                c.merge(VAULT, COPY, KEY, self.random, NOW)
-                mine = self.compare([merged])
-            if way != "here":
-                c.merge(COPY, FORMER, KEY, self.random, NOW)
-                theirs = self.compare([theirs.merged(former)], COPY)
-        self.state = mine
+        """The vault and two copies go their own ways and merge each other. At last the vault merges a copy."""
+        states = dict.fromkeys((VAULT, COPY, OTHER), self.state)
+        for path in (COPY, OTHER):
+            self.disk.names[path] = File(self.disk.names[VAULT].data)
+        for _ in range(self.rng.choice((0, 0, 0, 1, 2, 4))):
+            here, there = self.rng.sample(list(states), 2)
+            merged, former = self.diverged(states, here, there), states[here]
+            self.disk.names[FORMER] = File(self.disk.names[here].data)
+            c.merge(here, there, KEY, self.random, NOW)
+            states[here] = self.compare([merged], here)
+            if self.rng.random() < 0.3:  # at the same time in the other direction
+                c.merge(there, FORMER, KEY, self.random, NOW)
+                states[there] = self.compare([states[there].merged(former)], there)
+        merged = self.diverged(states, VAULT, COPY)
+        self.state = states[VAULT]
         becomes(merged)
         sides = [self.disk.names[path].data for path in (VAULT, COPY)]
         self.arm(loses)
@@ -508,6 +504,18 @@ class History:
         for side in sides:
             k.judge(self.seen(r.read_vault(side, KEY)), result)
             self.must_refuse(self.seen(result), side)
+
+    def diverged(self, states, *paths):
+        """Two files go their own ways. Returns what their merge must be."""
+        for path in paths:
+            if self.rng.random() < 0.8:
+                states[path] = self.elsewhere(path, states[path])
+        mine, theirs = (states[path] for path in paths)
+        merged = mine.merged(theirs)
+        lacking = list(merged.lacks(mine, theirs))
+        if lacking:
+            raise Wrong(f"the rule of merges loses {lacking}")
+        return merged
 
     def seen(self, vault):
         """A new record of the vault."""
@@ -624,7 +632,8 @@ def main(arguments):
             if arguments.omit:
                 break
     rate = number / (time.process_time() - start)
-    print(f"{number} histories from seed {arguments.seed}, {losses} losses of power, {rate:.0f} histories/s: {wrong} wrong")
+    made = f"{number} histories from seed {arguments.seed}, {losses} losses of power, {rate:.0f} histories/s"
+    print(f"{made}: {wrong} wrong")
     if arguments.omit and not wrong:
         print(f"nothing is wrong without the barrier {arguments.omit}")
     return 0 if bool(wrong) == bool(arguments.omit) else 1
