@@ -308,14 +308,15 @@ class State:
         for account in ACCOUNTS:
             found, *before = [dict(one.events).get(account, ()) for one in (self, *sides)]
             values = {present(found[at : at + 1]) for at in range(len(found))}
-            news = []
+            news, without_trace = [], []
             for mine, others, other in zip(before, reversed(before), reversed(sides)):
-                # A remove is no news for a put that its side dropped since.
-                dropped = others and others[-1].put and others[-1].time not in {one.time for one in mine}
-                if mine and mine[-1].time not in other.known and (mine[-1].put or not dropped):
+                if mine and mine[-1].time not in other.known:
                     news.append(mine)
+                if mine and mine[-1].put and mine[-1].time not in {one.time for one in others}:
+                    without_trace.append(mine)
             stored = {present(one) for one in news} - {None}
-            allowed = stored or {present(one) for one in news or before}
+            # A put that the other side knew and dropped may come back.
+            allowed = (stored or {present(one) for one in news or before}) | {present(one) for one in without_trace}
             if present(found) not in allowed or not stored <= values:
                 yield account
 
