@@ -1,6 +1,6 @@
 internal import CofferCore
 
-/// What a key slot has between its label and its commitment. There are four types of slots.
+/// The fields that a key slot has between its label and its commitment, for each of the four types of slots.
 package enum KeySlotParameters: Sendable {
   /// The slot of a passphrase, which Argon2id stretches with `memory` KiB. The salt has 16 bytes.
   case passphrase(passes: UInt32, memory: UInt32, salt: [UInt8])

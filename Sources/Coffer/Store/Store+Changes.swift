@@ -90,7 +90,8 @@ extension Store {
         return (changes, events)
       }
       publish { state in
-        // At once, because a removal takes as long as all entries need. The last change of an identifier counts.
+        // All removals in one step, because each step looks at every entry. Of several changes of one identifier, the last
+        // one counts.
         state.contents.remove(Set(changes.filter { $0.entry == nil }.map(\.identifier)))
         let last = Dictionary(changes.enumerated().map { ($1.identifier, $0) }) { $1 }
         for (index, change) in changes.enumerated() where last[change.identifier] == index {

@@ -14,8 +14,8 @@ enum ControllingVariables {
     var words: [String] { variables.split(separator: " ").map(String.init) }
   }
 
-  /// Words separated by spaces: names, and beginnings and ends of names that programs make up, with an asterisk for the rest.
-  /// Each is exact, so that the name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
+  /// Words separated by spaces: whole names, and for names that programs make up, their beginning or end with an asterisk
+  /// for the rest. Each is exact, so that the name of a token is not among them. Sources: ld.so(8), secure-execution mode, and glibc's
   /// sysdeps/generic/unsecvars.h; the variables that sudo(8) removes; the manuals of the programs.
   static let groups = [
     Group(

@@ -49,8 +49,8 @@ package struct CredentialChain: Sendable {
   /// Asks each of `sources` in order and tries its credential on each slot of `file` that is not open yet, and adds what
   /// it opens to `opened`.
   ///
-  /// A slot whose cost exceeds the credential's budget is passed over, and one that needs another library. Any other error ends the search, except as
-  /// ``credential(from:for:after:_:_:)`` says.
+  /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other error
+  /// ends the search, except as ``credential(from:for:after:_:_:)`` says.
   func open(
     _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [any VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope

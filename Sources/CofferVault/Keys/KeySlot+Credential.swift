@@ -21,9 +21,9 @@ extension KeySlotParameters {
   /// Returns the slot's key as `credential`, which is of the slot's kind, gives it, or `nil` if the slot is not for it. The
   /// key is the right one only if it unwraps the slot.
   ///
-  /// Throws `.invalidKey` if the credential is malformed, `.tampered` if a recipient's share is unusable, `.unsupported`,
-  /// and `.io` if the memory for a passphrase cannot be allocated or if the kernel would kill the process for it. The caller
-  /// has taken the cost out of a ``DerivationBudget``.
+  /// Throws `.invalidKey` if the credential is malformed, `.tampered` if a recipient's share is unusable, `.unsupported` for
+  /// a hybrid recipient if libsodium is too old, and `.io` if the memory for a passphrase cannot be allocated or if the
+  /// kernel would kill the process for it. The caller must first take the cost out of a ``DerivationBudget``.
   func key(
     for credential: borrowing VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey? {
@@ -94,7 +94,8 @@ extension KeySlotParameters {
   }
 
   /// Returns the parameters and the key of a new slot for `recipient`. It needs no secret, so that a change of the master
-  /// key does not either. Throws `.invalidKey` for an unusable public key, and `.unsupported`.
+  /// key does not either. Throws `.invalidKey` for an unusable public key, and `.unsupported` for a hybrid recipient if
+  /// libsodium is too old.
   fileprivate static func new(
     for recipient: VaultRecipient, _ randomness: any Randomness
   ) throws(SecretError) -> (KeySlotParameters, SlotKey) {
@@ -132,9 +133,9 @@ extension KeySlot {
 
   /// Makes a slot in which `credential` wraps the master key of `keys`, for a vault that has the slots `others`.
   ///
-  /// Throws `.invalidKey` if the credential fits no kind of slot or is malformed, `.invalidMetadata` for a label that is too
-  /// long or contains a NUL, `.configuration` and `.unsupported`, and `.tooLarge` if the slots together would cost more
-  /// than the limits of `options`.
+  /// Throws `.invalidKey` if the credential fits no kind of slot or is malformed; `.invalidMetadata` for a label that is too
+  /// long or contains a NUL; `.configuration` if `options` set a cost below the minimum; `.unsupported` for a hybrid recipient
+  /// if libsodium is too old; and `.tooLarge` if the slots together would cost more than the limits of `options`.
   static func make(
     _ credential: borrowing VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
     beside others: [KeySlot] = [], options: VaultOptions, environment: VaultEnvironment
@@ -162,7 +163,7 @@ extension KeySlot {
   }
 
   /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns `nil`
-  /// if another slot has none. Throws `.unsupported` for a recipient of another library.
+  /// if another slot has none. Throws `.unsupported` for a hybrid recipient if libsodium is too old.
   func rewrapped(
     _ key: SlotKey?, for keys: DerivedKeys, vault: Bytes16, _ environment: VaultEnvironment
   ) throws(SecretError) -> KeySlot? {

@@ -22,7 +22,8 @@ public struct OpenedKeySlots: Sendable {
   /// Whether a source was not asked because it may show a prompt.
   var leftOutPrompt = false
 
-  subscript(_ slot: KeySlot) -> SlotKey? { keys[slot.header] }
+  // A search that has opened nothing asks for every slot, and a header is a copy.
+  subscript(_ slot: KeySlot) -> SlotKey? { keys.isEmpty ? nil : keys[slot.header] }
 
   /// Adds the key if it opens the slot. Throws `.tampered` if the slot or the header is damaged.
   mutating func add(

@@ -89,7 +89,8 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether `vault` has been in the pinned state, or `nil` if its file does not show that any more. Throws `.rolledBack` if it has not.
+  /// Whether `vault` has been in the pinned state, or `nil` if its file does not show that any more. Throws `.rolledBack` if
+  /// it has not.
   func isShown(by vault: VaultSnapshot) throws(SecretError) -> Bool? {
     if sequence == 0 { return true }
     let shown = try vault.shows(sequence) { tag in
