@@ -66,7 +66,7 @@ enum ParserTargets {
         "the head of a frame is that of its record")
       if record.kind == .remove { return }
       require(
-        try record.with(valueTag: record.valueTag).bytes == record.bytes,
+        record.with(valueTag: record.valueTag).bytes == record.bytes,
         "a record with the same tag has the same bytes")
       checkEncoding(of: record)
     }

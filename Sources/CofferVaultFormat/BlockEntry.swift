@@ -17,7 +17,7 @@ extension BlockEntry: HistoryRecord {
   package var date: Date { Timestamp.date(record.time) }
   /// Returns the metadata, which is empty for a remove. Throws `.tampered`.
   package func metadata() throws(SecretError) -> SecretMetadata {
-    isRemoval ? SecretMetadata() : try record.item().metadata
+    isRemoval ? SecretMetadata() : try record.metadata()
   }
   package var isRemoval: Bool { record.kind == .remove }
   package var time: Int64 { record.time }

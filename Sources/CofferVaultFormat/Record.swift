@@ -17,13 +17,13 @@ package struct Record: Sendable {
   /// The length of the sealed value; 0 in a remove.
   package let valueLength: Int
   /// The tag of the sealed value, which ties the value to a put; zero in a remove.
-  package let valueTag: Bytes16
+  package private(set) var valueTag: Bytes16
   /// Whether nothing of the secret from before this change is shown, restored or kept.
   package let keepsNothing: Bool
   /// The sequence of the put that this one lost to in a merge.
   package let conflict: Int?
   /// The record as a frame or a block has it after the lookup id and the sequence, without padding.
-  package let bytes: [UInt8]
+  package private(set) var bytes: [UInt8]
 
   private let created: Int64
   private let expires: Int64?
@@ -155,11 +155,12 @@ package struct Record: Sendable {
   /// The offsets in ``bytes`` of a put.
   private static let (lengthOffset, tagOffset, tagEnd) = (17, 21, 37)
 
-  /// Returns the record of a put with the tag of its value as it is sealed under another master key. Throws `.tampered`.
-  package func with(valueTag: Bytes16) throws(SecretError) -> Record {
-    try Record(
-      id: id, sequence: sequence,
-      parsing: encode(Array(bytes[..<Self.tagOffset]), valueTag, Array(bytes[Self.tagEnd...])))
+  /// Returns the record of a put with the tag of its value as it is sealed under another master key.
+  package func with(valueTag: Bytes16) -> Record {
+    var record = self
+    record.valueTag = valueTag
+    record.bytes.replaceSubrange(Self.tagOffset..<Self.tagEnd, with: encode(valueTag))
+    return record
   }
 
   /// The plaintext of the record's frame, without padding.
@@ -228,6 +229,11 @@ package struct Record: Sendable {
 
   /// Decodes the name and the metadata. Throws `.tampered`.
   package func item() throws(SecretError) -> SecretItem {
+    SecretItem(identifier: try identifier(), metadata: try metadata())
+  }
+
+  /// Decodes the metadata. Throws `.tampered`.
+  package func metadata() throws(SecretError) -> SecretMetadata {
     var metadata = SecretMetadata(
       created: Timestamp.date(created), modified: Timestamp.date(time),
       expires: expires.map(Timestamp.date))
@@ -235,6 +241,6 @@ package struct Record: Sendable {
     for attribute in attributes {
       metadata.attributes[try bytes.text(in: attribute.name)] = try bytes.text(in: attribute.value)
     }
-    return SecretItem(identifier: try identifier(), metadata: metadata)
+    return metadata
   }
 }

@@ -175,6 +175,27 @@ package final class DerivedKeys: Sendable {
   package func openValue(
     _ sealed: [UInt8], vault: Bytes16, record: Record
   ) throws(SecretError) -> SecretBytes {
+    var count = 0
+    let padded = try openPaddedValue(sealed, vault: vault, record: record, count: &count)
+    return padded.prefix(count)
+  }
+
+  /// Returns the value that `record` describes as `other` seals it, or as it is if the keys are the same. Throws `.tampered`.
+  func reseal(
+    _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
+  ) throws(SecretError) -> [UInt8] {
+    var count = 0
+    let padded = try openPaddedValue(sealed, vault: vault, record: record, count: &count)
+    if other === self { return sealed }
+    return padded.withBytes {
+      other.seal($0, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
+    }
+  }
+
+  /// Returns the padded value that `record` describes, and sets `count` to the length of the value. Throws `.tampered`.
+  private func openPaddedValue(
+    _ sealed: [UInt8], vault: Bytes16, record: Record, count: inout Int
+  ) throws(SecretError) -> SecretBytes {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
       throw .tampered("a value is not the one that its record names")
     }
@@ -184,9 +205,10 @@ package final class DerivedKeys: Sendable {
       isAuthentic = Sodium.open(
         sealed.span, associatedData: context.associatedData, key: key(context.subkey).bytes, into: $0)
     }
-    guard isAuthentic, let count = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
-      count <= Layout.maximumValueLength
+    guard isAuthentic, let found = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
+      found <= Layout.maximumValueLength
     else { throw .tampered("\(context.part) is not authentic") }
-    return padded.prefix(count)
+    count = found
+    return padded
   }
 }

@@ -250,9 +250,11 @@ package final class VaultSnapshot: Sendable {
     func finish() throws(SecretError) {
       guard let first = try records.first.map(named)?.record else { return }
       // One hash for all versions of a secret.
-      guard records.allSatisfy({ $0.record.hasName(of: first) }) else { throw .foreignLookupID }
-      guard !zip([nil] + records, records).contains(where: { $1.isRemoval && $0?.isRemoval != false }) else {
-        throw .tampered("a remove does not follow a put")
+      var followsPut = false
+      for record in records.map(\.record) {
+        guard record.hasName(of: first) else { throw .foreignLookupID }
+        guard record.kind == .put || followsPut else { throw .tampered("a remove does not follow a put") }
+        followsPut = record.kind == .put
       }
       try body(records)
       records = []

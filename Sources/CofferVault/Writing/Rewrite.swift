@@ -105,13 +105,9 @@ extension VaultSnapshot {
   private func copy(
     _ record: Record, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
   ) throws(SecretError) {
-    _ = try record.item()
     guard record.kind == .put else { return try writer.append(record, sealedValue: []) }
-    let vault = file.header.vaultID
-    let value = try keys.openValue(sealed, vault: vault, record: record)
-    if newKeys === keys { return try writer.append(record, sealedValue: sealed) }
-    let resealed = newKeys.sealValue(
-      value, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
+    _ = try record.metadata()
+    let resealed = try keys.reseal(sealed, vault: file.header.vaultID, record: record, under: newKeys)
     try writer.append(record.with(valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
   }
 }

@@ -145,7 +145,7 @@ AUTHENTICATION = [
     M("key slot without commitment", "SlotKey.unwrap", passes(1), KEYS + "|" + FORMAT,
       "one file opens with two credentials to two contents"),
     M("tag of a part ignored", "DerivedKeys.open(_:tag:_:)", passes(1, 2), FORMAT, "an older block is accepted"),
-    M("tag of a value ignored", "DerivedKeys.openValue", passes(1, 2), FORMAT, "an older value is accepted"),
+    M("tag of a value ignored", "DerivedKeys.openPaddedValue", passes(1, 2), FORMAT, "an older value is accepted"),
     M("lineage not authenticated", "DerivedKeys.openLineage", passes(1), TRUST + "|" + FORMAT,
       "an attacker names his own former keys"),
     M("remains accepted", "Tail.read", first("var state = state\nstate.end = try vault.storage.size()"),
