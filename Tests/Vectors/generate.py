@@ -33,6 +33,7 @@ import vector_example
 import vector_identities
 import vector_key_text
 import vector_known_vaults
+import vector_merged
 import vector_pins
 from vector_outcome import identity_outcome, key_outcome, outcome_of
 from vector_suite import Suite, edited
@@ -66,6 +67,7 @@ def generated():
     ):
         cases.add(suite)
     files = suite.files()
+    vector_merged.add(suite, files)
     files["vectors.json"] = suite.json().encode()
     files["key_text.json"] = vector_key_text.text().encode()
     files["known_vaults.json"] = vector_known_vaults.text(suite).encode()

@@ -112,6 +112,14 @@ def edited(file, entry):
     return result[: entry.get("truncate", len(result))]
 
 
+def text_of(credential):
+    if "key_text" in credential:
+        return {"key_text": f.key_text(credential["key_text"]).decode()}
+    if "identity" in credential:
+        return {"identity": identities.encode(identities.IDENTITY, credential["identity"])}
+    return credential
+
+
 class Suite:
     """Collects the entries of vectors.json."""
 
@@ -195,12 +203,7 @@ class Suite:
             entry["edits"] = edits
         if truncate is not None:
             entry["truncate"] = truncate
-        credential = credential or BASES[base][1]
-        if "key_text" in credential:
-            credential = {"key_text": f.key_text(credential["key_text"]).decode()}
-        if "identity" in credential:
-            credential = {"identity": identities.encode(identities.IDENTITY, credential["identity"])}
-        entry["credential"] = credential
+        entry["credential"] = text_of(credential or BASES[base][1])
         if limits:
             entry["limits"] = limits
         if reading:

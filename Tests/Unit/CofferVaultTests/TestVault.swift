@@ -9,6 +9,7 @@ struct FixedCredential: VaultCredentialSource {
   enum Kind: Sendable {
     case key([UInt8])
     case passphrase(String)
+    case identity(VaultIdentity)
   }
   let kind: Kind
   var name: String { "a fixed credential" }
@@ -21,6 +22,7 @@ struct FixedCredential: VaultCredentialSource {
     switch kind {
     case .key(let bytes): .key(SecretBytes(copying: bytes))
     case .passphrase(let text): .passphrase(SecretBytes(copying: text))
+    case .identity(let identity): .identities([identity])
     }
   }
 }

@@ -10,24 +10,62 @@ struct CrashContent: Equatable, CustomStringConvertible {
   /// The earlier values of each name, newest first, without the names that have none.
   var earlier: [String: [[UInt8]]] = [:]
   var extraSlots: Set<ExtraSlot> = []
+  /// The earlier value of a name that lost to its present value in a merge. No limit drops it while the present value
+  /// stays. What a vault shows does not tell it from others.
+  var lost: [String: [UInt8]] = [:]
 
   /// The limit of the history: small, so that versions are dropped often.
   var versions = 2
 
   static func limit(_ versions: Int) -> HistoryLimit { HistoryLimit(versions: versions, days: 0) ?? .none }
 
+  /// The content without what a vault does not show.
+  var shown: CrashContent {
+    var shown = self
+    shown.lost = [:]
+    return shown
+  }
+
+  /// What `merged.vault` of the vectors holds: the result of a merge by the second implementation.
+  static let merged = CrashContent(
+    secrets: ["name 0": [3], "name 1": [13], "name 2": [21], "name 4": [40], "name 5": [50]],
+    earlier: [
+      "name 0": [[2], [1], [0]], "name 1": [[12], [11]], "name 2": [[20]], "name 3": [[30]],
+    ],
+    lost: ["name 0": [1]])
+
   enum ExtraSlot: CaseIterable {
     case key
     case passphrase
+    case recipient
 
+    static let identity: VaultIdentity = {
+      do { return try VaultIdentity.generate(isPostQuantum: false) } catch { fatalError("\(error)") }
+    }()
+
+    /// What opens the slot.
     var credential: FixedCredential {
       switch self {
       case .key: .otherKey
       case .passphrase: FixedCredential(kind: .passphrase("pass"))
+      case .recipient: FixedCredential(kind: .identity(Self.identity))
       }
     }
+    /// What the slot is made for.
+    func added() throws -> VaultCredential {
+      guard self == .recipient else { return credential.credential }
+      guard let recipient = Self.identity.recipient else {
+        throw SecretError(.io, "There is no recipient.")
+      }
+      return .recipient(recipient)
+    }
     func isKind(of slot: VaultKeySlot) -> Bool {
-      if case .passphrase = slot.kind { self == .passphrase } else { self == .key }
+      switch slot.kind {
+      case .key: self == .key
+      case .passphrase: self == .passphrase
+      case .identity: self == .recipient
+      default: false
+      }
     }
   }
 
@@ -129,11 +167,11 @@ struct CrashChange {
   static func ofSlots(
     _ content: CrashContent, _ random: inout SeededRandom, slots: @escaping () throws -> [VaultKeySlot]
   ) -> CrashChange {
-    let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<2, using: &random)]
+    let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<3, using: &random)]
     if !content.extraSlots.contains(slot) {
       return CrashChange(
         name: "add a slot", applied: { $0.setting(slot, isPresent: true) },
-        run: { try $0.addKeySlot(slot.credential.credential) })
+        run: { try $0.addKeySlot(slot.added()) })
     }
     if Bool.random(using: &random) { return CrashChange(name: "rekey", run: { try $0.rekey() }) }
     return CrashChange(
@@ -162,6 +200,7 @@ extension CrashContent {
         after.earlier[key] = [old] + (earlier[key] ?? [])
       }
       after.secrets[key] = value
+      after.lost[key] = nil
     }
     return after.limited(to: versions)
   }
@@ -169,13 +208,22 @@ extension CrashContent {
   fileprivate func limited(to versions: Int) -> CrashContent {
     var after = self
     after.versions = versions
-    after.earlier = earlier.mapValues { Array($0.prefix(versions)) }.filter { !$0.value.isEmpty }
+    for (key, values) in earlier {
+      // The value that lost is not counted.
+      var count = versions
+      let kept = values.filter { value in
+        if value == lost[key] { return true }
+        count -= 1
+        return count >= 0
+      }
+      after.earlier[key] = kept.isEmpty ? nil : kept
+    }
     return after
   }
 
   fileprivate func purging(_ key: String) -> CrashContent {
     var after = self
-    after.earlier[key] = nil
+    (after.earlier[key], after.lost[key]) = (nil, nil)
     return after
   }
 
