@@ -28,13 +28,18 @@ func time(_ body: () throws -> Void) rethrows -> Double {
 
 func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 
-/// Prints a row of the table: the work, both times in seconds, their ratio, and whether it is within the budget.
-func report(_ work: String, _ one: Double, over other: Double, budget: Double) {
+func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(values.count) }
+
+func percentile99(_ values: [Double]) -> Double { values.sorted()[values.count * 99 / 100] }
+
+/// Prints a row of the table: the work, both times in seconds, their ratio, and whether it is within the budget, if it has
+/// one.
+func report(_ work: String, _ one: Double, over other: Double, budget: Double?) {
   func microseconds(_ value: Double) -> String {
     let tenths = Int((value * 1e7).rounded())
     return "\(tenths / 10).\(tenths % 10) µs"
   }
   let ratio = (one / other * 100).rounded() / 100
-  let verdict = ratio <= budget ? "within" : "OVER"
-  print("| \(work) | \(microseconds(one)) | \(microseconds(other)) | \(ratio) | \(budget) | \(verdict) |")
+  let verdict = budget.map { ratio <= $0 ? "\($0) | within" : "\($0) | OVER" } ?? "|"
+  print("| \(work) | \(microseconds(one)) | \(microseconds(other)) | \(ratio) | \(verdict) |")
 }

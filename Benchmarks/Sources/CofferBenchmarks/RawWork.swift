@@ -25,6 +25,19 @@ struct RawSodium {
   }
 }
 
+/// Reads a file from front to back, writes it to another, and waits until that is on the disk.
+func copyDurably(_ path: String, to copy: String) {
+  let (source, target) = (open(path, O_RDONLY), open(copy, O_RDWR | O_CREAT | O_TRUNC, 0o600))
+  guard source >= 0, target >= 0 else { fatalError("\(path) cannot be copied") }
+  var bytes = [UInt8](repeating: 0, count: 1 << 20)
+  while case let count = read(source, &bytes, bytes.count), count > 0 {
+    guard write(target, bytes, count) == count else { fatalError("\(copy) cannot be written") }
+  }
+  fsync(target)
+  close(source)
+  close(target)
+}
+
 /// The system calls of one durable change: an append with a barrier, a page with a barrier, and a second page.
 final class RawCommit {
   private let file: Int32
