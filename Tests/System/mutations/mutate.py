@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Breaks the code in each of the ways of mutations.py and checks that a test notices.
 
-usage: mutate.py [--list | --check] [WORD]...
+usage: mutate.py [--list | --check] [--quarter N] [WORD]...
 
-Tries the mutations whose name, function or tests contain one of the words; without a word, all of them. --list prints
-them. --check only checks that each can be made, which takes a moment.
+Tries the mutations whose name, function or tests contain one of the words; without a word, all of them, which takes two
+hours. With --quarter it tries every fourth one: four numbers that follow one another try all. --list prints them. --check
+only checks that each can be made, which takes a moment.
 
 A copy of the package in .build/mutations contains every mutation, each switched off. It is built once, and one mutation
 after another is switched on while its tests run. The build and the tests run as an unprivileged user in namespaces of
@@ -39,11 +40,12 @@ ENVIRONMENT = {"COFFER_CRASH_HISTORIES": "24"}
 LONGEST, PATIENCE, SLOWNESS = 900, 30, 6
 
 
-def chosen(words):
+def chosen(words, quarter):
     for number, mutation in enumerate(MUTATIONS, 1):
         mutation.number = number
     return [m for m in MUTATIONS
-            if not words or any(word in text for word in words for text in (m.name, m.function, m.tests))]
+            if (not words or any(word in text for word in words for text in (m.name, m.function, m.tests)))
+            and (quarter is None or m.number % 4 == quarter % 4)]
 
 
 def check(mutations, sources):
@@ -157,11 +159,11 @@ def why_useless(tests):
     return None
 
 
-def main_inside(words):
+def main_inside(words, quarter):
     sandbox.refuse_outside()
     # A program that is searched for in a directory that may not be read is not missing but denied.
     os.environ["PATH"] = ":".join(path for path in os.environ["PATH"].split(":") if os.access(path, os.R_OK | os.X_OK))
-    wanted, start = chosen(words), time.monotonic()
+    wanted, start = chosen(words, quarter), time.monotonic()
     sources = mutated_package.Sources(ORIGINAL)
     # All of them, whichever are tried, so that the next run has little to compile.
     possible = built(sources, check(MUTATIONS, sources), any("STATIC" in m.tests for m in wanted))
@@ -193,12 +195,13 @@ def main():
     parser.add_argument("words", nargs="*", metavar="WORD", help="try only what contains WORD")
     parser.add_argument("--list", action="store_true", help="print the mutations and try none")
     parser.add_argument("--check", action="store_true", help="check that each can be made and try none")
+    parser.add_argument("--quarter", type=int, metavar="N", help="try every fourth, beginning with number N")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
-        return main_inside(arguments.words)
+        return main_inside(arguments.words, arguments.quarter)
     root = Path(__file__).resolve().parents[3]
-    mutations = chosen(arguments.words)
+    mutations = chosen(arguments.words, arguments.quarter)
     if not mutations:
         print("mutate.py: no mutation has such a name; --list prints all names", file=sys.stderr)
         return 64
@@ -214,7 +217,8 @@ def main():
         # There is no network in the sandbox.
         subprocess.run(["swift", "package", "resolve"], cwd=root, check=True)
     mutated_package.copy(root, scratch / PACKAGE.name, scratch / ORIGINAL.name)
-    return sandbox.enter(scratch, Path(__file__).name, ["--inside", *arguments.words])
+    quarter = [] if arguments.quarter is None else ["--quarter", str(arguments.quarter)]
+    return sandbox.enter(scratch, Path(__file__).name, ["--inside", *quarter, *arguments.words])
 
 
 if __name__ == "__main__":
