@@ -13,6 +13,7 @@ enum CredentialText {
   /// bytes; and `.denied` if other users have access to the file by the rule of `FileExposure`.
   static func read(_ path: String, named name: String) throws(SecretError) -> SecretBytes {
     try require(!path.isEmpty, of: name, "a path")
+    try VaultCredential.requirePath(path, from: name)
     let subject = "The file \(path), which \(name) names,"
     guard let text = try PrivateFile.read(path, as: subject, limit: maximumSize) else {
       throw SecretError(

@@ -78,7 +78,7 @@ enum CommandArguments {
     var text = message.split(separator: "\n").joined(separator: " ")
     if text.contains("nexpected argument") { text = "There are more arguments than the command takes." }
     if let last = text.last, !".?!".contains(last) { text += "." }
-    let command = arguments.first.map { names(of: SecretCommand.self).contains($0) ? " \($0)" : "" } ?? ""
-    return "\(text) See secret\(command) --help."
+    let words = arguments.prefix(command(in: arguments[...]).length)
+    return "\(text) See \((["secret"] + words).joined(separator: " ")) --help."
   }
 }

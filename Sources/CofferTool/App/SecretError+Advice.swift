@@ -12,10 +12,6 @@ extension SecretError {
         : "To create a vault: secret init"
     case .kernelKeyringRefused: return "Use a key file instead: secret key add --key-file PATH"
     case .vaultNotFound: command = "To create a vault: secret init"
-    case .rolledBack, .unexpectedVault, .unexpectedKey, .unverifiable, .untrusted:
-      // A decision cannot be recorded in a directory that cannot be used.
-      if advice?.hasSuffix(SecretError.trustAdvice) != true { return advice }
-      command = "To confirm it: secret trust"
     case .unavailable: command = "To use a vault instead: secret init"
     case .ambiguous: command = "To remove or move all of them: --all"
     default: return advice

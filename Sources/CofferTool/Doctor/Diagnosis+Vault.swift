@@ -163,14 +163,15 @@ extension Diagnosis {
       add(
         .note, "directory",
         "\(directory)/\(other) is the vault as another machine changed it at the same time",
-        "Copy what the vault lacks: secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
+        "If a key was removed there, put that file in the vault's place. Otherwise copy what the vault lacks: "
+          + "secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
     }
     if GitWorkTree.isUnmerged(path, configuration) {
       add(
         .note, "directory",
         "git has not merged \(path): two sides have changed it, and the file is that of one of them",
-        "Write the other side to a file with git show :3:NAME > FILE, copy what the vault lacks from it with secret copy, "
-          + "and run git add on the vault.")
+        "Keep one of them, that of the side that removed a key if one did: git checkout --ours or --theirs. Make the "
+          + "changes of the other side again, and run git add on the vault.")
     }
     switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
     case .memory?:

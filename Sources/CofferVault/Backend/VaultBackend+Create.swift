@@ -47,13 +47,9 @@ extension VaultBackend {
       try KeySlot.make(
         credential, for: keys, vault: vault, label: label, options: options, environment: environment)
     ]
-    for recipient in recipients where !slots.contains(where: { $0.recipient == recipient }) {
-      slots.append(
-        try KeySlot.make(
-          .recipient(recipient), for: keys, vault: vault, label: "", options: options,
-          environment: environment))
-    }
-    try KeySlot.requireRoom(for: slots.count)
+    slots += try KeySlot.make(
+      for: recipients, beside: slots, keys, vault: vault, label: "", options: options,
+      environment: environment)
     var settings = BaseIndex.Settings(lookupKey: environment.randomness.array(32), history: history)
     settings.noteMembers(
       of: slots, at: Member.Moment(sequence: 1, time: Timestamp.milliseconds(environment.now())))

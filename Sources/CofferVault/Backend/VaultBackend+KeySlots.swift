@@ -35,6 +35,18 @@ extension VaultBackend {
     }
   }
 
+  /// Adds a key slot for each of `recipients` that has none yet, all of them in one step. Returns the new slots.
+  ///
+  /// Each gets the `label`. Throws what ``addKeySlot(_:label:)`` throws, except that a recipient that has a slot is no error.
+  @discardableResult
+  public func addKeySlots(
+    for recipients: [VaultRecipient], label: String = ""
+  ) throws(SecretError) -> [VaultKeySlot] {
+    try withSession { session throws(SecretError) in
+      try session.addKeySlots(for: recipients, label: label, unlocking)
+    }
+  }
+
   /// Replaces the key slot `id` by one for `credential`. Returns the new slot.
   ///
   /// With `opened`, which has the keys of all other slots, the vault gets a new master key. Otherwise the master key stays

@@ -226,12 +226,24 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`, if a
   /// person knows that the vault is the right one.
   ///
-  /// Changes the policy if one is given. Returns the pin of the accepted state. Another process that is running and
-  /// refuses the vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot
-  /// be recorded, and an error of the vault.
+  /// Changes the policy if one is given. With the `pin` that ``unconfirmedPin()`` returned and a person compared, throws if
+  /// the file was exchanged since. Returns the pin of the accepted state. Another process that is running and refuses the
+  /// vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot be recorded,
+  /// and an error of the vault.
   @discardableResult
-  public func trust(_ policy: TrustPolicy? = nil) throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in try session.trust(policy?.recorded, unlocking) }
+  public func trust(_ policy: TrustPolicy? = nil, pin: String? = nil) throws(SecretError) -> String {
+    let pin = try pin.map { text throws(SecretError) in try VaultPin(text) }
+    return try withSession { session throws(SecretError) in
+      try session.trust(policy?.recorded, pin, unlocking)
+    }
+  }
+
+  /// Returns the pin of a vault that is refused, for a person to compare before ``trust(_:pin:)``. Whoever made the vault
+  /// made the pin, too. Throws an error of the vault.
+  public func unconfirmedPin() throws(SecretError) -> String {
+    try withSession { session throws(SecretError) in
+      try session.readUnconfirmed(unlocking) { VaultPin($0).description }
+    }
   }
 
   /// Reads the vault, and returns what a person should know about its file even though it can be used. Throws an error of

@@ -79,13 +79,13 @@ extension SecretError {
       : "An older or a diverging copy replaced it. If that was you"
     return SecretError(
       .rolledBack, "The vault at \(path) \(found).\(damage)",
-      advice: "\(cause), \(trustAdvice)")
+      advice: "\(cause), \(confirming(path))")
   }
 
   static func unexpectedVault(path: String) -> SecretError {
     SecretError(
       .unexpectedVault, "The vault at \(path) is not the one that was seen there before.",
-      advice: "Another vault replaced it. If that was you, \(trustAdvice)")
+      advice: "Another vault replaced it. If that was you, \(confirming(path))")
   }
 
   static func unexpectedKey(path: String) -> SecretError {
@@ -94,19 +94,23 @@ extension SecretError {
       "The vault at \(path) has a master key that does not follow from the one that was seen before.",
       advice:
         "A copy from before a key was removed may have replaced it. If that was you, or if the master key was "
-        + "changed more than \(Layout.maximumLineage) times since, \(trustAdvice)")
+        + "changed more than \(Layout.maximumLineage) times since, \(confirming(path))")
   }
 
   static func untrusted(path: String) -> SecretError {
     SecretError(
       .untrusted,
       "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient.",
-      advice: "Nothing was read. If you know that the vault is the right one, give its pin, or \(trustAdvice)"
+      advice:
+        "Nothing was read. If you know that the vault is the right one, give its pin, or \(confirming(path))"
     )
   }
 
   /// The end of the advice of an error if a person may confirm that the vault is the right one.
-  package static let trustAdvice = "confirm it by trusting the vault again."
+  private static func confirming(_ path: String) -> String { "confirm it: secret trust --vault \(path)" }
+
+  /// Whether a person may confirm that the vault is the right one.
+  package var canBeConfirmed: Bool { advice?.contains("confirm it: secret trust --vault ") == true }
 
   /// The error for a directory of records that cannot be used. `what` says why.
   static func unusableRecords(vault: String, _ what: String) -> SecretError {
@@ -123,11 +127,10 @@ extension SecretError {
   }
 
   static func unverifiable(
-    path: String, _ what: String,
-    advice: String = "If you know that the vault is the right one, \(trustAdvice)"
+    path: String, _ what: String, advice: String? = nil
   ) -> SecretError {
     SecretError(
       .unverifiable, "The vault at \(path) cannot be checked against what was seen of it: \(what).",
-      advice: advice)
+      advice: advice ?? "If you know that the vault is the right one, \(confirming(path))")
   }
 }

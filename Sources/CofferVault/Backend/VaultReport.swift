@@ -19,6 +19,8 @@ public struct VaultReport: Hashable, Sendable {
   /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters, no secret. See
   /// ``VaultOptions/pins``.
   public let pin: String
+  /// The pin of this vault and master key that accepts every state.
+  public let identityPin: String
   /// Whether the file shows that the vault was in the state of each pin of the options that names it. Otherwise it has
   /// moved past what its file can show.
   public let showsPins: Bool
@@ -48,7 +50,7 @@ public struct VaultReport: Hashable, Sendable {
     secretCount = secrets
     (earlierVersionCount, excessVersionCount) = (kept - secrets, versions - kept)
     keySlotCount = file.header.slots.count
-    pin = VaultPin(open).description
+    (pin, identityPin) = (VaultPin(open).description, VaultPin(open).identity.description)
     var areShown = true
     for text in pins {
       let pin = try VaultPin(text)

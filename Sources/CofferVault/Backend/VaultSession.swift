@@ -140,14 +140,25 @@ final class VaultSession {
     keys = nil
   }
 
-  /// Accepts the vault as it is now, whatever was accepted before. Returns its pin.
-  func trust(
-    _ policy: KnownVaultRecord.Policy?, _ unlocking: Unlocking
-  ) throws(SecretError) -> String {
+  /// Runs `body` on the vault as it is now, whatever was accepted before, while no process writes.
+  func readUnconfirmed<R>(
+    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
-      try knownVaults.trustAndPublish(opened, policy)
       keys = (file.header.vaultID, opened.keys)
+      return try body(opened)
+    }
+  }
+
+  /// Accepts the vault as it is now, if `pin` does, whatever was accepted before. Returns its pin.
+  func trust(
+    _ policy: KnownVaultRecord.Policy?, _ pin: VaultPin?, _ unlocking: Unlocking
+  ) throws(SecretError) -> String {
+    try readUnconfirmed(unlocking) { opened throws(SecretError) in
+      try pin?.requireIdentity(opened.file)
+      _ = try pin?.isShown(by: opened)
+      try knownVaults.trustAndPublish(opened, policy)
       return VaultPin(opened).description
     }
   }

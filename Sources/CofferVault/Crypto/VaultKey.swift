@@ -39,7 +39,8 @@ public enum VaultKey {
     }
     guard count >= prefix.count, text.withUnsafeBytes({ $0.starts(with: prefix) }) else {
       throw SecretError(
-        .invalidKey, "That is not a Coffer key: a key begins with coffer-key-v1:.",
+        .invalidKey,
+        "That does not begin as a key does, with coffer-key-v1:, nor as an identity, with AGE-SECRET-KEY-.",
         advice: "Check that it is the right file or variable.")
     }
     guard count == textLength else {

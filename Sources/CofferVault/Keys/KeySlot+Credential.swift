@@ -162,6 +162,23 @@ extension KeySlot {
     return try key.wrap(keys.master, vault: vault, slotHeader: header, randomness: environment.randomness)
   }
 
+  /// Makes slots for those of `recipients` that have none among `others`, as above. Throws `.tooLarge` if there is no room for
+  /// them.
+  static func make(
+    for recipients: [VaultRecipient], beside others: [KeySlot], _ keys: DerivedKeys, vault: Bytes16,
+    label: String, options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> [KeySlot] {
+    var slots: [KeySlot] = []
+    for recipient in recipients where !(others + slots).contains(where: { $0.recipient == recipient }) {
+      try requireRoom(for: others.count + slots.count + 1)
+      slots.append(
+        try make(
+          .recipient(recipient), for: keys, vault: vault, label: label, options: options,
+          environment: environment))
+    }
+    return slots
+  }
+
   /// The slot with the master key of `keys`. `key` is that of the slot; the slot of a recipient needs none. Returns `nil`
   /// if another slot has none. Throws `.unsupported` for a hybrid recipient if libsodium is too old.
   func rewrapped(

@@ -47,6 +47,23 @@ extension VaultSession {
     return VaultKeySlot(slot, at: 0)
   }
 
+  /// Adds slots for those of `recipients` that have none, in one step. Returns the new slots.
+  func addKeySlots(
+    for recipients: [VaultRecipient], label: String, _ unlocking: Unlocking
+  ) throws(SecretError) -> [VaultKeySlot] {
+    let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
+    let slots = try KeySlot.make(
+      for: recipients, beside: file.header.slots, keys, vault: file.header.vaultID, label: label,
+      options: chain.options, environment: environment)
+    if slots.isEmpty { return [] }
+    try rewrite(unlocking) { vault, changes throws(SecretError) in
+      try requireUnchanged(vault, keys)
+      try requireSameSlots(vault, file)
+      changes.slots += slots
+    }
+    return slots.map { VaultKeySlot($0, at: 0) }
+  }
+
   /// Changes the master key, and wraps the new one for every slot except those of `removedIDs`. `opened` has the keys of
   /// the slots.
   func rekey(

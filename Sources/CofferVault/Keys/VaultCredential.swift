@@ -89,6 +89,19 @@ extension VaultCredential {
     return .key(try VaultKey.parse(text))
   }
 
+  /// Whether `text` contains the beginning of a key or of an identity.
+  static func isSecret(_ text: String) -> Bool {
+    text.contains("coffer-key-v1:") || text.contains("AGE-SECRET-KEY-")
+  }
+
+  /// Throws `.configuration` if `path`, which `name` gives, is a key: it must not stand in a message as a path does.
+  package static func requirePath(_ path: String, from name: String) throws(SecretError) {
+    guard isSecret(path) else { return }
+    throw SecretError(
+      .configuration, "\(name) has a key or an identity itself, and not the path of its file.",
+      advice: "Give the path, or put a key into COFFER_KEY. Replace the key if others may have seen it.")
+  }
+
   /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too old.
   package func recipients() throws(SecretError) -> [VaultRecipient] {
     if let recipient { return [recipient] }

@@ -25,7 +25,10 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
       count: isPostQuantum ? KeySlotParameters.hybridLengths.recipient : 32)
     guard let key else {
       throw SecretError(
-        .invalidKey, "That is not a recipient, or it is mistyped.",
+        .invalidKey,
+        VaultCredential.isSecret(text)
+          ? "That is an identity, the secret half of a recipient, and other programs may have seen it."
+          : "That is not a recipient, or it is mistyped.",
         advice: "A recipient begins with age1, as secret key new and age-keygen print it; copy it again.")
     }
     self.key = key.withUnsafeBytes { Array($0) }
@@ -41,8 +44,11 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// Throws `.invalidKey` if there is none, or another line.
   public static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
     var recipients: [VaultRecipient] = []
-    for line in text.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
-      recipients.append(try VaultRecipient(String(line)))
+    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    for (number, line) in lines.enumerated() where !line.isEmpty && !line.hasPrefix("#") {
+      do throws(SecretError) { recipients.append(try VaultRecipient(String(line))) } catch {
+        throw SecretError(error.code, "In line \(number + 1): \(error.reason)", advice: error.advice)
+      }
     }
     if recipients.isEmpty {
       throw SecretError(.invalidKey, "There is no recipient in the text.", advice: "Write one on each line.")

@@ -95,8 +95,8 @@ struct KnownVaults {
     of file: VaultFile, _ check: (VaultPin) throws(SecretError) -> Void
   ) throws(SecretError) {
     var refusal: SecretError?
-    for text in pins {
-      let pin = try VaultPin(text)
+    // A mistyped pin is an error even if another one accepts the vault.
+    for pin in try pins.map({ text throws(SecretError) in try VaultPin(text) }) {
       do throws(SecretError) {
         try check(pin)
         return

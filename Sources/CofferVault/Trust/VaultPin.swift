@@ -23,9 +23,18 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
 
   /// The pin of the state `state` of the vault with the id `vault` and the master key of `keys`.
   init(_ vault: Bytes16, _ keys: DerivedKeys, _ state: Checkpoint) {
-    (self.vault, masterCommitment, sequence) = (vault, keys.masterCommitment(vault), state.sequence)
-    let fields = encode(vault, masterCommitment, sequence)
-    digest = keys.pinDigest(of: HashedMessage.pin(fields: fields, tag: state.tailTag))
+    let commitment = keys.masterCommitment(vault)
+    let message = HashedMessage.pin(fields: encode(vault, commitment, state.sequence), tag: state.tailTag)
+    self.init(vault, commitment, state.sequence, keys.pinDigest(of: message))
+  }
+
+  /// The pin of the same vault and master key that accepts every state.
+  var identity: VaultPin { VaultPin(vault, masterCommitment, 0, .zero) }
+
+  private init(_ vault: Bytes16, _ masterCommitment: [UInt8], _ sequence: Int, _ digest: Bytes16) {
+    (self.vault, self.masterCommitment, self.sequence, self.digest) = (
+      vault, masterCommitment, sequence, digest
+    )
   }
 
   /// Parses the text of a pin. Throws `.configuration` if it is malformed or mistyped.

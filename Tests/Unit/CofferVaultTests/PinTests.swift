@@ -60,8 +60,10 @@ import Testing
     for pin in [first, second, third, identity] {
       #expect(try pinned(pin).get("a") == [2])
       let report = try pinned(pin).verify()
-      #expect(report.showsPins && report.pin == third)
+      #expect(report.showsPins && report.pin == third && report.identityPin == identity)
     }
+    let mistyped = String(first.dropLast())
+    for pins in [[third, mistyped], [mistyped, third]] { try expect(.configuration, under: pins) }
   }
 
   @Test func anotherVaultAndAnotherMasterKeyAreRefusedBeforeAKeyIsTried() throws {

@@ -2,6 +2,7 @@ import CofferCore
 import CofferTestSupport
 @testable import CofferVault
 import CofferVaultFormat
+import Foundation
 import Testing
 
 @Suite struct RecipientTests {
@@ -75,6 +76,26 @@ import Testing
     #expect(try backend.lookUp(name) != nil)
   }
 
+  /// The pin that a person compared decides, although another vault may have taken the place of the first since.
+  @Test func aVaultThatWasExchangedAfterItsPinWasComparedIsNotTrusted() throws {
+    let own = Self.identity()
+    let (vault, other) = (try vault(for: own), try vault(for: own))
+    let backend = open(vault, own)
+    let pin = try backend.unconfirmedPin()
+    #expect(try pin == vault.open().pin())
+    #expect(thrown { () throws(SecretError) in _ = try backend.lookUp(name) }?.code == .untrusted)
+    let bytes = try vault.bytes
+    try Data(other.bytes).write(to: URL(filePath: vault.path))
+    #expect(
+      thrown { () throws(SecretError) in try open(vault, own).trust(pin: pin) }?.code == .unexpectedVault)
+    #expect(thrown { () throws(SecretError) in try backend.trust(pin: pin) } != nil)
+    try Data(bytes).write(to: URL(filePath: vault.path))
+    try vault.open().set("name", [4])
+    let again = open(vault, own)
+    try again.trust(pin: pin)
+    #expect(try again.lookUp(name) != nil)
+  }
+
   @Test func aKeyThatOpensTheVaultVouchesForIt() throws {
     let vault = try vault(for: Self.own)
     #expect(try vault.open().lookUp(name) != nil)
@@ -120,6 +141,29 @@ import Testing
     #expect(error?.code == .alreadyExists)
     let identities = thrown { () throws(SecretError) in try vault.open().addKeySlot(.identities([Self.own])) }
     #expect([.alreadyExists, .invalidKey].contains(identities?.code))
+  }
+
+  /// Those that have a slot are left out, and no slot is added if one recipient is unusable or there is no room for all.
+  @Test func severalRecipientsJoinInOneStep() throws {
+    let own = try recipient(Self.own)
+    let vault = try vault(for: Self.own)
+    let recipients = try (0..<3).map { _ in try recipient(Self.identity()) }
+    let before = try vault.open().read { $0.state.sequence }
+    let added = try vault.open().addKeySlots(
+      for: [recipients[0], own, recipients[0], recipients[1]], label: "team")
+    #expect(added.map(\.recipient) == Array(recipients.prefix(2)) && added.allSatisfy { $0.label == "team" })
+    #expect(try vault.open().read { $0.state.sequence } == before + 1)
+    let bytes = try vault.bytes
+    let unusable = VaultRecipient(key: [UInt8](repeating: 0, count: 32), isPostQuantum: false)
+    let refused = thrown { () throws(SecretError) in
+      try vault.open().addKeySlots(for: [recipients[2], unusable])
+    }
+    #expect(refused?.code == .invalidKey)
+    let many = try (0..<237).map { _ in try recipient(Self.identity()) }
+    #expect(thrown { () throws(SecretError) in try vault.open().addKeySlots(for: many) }?.code == .tooLarge)
+    #expect(try vault.open().addKeySlots(for: recipients.prefix(2) + [own]).isEmpty)
+    #expect(try vault.bytes == bytes)
+    #expect(try vault.open().addKeySlots(for: many.dropLast()).count == 236)
   }
 
   @Test func aRecipientOfLowOrderIsRefused() throws {

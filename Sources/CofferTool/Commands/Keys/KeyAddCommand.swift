@@ -32,18 +32,15 @@ struct KeyAddCommand: ParsableCommand {
     guard [passphrase, keyFile != nil, recovery, recipients.isGiven].count(where: \.self) == 1 else {
       throw Failure.usage("Use one of --passphrase, --key-file PATH, --recovery and --recipient RECIPIENT.")
     }
-    let recipients = try recipients.read()
+    let members = try recipients.read()
     let editor = try KeySlotEditor(global, making: keyFile)
     try editor.vault.unlock()
-    for recipient in recipients {
-      let slot = try editor.vault.addKeySlot(.recipient(recipient), label: label ?? "")
-      inform("Added the key slot \(slot.summary).")
-    }
-    if !recipients.isEmpty { return }
-    let slot: VaultKeySlot
-    if let keyFile {
+    var slots: [VaultKeySlot] = []
+    if !members.isEmpty {
+      slots = try editor.addSlots(for: members, label: label ?? "")
+    } else if let keyFile {
       let added = try editor.addKeyFile(keyFile, label: label ?? "")
-      slot = added.slot
+      slots = added.slots
       inform(added.isNew ? "Created the key file \(added.path)." : "Used the existing key in \(added.path).")
       if try !editor.record(keyFile: added.path, ifNone: true) {
         inform("Select it with COFFER_KEY_FILE, because another key file is recorded for this vault.")
@@ -53,7 +50,7 @@ struct KeyAddCommand: ParsableCommand {
       // Printed before it is added: a valid key that nobody has seen would be useless.
       try RecoveryKey.print(key)
       do throws(SecretError) {
-        slot = try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")
+        slots = [try editor.vault.addKeySlot(.key(key), label: label ?? "recovery")]
       } catch {
         throw SecretError(
           error.code, "\(error.reason) Do not rely on the key that was printed.",
@@ -61,8 +58,8 @@ struct KeyAddCommand: ParsableCommand {
       }
       inform("Write the key down and keep it away from the vault. To use it: secret key recover")
     } else {
-      slot = try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")
+      slots = [try editor.vault.addKeySlot(.passphrase(try editor.newPassphrase()), label: label ?? "")]
     }
-    inform("Added the key slot \(slot.summary).")
+    for slot in slots { inform("Added the key slot \(slot.summary).") }
   }
 }

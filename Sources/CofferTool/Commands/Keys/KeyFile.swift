@@ -10,6 +10,11 @@ struct KeyFile {
 
   let path: String
 
+  init(path: String) throws(SecretError) {
+    try VaultCredential.requirePath(path, from: "The option")
+    self.path = path
+  }
+
   /// The key or the identities in the file, or `nil` if there is no file. Throws `.invalidKey` for another text, and
   /// `.denied` if other users can read the file.
   func credential() throws(SecretError) -> VaultCredential? {

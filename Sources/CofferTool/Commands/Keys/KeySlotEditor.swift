@@ -126,26 +126,33 @@ struct KeySlotEditor {
     }
   }
 
-  /// Adds a slot with the key in a file, which is created if it does not exist.
-  func addKeyFile(_ path: String, label: String) throws -> (slot: VaultKeySlot, isNew: Bool, path: String) {
-    let file = KeyFile(path: try Path.absolute(path))
+  /// Adds slots for those of the recipients that have none. Throws if all of them have one.
+  func addSlots(for recipients: [VaultRecipient], label: String) throws(SecretError) -> [VaultKeySlot] {
+    let slots = try vault.addKeySlots(for: recipients, label: label)
+    guard !slots.isEmpty else {
+      throw SecretError(
+        .alreadyExists, "There is a key slot for each recipient already.", advice: "Nothing was changed.")
+    }
+    return slots
+  }
+
+  /// Adds a slot with the key in a file, which is created if it does not exist, or slots for the identities in it.
+  func addKeyFile(_ path: String, label: String) throws -> (slots: [VaultKeySlot], isNew: Bool, path: String)
+  {
+    let file = try KeyFile(path: try Path.absolute(path))
     if let credential = try file.credential() {
       let recipients = try credential.recipients()
-      for recipient in recipients.dropLast() { try vault.addKeySlot(.recipient(recipient), label: label) }
-      let slot =
-        if let last = recipients.last {
-          try vault.addKeySlot(.recipient(last), label: label)
-        } else {
-          try vault.addKeySlot(credential, label: label)
-        }
-      return (slot, false, file.path)
+      let slots =
+        recipients.isEmpty
+        ? [try vault.addKeySlot(credential, label: label)] : try addSlots(for: recipients, label: label)
+      return (slots, false, file.path)
     }
     if file.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     try GitWorkTree.requireIgnored(file.path, configuration)
     let key = VaultKey.generate()
     try file.create(key)
     do throws(SecretError) {
-      return (try vault.addKeySlot(.key(key.copy()), label: label), true, file.path)
+      return ([try vault.addKeySlot(.key(key.copy()), label: label)], true, file.path)
     } catch {
       let probe = configuration.vault(
         at: vault.path, credentials: [VaultCredentialClosure(.key(key.copy()), named: "the new key")])

@@ -36,7 +36,7 @@ struct NewCredential: ~Copyable {
     {
       return NewCredential(kind: .environment, credential: given)
     }
-    let file = KeyFile(
+    let file = try KeyFile(
       path: try Path.absolute(
         options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
     if let credential = try file.credential() {

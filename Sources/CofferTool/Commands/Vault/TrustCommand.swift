@@ -25,8 +25,9 @@ struct TrustCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
+    var compared: String?
     do throws(SecretError) { try vault.unlock() } catch {
-      guard error.advice?.hasSuffix(SecretError.trustAdvice) == true else { throw error }
+      guard error.canBeConfirmed else { throw error }
       let consequence =
         switch error.code {
         case .rolledBack: "what was stored or removed since then is undone"
@@ -35,10 +36,16 @@ struct TrustCommand: ParsableCommand {
         case .unexpectedKey: "keys that were removed since may open it"
         default: "nothing that was seen of it before counts"
         }
+      compared = try vault.unconfirmedPin()
       note("\(error.reason) If you trust it, \(consequence).")
+      note(
+        """
+        Its pin is \(compared ?? ""). If you were sent another one, answer no, and let the command compare: \
+        COFFER_PIN=PIN secret trust
+        """)
       _ = try Terminal.confirm("Trust it as it is now?")
     }
-    let pin = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict })
+    let pin = try vault.trust(policy.map { $0 == .versioned ? .versioned : .strict }, pin: compared)
     try Output.standard.line("Trusted \(vault.path).")
     try Output.standard.line("pin: \(pin)")
     if try vault.condition().trustPolicy == .versioned {

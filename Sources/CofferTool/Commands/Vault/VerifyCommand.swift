@@ -13,6 +13,7 @@ struct VerifyCommand: ParsableCommand {
     let keySlots: Int
     let fileSize: Int
     let pin: String
+    let identityPin: String
     let recovered: Bool
   }
 
@@ -54,6 +55,7 @@ struct VerifyCommand: ParsableCommand {
           keySlots: report.keySlotCount,
           fileSize: report.fileSize,
           pin: report.pin,
+          identityPin: report.identityPin,
           recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
@@ -65,6 +67,7 @@ struct VerifyCommand: ParsableCommand {
       """
     )
     try output.line("pin: \(report.pin)")
+    try output.line("identity pin: \(report.identityPin)")
     if report.isRecovered {
       try output.line("recovered: one of the two commit slots is damaged; the last change may be missing.")
     }
