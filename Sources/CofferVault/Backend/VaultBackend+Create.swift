@@ -12,7 +12,7 @@ extension VaultBackend {
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
   /// was recorded for the path before. Returns whether it was recorded. If it was not, its first use records it, or
-  /// throws if another vault is recorded for the path: ``trust(_:)`` accepts the new one.
+  /// throws if another vault is recorded for the path: ``trust(_:pin:)`` accepts the new one.
   @discardableResult
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",

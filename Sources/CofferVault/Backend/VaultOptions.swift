@@ -21,7 +21,7 @@ public struct VaultOptions: Sendable {
   /// calls throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
-  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:)`` changes it. `nil` is
+  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:)`` changes it. `nil` is
   /// strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
