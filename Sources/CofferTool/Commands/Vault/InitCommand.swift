@@ -104,8 +104,8 @@ struct InitCommand: ParsableCommand {
     if !isKnown {
       note(
         """
-        What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused \
-        because another one was seen at its path: secret trust
+        What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused: secret \
+        trust --vault \(path)
         """)
     }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
