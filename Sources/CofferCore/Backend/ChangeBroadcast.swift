@@ -7,34 +7,27 @@ package final class ChangeBroadcast: Sendable {
   /// The number of changes that a stream keeps.
   package static let capacity = 1024
 
-  private struct Subscribers {
-    var next = 0
-    var buffers: [Int: StreamBuffer<SecretChange>] = [:]
-  }
-  private let subscribers = Mutex(Subscribers())
+  private let buffers = Mutex<[ObjectIdentifier: StreamBuffer<SecretChange>]>([:])
 
   package init() {}
 
   /// Whether there are no streams.
-  package var isEmpty: Bool { subscribers.withLock { $0.buffers.isEmpty } }
+  package var isEmpty: Bool { buffers.withLock { $0.isEmpty } }
 
   /// Returns a stream of the changes from now on. `onEnd` is called once, when the stream is released.
   package func subscribe(onEnd: @escaping @Sendable () -> Void = {}) -> AsyncStream<SecretChange> {
     let buffer = StreamBuffer(limit: Self.capacity, replacingOldBy: SecretChange(nil))
-    let key = subscribers.withLock { subscribers in
-      subscribers.next += 1
-      subscribers.buffers[subscribers.next] = buffer
-      return subscribers.next
-    }
+    let key = ObjectIdentifier(buffer)
+    buffers.withLock { $0[key] = buffer }
     return buffer.stream { [weak self] in
-      _ = self?.subscribers.withLock { $0.buffers.removeValue(forKey: key) }
+      _ = self?.buffers.withLock { $0.removeValue(forKey: key) }
       onEnd()
     }
   }
 
   package func send(_ change: SecretChange) {
     // Outside the lock, because `yield` may run code of the consumer, which may subscribe.
-    let buffers = subscribers.withLock { Array($0.buffers.values) }
-    for buffer in buffers { buffer.yield(change) }
+    let current = buffers.withLock { Array($0.values) }
+    for buffer in current { buffer.yield(change) }
   }
 }
