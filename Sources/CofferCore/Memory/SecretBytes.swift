@@ -107,3 +107,11 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     return text
   }
 }
+
+extension Span<UInt8> {
+  /// Whether the bytes are UTF-8.
+  package var isUTF8: Bool {
+    do { _ = try UTF8Span(validating: self) } catch { return false }
+    return true
+  }
+}

@@ -55,13 +55,7 @@ enum ValueEncoding {
   }
 
   private static func isText(_ bytes: Span<UInt8>) -> Bool {
-    if bytes.indices.contains(where: { bytes[$0] == 0 }) { return false }
-    do {
-      _ = try UTF8Span(validating: bytes)
-      return true
-    } catch {
-      return false
-    }
+    !bytes.indices.contains { bytes[$0] == 0 } && bytes.isUTF8
   }
 
   /// Whether every service preserves `bytes`: UTF-8 text without control characters other than tab, without a

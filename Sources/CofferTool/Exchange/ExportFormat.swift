@@ -70,7 +70,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     value.withBytes { bytes in
       if bytes.indices.contains(where: { bytes[$0] == 0 }) { return "a NUL" }
       guard self == .docker || self == .github else { return nil }
-      do { _ = try UTF8Span(validating: bytes) } catch { return "bytes that are not UTF-8" }
+      if !bytes.isUTF8 { return "bytes that are not UTF-8" }
       if self == .github { return nil }
       // Docker drops a carriage return at the end of a line, and reads lines of up to 64 KiB with their ends.
       if bytes.indices.contains(where: { "\n\r".utf8.contains(bytes[$0]) }) { return "a line end" }

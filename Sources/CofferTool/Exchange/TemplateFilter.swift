@@ -21,7 +21,7 @@ enum TemplateFilter: String, CaseIterable {
       case .base64: return value.base64()
       case .url: return Self.escaped(bytes, most: 3) { $0.isUnreservedInURI ? nil : "%" + $0.hexadecimal }
       case .json:
-        do { _ = try UTF8Span(validating: bytes) } catch { return nil }
+        if !bytes.isUTF8 { return nil }
         return Self.escaped(bytes, most: 6, in: "\"") { byte in
           switch byte {
           case UInt8(ascii: "\""), UInt8(ascii: "\\"): "\\" + String(Unicode.Scalar(byte))

@@ -97,11 +97,7 @@ struct PatternWriter {
   /// With and without the escapes of a slash, and as numbers of control characters, of other characters than ASCII, and
   /// of characters with a meaning in HTML.
   private mutating func addJSON(_ bytes: Span<UInt8>, _ digits: (UInt8) -> String) {
-    let isText: Bool
-    do {
-      _ = try UTF8Span(validating: bytes)
-      isText = true
-    } catch { isText = false }
+    let isText = bytes.isUTF8
     for (html, style) in ["", "<>&", "<>&'+`\""].flatMap({ html in (0..<8).map { (html, $0) } }) {
       let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)
       // A value that is not UTF-8 has no characters whose numbers could be written.
