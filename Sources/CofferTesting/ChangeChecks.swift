@@ -1,5 +1,4 @@
 internal import CofferCore
-internal import Dispatch
 internal import Synchronization
 
 extension ConformanceCheck {
@@ -146,7 +145,7 @@ private final class Subscriber: Sendable {
   func expectExactly(_ expected: [SecretIdentifier]) throws {
     try wait(for: "\(expected.count) changes") { $0.count >= expected.count }
     // Gives a duplicate time to arrive.
-    sleep(options.duplicateInterval)
+    threadSleep(options.duplicateInterval)
     let found = changes
     func text(_ changes: [SecretIdentifier?]) -> String {
       changes.map { $0?.account ?? "everything" }.joined(separator: ", ")
@@ -163,11 +162,7 @@ private final class Subscriber: Sendable {
         throw Expectation(
           name, expected: "\(expected) within \(options.changeTimeout)", found: "\(count) changes")
       }
-      sleep(.milliseconds(2))
+      threadSleep(.milliseconds(2))
     }
-  }
-
-  private func sleep(_ duration: Duration) {
-    _ = DispatchSemaphore(value: 0).wait(timeout: .now() + duration / .seconds(1))
   }
 }

@@ -26,7 +26,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) -> Int32 {
 }
 
 /// Blocks the thread for at least `duration`, even if signals arrive.
-func threadSleep(_ duration: Duration) {
+package func threadSleep(_ duration: Duration) {
   let (seconds, attoseconds) = duration.components
   var left = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
   var unslept = timespec()
