@@ -91,7 +91,6 @@ final class MemoryTransaction: SecretTransaction {
 
   /// The content after the transaction.
   func finish() -> MemoryState {
-    isOpen = false
     for identifier in purged { state.purge(identifier) }
     return state
   }

@@ -57,10 +57,13 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
 
   /// Throws `.conflict` if the calling thread holds the lock.
   package func requireNotHeld() throws(SecretError) {
-    if isOwnedByThisThread { throw Self.reentrance }
+    guard owner.load(ordering: .relaxed) == pthread_self() else { return }
+    throw SecretError(
+      .conflict,
+      "The store was used inside its own transaction.",
+      advice: "Use the transaction that the closure receives."
+    )
   }
-
-  private var isOwnedByThisThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
 
   private func holding<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R {
     owner.store(pthread_self(), ordering: .relaxed)
@@ -69,13 +72,5 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
       pthread_mutex_unlock(mutex)
     }
     return try body()
-  }
-
-  private static var reentrance: SecretError {
-    SecretError(
-      .conflict,
-      "The store was used inside its own transaction.",
-      advice: "Use the transaction that the closure receives."
-    )
   }
 }

@@ -19,9 +19,4 @@ struct Fifo<Element> {
     }
     return element
   }
-
-  mutating func removeAll() {
-    elements = []
-    head = 0
-  }
 }

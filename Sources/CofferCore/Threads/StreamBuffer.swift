@@ -31,7 +31,7 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
       state.size += size
       if state.size <= limit { return }
       if let replacement {
-        state.elements.removeAll()
+        state.elements = Fifo()
         state.elements.append((replacement, 1))
         state.size = 1
       } else {
