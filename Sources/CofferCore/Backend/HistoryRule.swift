@@ -28,15 +28,12 @@ extension SecretVersion {
   /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
   /// throws.
   package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
-    var versions: [SecretVersion] = []
-    for record in records.reversed() {
+    try records.reversed().map { record throws(SecretError) in
       let kind: Kind =
         record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
-      versions.append(
-        SecretVersion(
-          number: record.number, kind: kind, date: record.date, metadata: try record.metadata()))
+      return SecretVersion(
+        number: record.number, kind: kind, date: record.date, metadata: try record.metadata())
     }
-    return versions
   }
 
   /// Restores the versions that `choose` names, for ``VersionedSecretBackend/restore(_:choosing:)``.

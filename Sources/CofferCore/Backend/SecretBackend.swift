@@ -143,9 +143,7 @@ public struct SecretChange: Hashable, Sendable {
   package static func making<R>(
     for object: AnyObject, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try $currentOrigin.withValue(ObjectIdentifier(object)) {
-      Result { () throws(SecretError) in try body() }
-    }.get()
+    try $currentOrigin.withValue(ObjectIdentifier(object)) { Result(catching: body) }.get()
   }
 
   /// Whether both have the same identifier.

@@ -23,10 +23,7 @@ public final class SecretLease: Sendable {
 
   /// Releases the lease. Calls after the first do nothing.
   public func release() {
-    let body = onRelease.withLock { body in
-      defer { body = nil }
-      return body
-    }
+    let body = onRelease.withLock { $0.take() }
     body?()
   }
 }

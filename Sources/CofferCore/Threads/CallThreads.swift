@@ -70,6 +70,13 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     }
   }
 
+  /// Runs `body` as ``run(_:)`` does, and throws what `body` throws.
+  package func call<R: Sendable>(
+    _ body: @escaping @Sendable () throws(SecretError) -> R
+  ) async throws(SecretError) -> R {
+    try await run { Result(catching: body) }.get()
+  }
+
   private func work() {
     while let job = nextJob() { job() }
   }
@@ -89,15 +96,5 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
         return nil
       }
     }
-  }
-}
-
-extension CallThreads {
-  /// Runs `body` as ``run(_:)`` does, and throws what `body` throws.
-  package func call<R: Sendable>(
-    _ body: @escaping @Sendable () throws(SecretError) -> R
-  ) async throws(SecretError) -> R {
-    let result: Result<R, SecretError> = await run { Result { () throws(SecretError) in try body() } }
-    return try result.get()
   }
 }
