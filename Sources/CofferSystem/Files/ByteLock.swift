@@ -8,8 +8,7 @@ package enum ByteLock {
   /// open(2) or fcntl(2); `ELOOP` for a link.
   package static func tryLock(_ path: String, offset: Int64) throws(FileSystemError) -> Descriptor? {
     while true {
-      let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC
-      let file = try Descriptor(opened: coffer_openat(AT_FDCWD, path, flags, 0o600))
+      let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
       if coffer_lock_byte(file.number, offset) != 0 {
         if errno == EAGAIN || errno == EACCES { return nil }
         if errno == EINTR { continue }

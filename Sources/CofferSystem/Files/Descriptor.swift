@@ -22,9 +22,12 @@ package final class Descriptor: Sendable {
     number = moved
   }
 
-  /// Opens an existing file or directory with `flags` and `O_CLOEXEC`. Throws the `errno` of open(2).
-  package convenience init(opening path: String, _ flags: Int32) throws(FileSystemError) {
-    try self.init(opened: coffer_openat(AT_FDCWD, path, flags | O_CLOEXEC, 0))
+  /// Opens a file or directory with `flags` and `O_CLOEXEC`. A relative path begins in `directory`, or else in the working
+  /// directory. A file that is created has `mode`. Throws the `errno` of openat(2).
+  package convenience init(
+    opening path: String, in directory: Descriptor? = nil, _ flags: Int32, mode: UInt32 = 0
+  ) throws(FileSystemError) {
+    try self.init(opened: coffer_openat(directory?.number ?? AT_FDCWD, path, flags | O_CLOEXEC, mode))
   }
 
   deinit { close(number) }

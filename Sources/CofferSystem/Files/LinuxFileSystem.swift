@@ -37,19 +37,18 @@ struct LinuxDirectory: Directory {
 
   /// Opens the directory of a descriptor that can only be used to find files.
   init(_ found: Descriptor) throws(FileSystemError) {
-    descriptor = try Descriptor(
-      opened: coffer_openat(found.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
+    descriptor = try Descriptor(opening: ".", in: found, O_RDONLY | O_DIRECTORY)
   }
 
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
     // O_NONBLOCK: a FIFO in the vault's place must not block the caller. Regular files ignore it.
-    let flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-    return try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
+    let flags = (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    return try LinuxFile(Descriptor(opening: name, in: descriptor, flags))
   }
 
   func create(_ name: String) throws(FileSystemError) -> any File {
-    let flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC
-    let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0o600)))
+    let flags = O_RDWR | O_CREAT | O_EXCL
+    let file = try LinuxFile(Descriptor(opening: name, in: descriptor, flags, mode: 0o600))
     // The umask may have cleared bits, and a default ACL of the directory may have set some.
     do throws(FileSystemError) { try file.setMode(0o600) } catch {
       try remove(name)
@@ -61,8 +60,8 @@ struct LinuxDirectory: Directory {
   /// Creates a file of mode 0600 that has no name, and that is gone when it is closed. Throws an `errno` that depends
   /// on the file system if it has no such files.
   func createUnnamed() throws(FileSystemError) -> LinuxFile {
-    let flags = O_RDWR | coffer_O_TMPFILE | O_CLOEXEC
-    let file = try LinuxFile(Descriptor(opened: coffer_openat(descriptor.number, ".", flags, 0o600)))
+    let flags = O_RDWR | coffer_O_TMPFILE
+    let file = try LinuxFile(Descriptor(opening: ".", in: descriptor, flags, mode: 0o600))
     try file.setMode(0o600)
     return file
   }
@@ -102,9 +101,7 @@ struct LinuxDirectory: Directory {
       }
     }
     // Another process may have removed the old name, as one that an interrupted process left.
-    do throws(FileSystemError) { try remove(name) } catch {
-      guard error.number == ENOENT else { throw error }
-    }
+    do throws(FileSystemError) { try remove(name) } catch  where error.number == ENOENT {}
   }
 
   func remove(_ name: String) throws(FileSystemError) {
@@ -113,14 +110,11 @@ struct LinuxDirectory: Directory {
 
   /// Opens a directory in this one. Throws `ENOTDIR` for a link and for what is not a directory.
   func directory(_ name: String) throws(FileSystemError) -> LinuxDirectory {
-    let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-    return try LinuxDirectory(Descriptor(opened: coffer_openat(descriptor.number, name, flags, 0)))
+    try LinuxDirectory(Descriptor(opening: name, in: descriptor, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
   }
 
   func names() throws(FileSystemError) -> [String] {
-    let copy = try Descriptor(
-      opened: coffer_openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0))
-    return try Path.names(in: copy)
+    try Path.names(in: LinuxDirectory(descriptor).descriptor)
   }
 
   func synchronize() throws(FileSystemError) {

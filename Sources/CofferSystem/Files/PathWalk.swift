@@ -79,7 +79,7 @@ struct PathWalk {
     parents = String(cString: current).split(separator: "/").map(String.init)
     // The kernel marks a directory outside of this process's root so.
     guard current.pointee == CChar(UInt8(ascii: "/")) else { throw FileSystemError(ENOENT) }
-    directory = try Descriptor(opened: coffer_openat(AT_FDCWD, ".", Self.directoryFlags, 0))
+    directory = try Descriptor(opening: ".", Self.directoryFlags)
   }
 
   private mutating func place(followingLink: Bool) throws(FileSystemError) -> Place {
@@ -109,10 +109,10 @@ struct PathWalk {
     "/" + (parents + [name]).joined(separator: "/")
   }
 
-  private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+  private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW
 
   private static func root() throws(FileSystemError) -> Descriptor {
-    try Descriptor(opened: coffer_openat(AT_FDCWD, "/", directoryFlags, 0))
+    try Descriptor(opening: "/", directoryFlags)
   }
 
   /// The names in a path, the first one last. A final slash requires a directory, as the name `.` does.
@@ -124,7 +124,7 @@ struct PathWalk {
   /// Goes to the directory `name`, or to where a link of that name leads.
   private mutating func enter(_ name: String) throws(FileSystemError) {
     do throws(FileSystemError) {
-      directory = try Descriptor(opened: coffer_openat(directory.number, name, Self.directoryFlags, 0))
+      directory = try Descriptor(opening: name, in: directory, Self.directoryFlags)
       owners.insert(try directory.status().owner)
     } catch {
       guard error.number == ENOTDIR || error.number == ELOOP, let link = try link(name) else { throw error }
@@ -143,8 +143,7 @@ struct PathWalk {
     if fstatat(directory.number, name, &found, AT_SYMLINK_NOFOLLOW) != 0 { throw FileSystemError(errno) }
     guard found.st_mode & S_IFMT == S_IFLNK else { return nil }
     // Another file may have taken the name since.
-    let file = try Descriptor(
-      opened: coffer_openat(directory.number, name, coffer_O_PATH | O_NOFOLLOW | O_CLOEXEC, 0))
+    let file = try Descriptor(opening: name, in: directory, coffer_O_PATH | O_NOFOLLOW)
     let status = try file.status()
     guard status.isLink else { return nil }
     let parent = try directory.status()
