@@ -1,6 +1,6 @@
 #if Keyring
 internal import CofferCore
-internal import Glibc
+internal import CofferSystem
 
 /// Which values a collection returns as they were stored.
 enum StorageRule {
@@ -40,16 +40,6 @@ enum StorageRule {
       rest = rest.dropFirst(2)
     }
     return result.first == UInt8(ascii: ".") ? nil : String(decoding: result, as: UTF8.self)
-  }
-
-  /// Returns up to `count` bytes of the file, or `nil` if it cannot be read. Never waits: the file may be a FIFO.
-  static func beginning(ofFile path: String, count: Int) -> [UInt8]? {
-    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard file >= 0 else { return nil }
-    defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: count)
-    let length = read(file, &bytes, count)
-    return length < 0 ? nil : Array(bytes.prefix(length))
   }
 }
 #endif

@@ -1,5 +1,5 @@
 #if Keyring
-internal import Glibc
+internal import CofferSystem
 
 /// The program that provides the Secret Service, where its behaviour differs from the protocol.
 enum ServiceKind {
@@ -12,7 +12,7 @@ enum ServiceKind {
 
   /// The program that runs as the process `id`.
   init(process id: UInt32?) {
-    guard let id, let bytes = StorageRule.beginning(ofFile: "/proc/\(id)/comm", count: 16) else {
+    guard let id, let bytes = beginning(ofFile: "/proc/\(id)/comm", count: 16) else {
       self = .other
       return
     }

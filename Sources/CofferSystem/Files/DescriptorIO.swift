@@ -58,6 +58,16 @@ private func readSome(
   }
 }
 
+/// Returns up to `count` bytes of the file, or `nil` if it cannot be read. Never waits: the file may be a FIFO.
+package func beginning(ofFile path: String, count: Int) -> [UInt8]? {
+  let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+  guard file >= 0 else { return nil }
+  defer { close(file) }
+  var bytes = [UInt8](repeating: 0, count: count)
+  let length = read(file, &bytes, count)
+  return length < 0 ? nil : Array(bytes.prefix(length))
+}
+
 /// Writes all of `bytes`, in as many calls as that takes. A non-blocking descriptor is waited for. Throws the `errno` of
 /// write(2), or `EIO` if it writes nothing.
 package func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(FileSystemError) {

@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// The memory limit of this process's control groups, such as a container's or a service's. See cgroups(7);
 /// both versions are supported.
 ///
@@ -59,19 +57,12 @@ package struct ControlGroups: Sendable {
 
   /// The number after `name` in lines of names and numbers.
   private func number(_ name: String, in text: String) -> Int? {
-    for line in text.split(separator: "\n") {
-      let words = line.split(whereSeparator: \.isWhitespace)
-      if words.count >= 2, words[0] == name { return Int(words[1]) }
-    }
-    return nil
+    let lines = text.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace) }
+    let line = lines.first { $0.count >= 2 && $0[0] == name }
+    return line.flatMap { Int($0[1]) }
   }
 
   private func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    if descriptor < 0 { return nil }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 16_384)
-    let count = read(descriptor, &bytes, bytes.count)
-    return count < 0 ? nil : String(decoding: bytes[..<count], as: UTF8.self)
+    beginning(ofFile: path, count: 16_384).map { String(decoding: $0, as: UTF8.self) }
   }
 }

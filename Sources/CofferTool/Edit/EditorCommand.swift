@@ -104,10 +104,7 @@ extension EditorCommand {
 
   /// Whether the file begins as a script, which could start any editor with any options, or cannot be read.
   private static func isScript(_ path: String) -> Bool {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-    guard descriptor >= 0 else { return true }
-    defer { close(descriptor) }
-    var start: [UInt8] = [0, 0]
-    return read(descriptor, &start, 2) != 2 || start == Array("#!".utf8)
+    let start = beginning(ofFile: path, count: 2) ?? []
+    return start.count < 2 || start == Array("#!".utf8)
   }
 }
