@@ -30,14 +30,11 @@ package final class WatchThread: Sendable {
     let wake: Descriptor
 
     /// Ends the wait of the thread.
-    func signal() {
-      var one: UInt64 = 1
-      _ = write(wake.number, &one, MemoryLayout.size(ofValue: one))
-    }
+    func signal() { eventfd_write(wake.number, 1) }
 
     func acceptSignals() {
-      var count: UInt64 = 0
-      _ = read(wake.number, &count, MemoryLayout.size(ofValue: count))
+      var count: eventfd_t = 0
+      eventfd_read(wake.number, &count)
     }
   }
   private struct State {
