@@ -82,9 +82,8 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Throws `.timedOut` if the bus does not answer, and `.denied` or `.configuration` if it cannot be used. Blocks for at
   /// most ``KeyringOptions/connectTimeout``. Thread-safe.
   public func isAvailable() throws(SecretError) -> Bool {
-    do throws(SecretError) { return try connection.isAvailable() } catch {
-      if error.code == .unavailable { return false }
-      throw error
+    do throws(SecretError) { return try connection.isAvailable() } catch  where error.code == .unavailable {
+      return false
     }
   }
 

@@ -129,9 +129,8 @@ extension VersionedSecretBackend {
         }
       }
       return true
-    } catch {
-      if isAbsent { return false }
-      throw error
+    } catch  where isAbsent {
+      return false
     }
   }
 

@@ -144,8 +144,6 @@ package struct FileStatus: Hashable, Sendable {
 /// Repeats a call while it throws `EINTR`, because a signal interrupted it. Throws what else the call throws.
 package func uninterrupted<R>(_ call: () throws(FileSystemError) -> R) throws(FileSystemError) -> R {
   while true {
-    do throws(FileSystemError) { return try call() } catch {
-      if error.number != EINTR { throw error }
-    }
+    do throws(FileSystemError) { return try call() } catch  where error.number == EINTR {}
   }
 }

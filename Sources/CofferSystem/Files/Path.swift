@@ -107,9 +107,8 @@ package enum PrivateDirectory {
   /// not read, because it cannot be opened.
   private static func synchronize(_ found: Descriptor) throws(FileSystemError) {
     let directory: LinuxDirectory
-    do throws(FileSystemError) { directory = try LinuxDirectory(found) } catch {
-      if error.number == EACCES { return }
-      throw error
+    do throws(FileSystemError) { directory = try LinuxDirectory(found) } catch  where error.number == EACCES {
+      return
     }
     try uninterrupted(directory.synchronize)
   }
@@ -131,10 +130,9 @@ package enum PrivateDirectory {
     do throws(FileSystemError) {
       // The name `.` can be resolved in a directory only.
       _ = try PathWalk.place(of: path + "/.", followingLink: true)
-    } catch {
-      if error.number == ENOENT { return false }
-      if error.number != EISDIR { throw error }
-    }
+    } catch  where error.number == ENOENT {
+      return false
+    } catch  where error.number == EISDIR {}
     return true
   }
 

@@ -8,11 +8,9 @@ package enum PrivateFile {
   /// ``read(_:as:limit:isSecret:)`` does, and `.configuration` if it is not UTF-8.
   package static func text(of path: String, as subject: String, limit: Int) throws(SecretError) -> String? {
     guard let bytes = try read(path, as: subject, limit: limit, isSecret: false) else { return nil }
-    let text = bytes.withBytes { bytes in
-      bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
+    do throws(SecretError) { return try bytes.string() } catch {
+      throw unusable(subject, "is not UTF-8 text")
     }
-    guard let text else { throw unusable(subject, "is not UTF-8 text") }
-    return text
   }
 
   /// The contents of a file that holds a key or a passphrase, or something else unless `isSecret`. Returns `nil` if
@@ -94,9 +92,8 @@ package enum PrivateFile {
       // The text in a link in /proc may lead to nothing although the kernel follows it.
       _ = try directory.status(of: name, followingLink: true)
       return false
-    } catch {
-      if error.number == ENOENT { return true }
-      throw error
+    } catch  where error.number == ENOENT {
+      return true
     }
   }
 

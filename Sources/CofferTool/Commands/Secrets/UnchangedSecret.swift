@@ -11,10 +11,7 @@ extension SecretTransaction {
       (wanted.created, wanted.modified) = (existing.created, existing.modified)
       do throws(SecretError) {
         if wanted == existing, let stored = try lookUp(identifier), stored.isEqual(to: value) { return }
-      } catch {
-        // A damaged value is replaced.
-        guard error.code == .tampered else { throw error }
-      }
+      } catch  where error.code == .tampered {}  // a damaged value is replaced
     }
     try store(value, for: identifier, metadata: metadata)
   }

@@ -109,9 +109,8 @@ struct CopyCommand: ParsableCommand {
     if !dryRun {
       do throws(SecretError) {
         try target.store(value, for: identifier, metadata: item.metadata)
-      } catch {
+      } catch  where [SecretError.Code.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) {
         // The target cannot hold this secret, but may be able to hold the others.
-        guard [.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) else { throw error }
         report.impossible.append(name)
         if status == .done { status = ExitStatus(error.code) }
         return note("secret: “\(name)” cannot be copied: \(error)")
