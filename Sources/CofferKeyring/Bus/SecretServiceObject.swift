@@ -60,10 +60,7 @@ enum SecretServiceObject {
     let copies = names.map { g_strdup($0) }
     defer { for copy in copies { g_free(copy) } }
     var pointers = copies.map { UnsafePointer($0) }
-    guard let object = g_object_new_with_properties(type, guint(names.count), &pointers, values) else {
-      return nil
-    }
-    return OpaquePointer(object)
+    return OpaquePointer(g_object_new_with_properties(type, guint(names.count), &pointers, values))
   }
 }
 #endif

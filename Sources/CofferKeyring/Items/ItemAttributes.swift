@@ -73,8 +73,7 @@ enum ItemAttributes {
   /// digits.
   static func validate(_ metadata: SecretMetadata?) throws(SecretError) {
     try metadata?.validate()
-    for date in [metadata?.expires, metadata?.created] {
-      guard let date else { continue }
+    for case let date? in [metadata?.expires, metadata?.created] {
       if date.timeIntervalSince1970 < -62_135_596_800 || date.timeIntervalSince1970 >= 253_402_300_800 {
         throw SecretError(
           .invalidMetadata, "A date in the metadata is before the year 1 or after the year 9999.",

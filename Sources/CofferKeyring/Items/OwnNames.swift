@@ -4,11 +4,9 @@
 ///
 /// All other attributes of the item belong to another program.
 struct OwnNames {
-  private var names: Set<[UInt8]> = []  // by bytes, unlike strings
+  private var names: Set<[UInt8]>  // by bytes, unlike strings
 
-  init() {}
-
-  init(_ text: String?) {
+  init(_ text: String? = nil) {
     names = Set((text ?? "").utf8.split(separator: UInt8(ascii: " ")).map { Self.decoded($0) })
   }
 

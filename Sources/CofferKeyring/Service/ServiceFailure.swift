@@ -118,9 +118,7 @@ extension DeadlineLock {
   ) throws(ServiceFailure) -> R {
     let result: Result<R, ServiceFailure>
     do throws(SecretError) {
-      result = try withLock(timeout: timeout) { () throws(SecretError) in
-        Result { () throws(ServiceFailure) in try body() }
-      }
+      result = try withLock(timeout: timeout) { Result(catching: body) }
     } catch {
       throw .error(error)
     }

@@ -30,9 +30,7 @@ final class KeyringWatcher: Sendable {
 
   private func stopIfUnused() {
     running.withLock { running in
-      guard broadcast.isEmpty else { return }
-      running?.stop()
-      running = nil
+      if broadcast.isEmpty { running.take()?.stop() }
     }
   }
 }
