@@ -6,12 +6,7 @@ enum PlainText {
   /// Whether values of `type` are stored as text.
   static func isText(_ type: any Any.Type) -> Bool {
     if type == String.self || type == URL.self || type == UUID.self || type == Date.self { return true }
-    guard let type = type as? any RawRepresentable.Type else { return false }
-    return hasTextAsRawValue(type)
-  }
-
-  private static func hasTextAsRawValue<Value: RawRepresentable>(_ type: Value.Type) -> Bool {
-    Value.RawValue.self == String.self
+    return type is any RawRepresentable<String>.Type
   }
 
   /// The text of a value, or `nil` if its type is not stored as text.
@@ -23,7 +18,7 @@ enum PlainText {
     case let url as URL: return url.absoluteString
     case let id as UUID: return id.uuidString
     case let date as Date: return try DateText.text(of: date)
-    case let value as any RawRepresentable: return value.rawValue as? String
+    case let value as any RawRepresentable<String>: return value.rawValue
     default: return nil
     }
   }
@@ -36,17 +31,13 @@ enum PlainText {
       case is URL.Type: URL(string: text)
       case is UUID.Type: UUID(uuidString: text)
       case is Date.Type: DateText.date(in: text)
-      case let type as any RawRepresentable.Type: rawRepresentable(type, text)
+      case let type as any RawRepresentable<String>.Type: type.init(rawValue: text)
       default: nil
       }
     guard let value = value as? Value else {
       throw SecretError(.decodingFailed, "The text is no \(Value.self).")
     }
     return value
-  }
-
-  private static func rawRepresentable<Value: RawRepresentable>(_ type: Value.Type, _ text: String) -> Any? {
-    (text as? Value.RawValue).flatMap { Value(rawValue: $0) }
   }
 }
 
