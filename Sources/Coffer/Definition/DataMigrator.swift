@@ -40,12 +40,10 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   init(_ configure: (Builder) -> Void) {
     let builder = Builder()
     configure(builder)
-    let steps = builder.steps
-    let oldest = builder.oldest
-    self.oldest = oldest
+    oldest = builder.oldest
     chain = Result { () throws(SecretError) in
-      guard oldest > 0 else { throw invalid("The oldest version is less than 1.") }
-      return try MigrationStep.chain(steps, to: Value.self)
+      guard builder.oldest > 0 else { throw invalid("The oldest version is less than 1.") }
+      return try MigrationStep.chain(builder.steps, to: Value.self)
     }
   }
 

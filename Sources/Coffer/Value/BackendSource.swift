@@ -54,7 +54,6 @@ package final class BackendSource: Sendable {
 
   func releaseKept() {
     // Released outside the lock.
-    var released: [ObjectIdentifier: any AnyObject & Sendable]?
-    kept.withLock { swap(&$0, &released) }
+    _ = kept.withLock { $0.take() }
   }
 }

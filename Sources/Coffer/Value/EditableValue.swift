@@ -28,16 +28,7 @@ extension EditableValue {
       return true
     }
   }
-}
 
-extension EditableValue where Content == Bool {
-  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`. Throws like ``edit(_:)``.
-  public func toggle() throws(SecretError) {
-    try edit { $0 = !($0 ?? false) }
-  }
-}
-
-extension EditableValue {
   /// Adds an element at the end. An absent value counts as an empty array. Throws like ``edit(_:)``.
   public func append<Element>(_ element: Element) throws(SecretError) where Content == [Element] {
     try edit { $0 = ($0 ?? []) + [element] }
@@ -78,5 +69,12 @@ extension EditableValue {
       dictionary[key] = element
       value = dictionary
     }
+  }
+}
+
+extension EditableValue where Content == Bool {
+  /// Changes `true` to `false` and `false` to `true`. An absent value counts as `false`. Throws like ``edit(_:)``.
+  public func toggle() throws(SecretError) {
+    try edit { $0 = !($0 ?? false) }
   }
 }

@@ -58,9 +58,7 @@ extension SecretCoder {
     guard let value = try optional.decoded(from: secret, by: self) else { return nil }
     return value as? Value
   }
-}
 
-extension SecretCoder {
   /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error, which
   /// quotes the value.
   func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: StoredSecret) throws(SecretError)

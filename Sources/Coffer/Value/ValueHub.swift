@@ -133,9 +133,7 @@ final class ValueHub: Sendable, Observable {
   private func unsubscribe(_ key: ObjectIdentifier) {
     let ended: Task<Void, Never>? = state.withLock { state in
       state.subscribers[key] = nil
-      if state.isObserved { return nil }
-      defer { state.watch = nil }
-      return state.watch
+      return state.isObserved ? nil : state.watch.take()
     }
     ended?.cancel()
   }
