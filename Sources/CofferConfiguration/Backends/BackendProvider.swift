@@ -86,6 +86,4 @@ package enum BackendRegistry {
     VaultProvider(),
     KeyringProvider(),
   ]
-
-  package static var names: [BackendName] { providers.map(\.name) }
 }

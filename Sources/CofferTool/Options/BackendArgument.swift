@@ -10,7 +10,7 @@ struct BackendArgument: ExpressibleByArgument {
     self.selection = selection
   }
 
-  static var defaultCompletionKind: CompletionKind { .list(BackendRegistry.names.map(\.rawValue)) }
+  static var defaultCompletionKind: CompletionKind { .list(BackendRegistry.providers.map(\.name.rawValue)) }
 
   static var forms: [String] { BackendRegistry.providers.forms }
 
