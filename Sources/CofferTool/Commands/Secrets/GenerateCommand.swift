@@ -83,31 +83,29 @@ struct GenerateCommand: ParsableCommand {
 
   /// The value, and the bits of randomness in it.
   private func generated() throws(Failure) -> (SharedSecret, Int) {
+    let (parts, count): ([[UInt8]], Int)
     if let words {
       guard length == nil, alphabet == nil, characters == nil else {
         throw .usage("--words excludes --length, --alphabet and --characters. Use words or characters.")
       }
       guard (1...512).contains(words) else { throw .usage("--words must be 1 to 512.") }
-      let list = WordList.words()
-      let separator = Array((separator ?? "-").utf8)
-      let longest = list.lazy.map(\.count).max() ?? 0
-      let text = SecretWriter.bytes(capacity: words * (longest + separator.count)) { writer in
-        for number in 0..<words {
-          if number > 0 { writer.append(separator.span) }
-          let word = list[SecureRandom.number(below: list.count)]
-          writer.append(word.span)
-        }
+      (parts, count) = (WordList.words(), words)
+    } else {
+      guard separator == nil else { throw .usage("--separator requires --words. Add it.") }
+      let length = length ?? 32
+      guard (1...4096).contains(length) else { throw .usage("--length must be 1 to 4096.") }
+      (parts, count) = (try chosenCharacters().map { [$0] }, length)
+    }
+    let separator = words == nil ? [] : Array((separator ?? "-").utf8)
+    let longest = parts.lazy.map(\.count).max() ?? 0
+    let text = SecretWriter.bytes(capacity: count * (longest + separator.count)) { writer in
+      for number in 0..<count {
+        if number > 0 { writer.append(separator.span) }
+        let part = parts[SecureRandom.number(below: parts.count)]
+        writer.append(part.span)
       }
-      return (SharedSecret(text), Int(Double(words) * log2(Double(list.count))))
     }
-    guard separator == nil else { throw .usage("--separator requires --words. Add it.") }
-    let length = length ?? 32
-    guard (1...4096).contains(length) else { throw .usage("--length must be 1 to 4096.") }
-    let set = try chosenCharacters()
-    let text = SecretWriter.bytes(capacity: length) { writer in
-      for _ in 0..<length { writer.append(set[SecureRandom.number(below: set.count)]) }
-    }
-    return (SharedSecret(text), Int(Double(length) * log2(Double(set.count))))
+    return (SharedSecret(text), Int(Double(count) * log2(Double(parts.count))))
   }
 
   private func chosenCharacters() throws(Failure) -> [UInt8] {
