@@ -32,10 +32,7 @@ struct Completion {
   }
 
   private mutating func read(_ word: String?) {
-    if let argument = pending {
-      pending = nil
-      return stored.select(argument, word)
-    }
+    if let argument = pending.take() { return stored.select(argument, word) }
     guard let word, !isTerminated, word.hasPrefix("-"), word != "-" else {
       if let word, !isTerminated, given == 0, let next = command.subcommands.first(where: { $0.name == word })
       {

@@ -72,8 +72,7 @@ struct ProjectFile {
   }
 
   private static func variables(_ table: TOMLTable.Entry) throws(TOMLTable.Problem) -> [Variable] {
-    var variables: [Variable] = []
-    for entry in try table.table() {
+    try table.table().map { entry throws(TOMLTable.Problem) in
       guard EnvironmentAssignment.isVariableName(entry.name) else {
         throw entry.problem(
           "has the variable “\(entry.name)”: expected letters, digits and underscores, and no digit first")
@@ -84,9 +83,8 @@ struct ProjectFile {
           "declares \(entry.name), which can change what a program runs: only --set \(entry.name)=NAME can pass it"
         )
       }
-      variables.append(Variable(name: entry.name, source: try source(entry)))
+      return Variable(name: entry.name, source: try source(entry))
     }
-    return variables
   }
 
   private static func source(_ entry: TOMLTable.Entry) throws(TOMLTable.Problem) -> Variable.Source {

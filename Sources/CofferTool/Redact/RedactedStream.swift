@@ -63,8 +63,7 @@ final class RedactedStream {
 
   /// Shows the rest, and reads no more.
   func end() {
-    if source == nil { return }
-    source = nil
+    guard source.take() != nil else { return }
     pauseEnds = nil
     pending += redactor.finish()
   }

@@ -57,9 +57,7 @@ struct CommandLaunch: ~Copyable {
         .unsupported, "A file in memory cannot be created: \(error).", advice: "Leave out --redact.")
     }
     defer { withExtendedLifetime(file) {} }
-    try text.withBytes { bytes throws(SecretError) in
-      try writeAll(bytes, to: file.number, named: "a file in memory")
-    }
+    try Output(descriptor: file.number, name: "a file in memory").write(text)
     let (addSeals, allSeals): (Int32, Int32) = (1033, 0xF)  // glibc declares them only for _GNU_SOURCE
     guard fchmod(file.number, 0o400) == 0, fcntl(file.number, addSeals, allSeals) == 0 else {
       throw SecretError(.io, "A file in memory cannot be made read-only: \(FileSystemError(errno)).")

@@ -65,8 +65,7 @@ final class OuterTerminal {
 
   /// Returns to the settings from before ``makeRaw()``, unless another process group has the terminal now.
   func restore() {
-    guard var original = saved else { return }
-    saved = nil
+    guard var original = saved.take() else { return }
     if isForeground { tcsetattr(descriptor, TCSANOW, &original) }
   }
 

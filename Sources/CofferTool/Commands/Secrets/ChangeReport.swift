@@ -29,10 +29,7 @@ final class ChangeReport: Sendable {
   private static func read(
     _ only: SecretIdentifier?, in service: String, from backend: any SecretBackend
   ) throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
-    if let only {
-      guard let item = try backend.item(only) else { return [:] }
-      return [only: item.metadata]
-    }
+    if let only { return try [only: backend.item(only)?.metadata].compactMapValues(\.self) }
     var found: [SecretIdentifier: SecretMetadata] = [:]
     for item in try backend.items(inService: service) { found[item.identifier] = item.metadata }
     return found

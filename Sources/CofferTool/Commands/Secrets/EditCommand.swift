@@ -52,8 +52,7 @@ struct EditCommand: ParsableCommand {
     do throws(SecretError) {
       try backend.withTransaction { transaction throws(SecretError) in
         let current = try transaction.lookUp(identifier)
-        var isUnchanged = isNew
-        if let current { isUnchanged = isNew ? false : current.isEqual(to: value) }
+        let isUnchanged = if let current { isNew ? false : current.isEqual(to: value) } else { isNew }
         guard isUnchanged else {
           throw SecretError(
             .conflict, "Another process changed the secret “\(name)” during editing, and nothing was stored.",

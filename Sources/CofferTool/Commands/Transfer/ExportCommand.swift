@@ -81,7 +81,7 @@ struct ExportCommand: ParsableCommand {
       try Self.reveal(masks)
     }
     try withExtendedLifetime(variables) {
-      try text.withBytes { try writeAll($0, to: variables.number, named: "the file of GITHUB_ENV") }
+      try Output(descriptor: variables.number, name: "the file of GITHUB_ENV").write(text)
     }
   }
 

@@ -96,14 +96,11 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func list() throws {
-    var logins: [String: String] = [:]
-    let items = try backendOptions.open().items(inService: nil)
+    let logins = try backendOptions.open().items(inService: nil)
       .filter { $0.identifier.service.utf8.starts(with: Self.prefix.utf8) }
       .sorted { ($0.metadata.modified ?? .distantPast) < ($1.metadata.modified ?? .distantPast) }
-    for item in items {
-      logins[String(item.identifier.service.dropFirst(Self.prefix.count))] = item.identifier.account
-    }
-    try Output.standard.jsonLine(logins)
+      .map { (String($0.identifier.service.dropFirst(Self.prefix.count)), $0.identifier.account) }
+    try Output.standard.jsonLine(Dictionary(logins) { $1 })
   }
 
   /// The server's address: the input without leading and trailing white space.

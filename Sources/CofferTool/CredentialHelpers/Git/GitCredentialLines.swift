@@ -16,8 +16,7 @@ struct GitCredentialLines {
       var number = 0
       while start < bytes.count {
         number += 1
-        var end = start
-        while end < bytes.count, bytes[end] != UInt8(ascii: "\n") { end += 1 }
+        let end = (start..<bytes.count).first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
         let line = bytes.extracting(start..<end)
         start = end + 1
         if line.isEmpty { break }
