@@ -183,9 +183,9 @@ final class VaultSession {
   ) throws(SecretError) -> OpenedKeySlots {
     var found = opened ?? OpenedKeySlots()
     let file: VaultFile
-    if let keys {
-      file = try read(unlocking) { vault in vault.file }
-      found.vaultKeys = keys.keys
+    if keys != nil {
+      let vault = try read(unlocking) { vault in vault }
+      (file, found.vaultKeys) = (vault.file, vault.keys)
     } else {
       file = try self.file()
       try knownVaults.identify(file)

@@ -90,6 +90,23 @@ import Testing
     )
   }
 
+  /// Another process changed the master key since the vault was opened. The vault goes on with the new one, and asks for no
+  /// credential again.
+  @Test func openingTheSlotsKeepsTheNewestMasterKey() throws {
+    let asked = Count()
+    let vault = try TestVault()
+    let backend = VaultBackend(
+      path: vault.path, credentials: [FixedCredential.counted(asked)], options: .cheap)
+    try backend.set("a", [1])
+    try vault.open().rekey()
+    let opened = try backend.openKeySlots()
+    let before = asked.value
+    try vault.open().compact()
+    #expect(try backend.get("a") == [1])
+    try backend.rekey(opened: opened)
+    #expect(asked.value == before)
+  }
+
   /// A rekey changes no name's place among the leases.
   @Test func aLeaseOutlastsARekey() throws {
     let vault = try vault(.key)
