@@ -39,6 +39,7 @@ struct KeyRemoveCommand: ParsableCommand {
     for slot in editor.description.keySlots where removedIDs.contains(slot.id) {
       inform("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
     }
+    if opened.ids.isSubset(of: removedIDs) { note("No credential at hand opens the vault any more.") }
     try editor.noteNewMasterKey()
   }
 }
