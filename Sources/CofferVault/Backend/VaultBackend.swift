@@ -223,8 +223,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`, if a
-  /// person knows that the vault is the right one.
+  /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or
+  /// `.untrusted`, if a person knows that the vault is the right one.
   ///
   /// Changes the policy if one is given. With the `pin` that ``unconfirmedPin()`` returned and a person compared, throws if
   /// the file was exchanged since. Returns the pin of the accepted state. Another process that is running and refuses the
@@ -238,8 +238,8 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  /// Returns the pin of a vault that is refused, for a person to compare before ``trust(_:pin:)``. Whoever made the vault
-  /// made the pin, too. Throws an error of the vault.
+  /// Returns the pin of a vault that is refused. A person compares it with one that came by another way, before
+  /// ``trust(_:pin:)``: a forged vault has a pin as well. Throws an error of the vault.
   public func unconfirmedPin() throws(SecretError) -> String {
     try withSession { session throws(SecretError) in
       try session.readUnconfirmed(unlocking) { VaultPin($0).description }

@@ -52,14 +52,16 @@ extension VaultSession {
     for recipients: [VaultRecipient], label: String, _ unlocking: Unlocking
   ) throws(SecretError) -> [VaultKeySlot] {
     let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }
-    let slots = try KeySlot.make(
+    var slots = try KeySlot.make(
       for: recipients, beside: file.header.slots, keys, vault: file.header.vaultID, label: label,
       options: chain.options, environment: environment)
     if slots.isEmpty { return [] }
     try rewrite(unlocking) { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
-      try requireSameSlots(vault, file)
+      // Another process may have added some of them.
+      slots.removeAll { slot in changes.slots.contains { $0.recipient == slot.recipient } }
       changes.slots += slots
+      try KeySlot.requireRoom(for: changes.slots.count)
     }
     return slots.map { VaultKeySlot($0, at: 0) }
   }

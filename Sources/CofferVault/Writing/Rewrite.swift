@@ -108,6 +108,7 @@ extension VaultSnapshot {
     guard record.kind == .put else { return try writer.append(record, sealedValue: []) }
     _ = try record.metadata()
     let resealed = try keys.reseal(sealed, vault: file.header.vaultID, record: record, under: newKeys)
-    try writer.append(record.with(valueTag: Bytes16(tagOf: resealed)), sealedValue: resealed)
+    let record = newKeys === keys ? record : record.with(valueTag: Bytes16(tagOf: resealed))
+    try writer.append(record, sealedValue: resealed)
   }
 }

@@ -1,4 +1,5 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 @testable import CofferVault
 import CofferVaultFormat
@@ -164,6 +165,32 @@ import Testing
     #expect(try vault.open().addKeySlots(for: recipients.prefix(2) + [own]).isEmpty)
     #expect(try vault.bytes == bytes)
     #expect(try vault.open().addKeySlots(for: many.dropLast()).count == 236)
+  }
+
+  /// Another process adds a slot at some point of the call. Both have their slots afterwards, and one recipient has one.
+  @Test func whoJoinsWhileAnotherJoinsHasASlotToo() throws {
+    let made = try SimulatedDisk.withVault()
+    let (one, other) = (try recipient(Self.identity()), try recipient(Self.identity()))
+    var successes = 0
+    for call in 1...40 {
+      let disk = made.duplicate()
+      var hasJoined = false
+      disk.interrupt(atCall: disk.calls + call) {
+        hasJoined =
+          thrown { () throws(SecretError) in
+            try disk.openVault(options: .impatient(.zero)).addKeySlots(for: [other, one])
+          } == nil
+      }
+      let added = try disk.openVault().addKeySlots(for: [one])
+      disk.interrupt(atCall: nil)
+      #expect(added.count == (hasJoined ? 0 : 1) || added.map(\.recipient) == [one], "call \(call)")
+      let environment = VaultEnvironment(fileSystem: disk, user: 0)
+      let found = try VaultBackend.slots("vault", environment).compactMap(\.recipient)
+      #expect(
+        Set(found) == (hasJoined ? [one, other] : [one]) && found.count == Set(found).count, "call \(call)")
+      if hasJoined { successes += 1 }
+    }
+    #expect(successes > 3)
   }
 
   @Test func aRecipientOfLowOrderIsRefused() throws {

@@ -36,11 +36,12 @@ struct TrustCommand: ParsableCommand {
         case .unexpectedKey: "keys that were removed since may open it"
         default: "nothing that was seen of it before counts"
         }
-      compared = try vault.unconfirmedPin()
+      let pin = try vault.unconfirmedPin()
+      compared = pin
       note("\(error.reason) If you trust it, \(consequence).")
       note(
         """
-        Its pin is \(compared ?? ""). If you were sent another one, answer no, and let the command compare: \
+        Its pin is \(pin). If you were sent another one, answer no, and let the command compare: \
         COFFER_PIN=PIN secret trust
         """)
       _ = try Terminal.confirm("Trust it as it is now?")
