@@ -89,15 +89,16 @@ import Testing
     sandbox.environment["COFFER_KEY"] = try sandbox.shell("cat ../home/config/coffer/key").outputText
       .trimmingCharacters(in: .newlines)
     for command in [
-      "\(tool) sh -c 'echo begun $PPID; read line'",
-      "\(tool) sh -c 'echo begun $PPID; sleep 1000' </dev/null 2>&1 | cat",
+      "\(tool) sh -c 'echo begun $PPID.; read line'",
+      "\(tool) sh -c 'echo begun $PPID.; sleep 1000' </dev/null 2>&1 | cat",
     ] {
       let terminal = try Pseudoterminal(
         "exec env -u X sh -c \"\(command.replacingOccurrences(of: "$", with: "\\$"))\"", in: sandbox)
       try terminal.wait(for: "begun ")
-      try terminal.wait(for: "\r\n")
+      // Without the full stop, a number that ends in 6 is held back in the pipe: a value in hexadecimal begins with it.
+      try terminal.wait(for: ".")
       let parent = try #require(
-        terminal.seen.components(separatedBy: "begun ").last?.split(whereSeparator: \.isWhitespace).first
+        terminal.seen.components(separatedBy: "begun ").last?.split(separator: ".").first
           .flatMap { Int($0) })
       var process = parent
       for _ in 0..<2 {
