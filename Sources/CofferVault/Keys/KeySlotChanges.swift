@@ -58,7 +58,7 @@ extension VaultSession {
     if slots.isEmpty { return [] }
     try rewrite(unlocking) { vault, changes throws(SecretError) in
       try requireUnchanged(vault, keys)
-      // Another process may have added some of them.
+      // Some recipients may have a slot by now, which another process added.
       slots.removeAll { slot in changes.slots.contains { $0.recipient == slot.recipient } }
       changes.slots += slots
       try KeySlot.requireRoom(for: changes.slots.count)

@@ -42,7 +42,7 @@ struct TrustCommand: ParsableCommand {
       note(
         """
         Its pin is \(pin). If you were sent another one, answer no, and let the command compare: \
-        COFFER_PIN=PIN secret trust
+        COFFER_PIN=PIN secret trust --vault \(vault.path)
         """)
       _ = try Terminal.confirm("Trust it as it is now?")
     }
