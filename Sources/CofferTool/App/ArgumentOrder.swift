@@ -24,9 +24,10 @@ enum ArgumentOrder {
         break
       }
     }
-    guard index > 0, index < arguments.count, !arguments[index].hasPrefix("-") else { return arguments }
+    guard index > 0, index < arguments.count else { return arguments }
     let rest = arguments[index...]
-    let length = commandLength(rest)
+    // The parser reports the first option that it does not know, which is not to be a global one.
+    let length = arguments[index].hasPrefix("-") ? rest.count : commandLength(rest)
     return Array(rest.prefix(length)) + arguments[..<index] + rest.dropFirst(length)
   }
 }

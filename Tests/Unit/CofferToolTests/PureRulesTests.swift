@@ -28,6 +28,11 @@ import Testing
     #expect(arranged("--vault V") == "--vault V")
     #expect(arranged("--verbose set x") == "--verbose set x")
   }
+
+  @Test func anUnknownOptionComesBeforeTheGlobalOnes() {
+    #expect(arranged("--vault V --verbose set x") == "--verbose set x --vault V")
+    #expect(arranged("--vault V -- get x") == "-- get x --vault V")
+  }
 }
 
 @Suite struct TimeTextTests {
