@@ -1,38 +1,53 @@
 package import CofferCore
 
-/// What a user has seen of the vault at one path: which vault it is, under which master key, and in which
-/// state.
+/// What a user has seen of the vault at one path: which vault it is, under which master key, and in which state. Or, with
+/// the policy ``Policy/key``, what a user has seen of one vault at any path: its master key.
 package struct KnownVaultRecord: Hashable, Sendable {
   package enum Policy: UInt8, Sendable {
     /// The vault's state may not go back.
     case strict = 0
     /// Only the vault's identity and its master key are checked. For vaults in version control.
     case versioned = 1
+    /// The record is of a vault, not of a path. It holds a master key and no state.
+    case key = 2
   }
   package var policy: Policy
+  /// Whether only the record of the path counts for this vault, such as a backup: its key says nothing of other paths.
+  package var isDetached: Bool
   package var vault: Bytes16
   /// The master key commitment of the vault's header.
   package var masterCommitment: [UInt8]
   package var checkpoint: Checkpoint
 
-  package init(policy: Policy, vault: Bytes16, masterCommitment: [UInt8], checkpoint: Checkpoint) {
-    self.policy = policy
+  package init(
+    policy: Policy, isDetached: Bool = false, vault: Bytes16, masterCommitment: [UInt8],
+    checkpoint: Checkpoint
+  ) {
+    (self.policy, self.isDetached) = (policy, isDetached)
     self.vault = vault
     self.masterCommitment = masterCommitment
     self.checkpoint = checkpoint
+  }
+
+  /// The record of the vault itself: its master key, without a state.
+  package init(keyOf vault: Bytes16, masterCommitment: [UInt8]) {
+    self.init(
+      policy: .key, vault: vault, masterCommitment: masterCommitment,
+      checkpoint: Checkpoint(sequence: 0, tailTag: .zero))
   }
 
   /// The length of one of the two slots that a record's file begins with.
   package static let slotLength = 512
   /// The length of the part of a slot that the last 16 bytes of the slot are a hash of.
   package static let hashedLength = slotLength - 16
-  private static let magic = Array("COFFERK1".utf8)
+  private static let magic = Array("COFFERK2".utf8)
   private static let macLength = 32
 
   /// The bytes that the MAC covers, in addition to the path.
   package var fields: [UInt8] {
     encode(
-      policy.rawValue, Zeros(7), vault, masterCommitment, checkpoint.sequence, checkpoint.tailTag)
+      policy.rawValue, UInt8(isDetached ? 1 : 0), Zeros(6), vault, masterCommitment, checkpoint.sequence,
+      checkpoint.tailTag)
   }
 
   /// The part of a slot that the hash covers.
@@ -49,10 +64,17 @@ package struct KnownVaultRecord: Hashable, Sendable {
     guard let policy = Policy(rawValue: try reader.u8()) else {
       throw reader.failure("has an unknown policy")
     }
-    try reader.zeros(7)
+    let scope = try reader.u8()
+    guard scope <= 1 else { throw reader.failure("has an unknown scope") }
+    try reader.zeros(6)
     let record = KnownVaultRecord(
-      policy: policy, vault: try reader.bytes16(), masterCommitment: try reader.array(32),
+      policy: policy, isDetached: scope == 1, vault: try reader.bytes16(),
+      masterCommitment: try reader.array(32),
       checkpoint: Checkpoint(sequence: try reader.number(), tailTag: try reader.bytes16()))
+    guard
+      policy != .key
+        || record == KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment)
+    else { throw reader.failure("is of a vault, and has a state") }
     let mac = try reader.array(macLength)
     try reader.zeros(hashedLength - reader.position)
     try reader.expectEnd()

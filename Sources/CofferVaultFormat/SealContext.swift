@@ -100,8 +100,8 @@ package enum HashedMessage {
   /// Hashed to the digest of a pin. `fields` are those before the digest.
   package static func pin(fields: [UInt8], tag: Bytes16) -> [UInt8] { encode("coffer-pin", fields, tag) }
 
-  /// Hashed to the MAC of a known-vault record about the vault at `path`. `fields` are those of the record.
-  package static func knownVault(path: String, fields: [UInt8]) -> [UInt8] {
-    encode("coffer-known-vault", UInt32(path.utf8.count), path, fields)
+  /// Hashed to the MAC of a known-vault record whose file ends with `text`. `fields` are those of the record.
+  package static func knownVault(text: String, fields: [UInt8]) -> [UInt8] {
+    encode("coffer-known-vault", UInt32(text.utf8.count), text, fields)
   }
 }

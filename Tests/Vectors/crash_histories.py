@@ -34,6 +34,7 @@ from vector_expect import Event, expected_versions
 
 KEY, RECIPIENT = r.Key(CI_KEY), r.Identity(IDENTITY)
 VAULT, COPY, OTHER, FORMER, RECORD = "/v/vault", "/v/copy", "/v/other", "/v/former", "/r/record"
+KEY_RECORD = "/r/key"
 PLACE = VAULT.encode()
 HISTORY = {"versions": 2, "days": 0}
 ACCOUNTS = ("a", "b", "c", "d")
@@ -547,6 +548,7 @@ class History:
         self.recorded.append((vault.header.commitment, vault.state.sequence, vault.state.tail_tag))
         self.arm(loses)
         k.remember(RECORD, PLACE, vault)
+        k.remember_of_vault(KEY_RECORD, PLACE, vault)
         record = self.record()
         if (record.seen.sequence, record.seen.tail_tag) != self.recorded[-1][1:]:
             raise Wrong("the record is not of what was recorded")
@@ -557,6 +559,9 @@ class History:
     def record(self):
         return k.read_record(RECORD, PLACE)[1]
 
+    def key_record(self, vault):
+        return k.read_record(KEY_RECORD, k.vault_subject(vault.header.vault_id))[1]
+
     def refuses_older(self, record):
         for file in self.rng.sample(self.old_files, min(3, len(self.old_files))):
             if file != self.disk.names[VAULT].data:
@@ -564,6 +569,7 @@ class History:
 
     def must_refuse(self, record, file):
         old, seen = r.read_vault(file, KEY), record.seen
+        self.must_refuse_key(old)
         if (seen.sequence, seen.tail_tag) in c.changes_of(old):
             return
         try:
@@ -572,6 +578,21 @@ class History:
             if refused.outcome in (f.ROLLED_BACK, f.ANOTHER_KEY):
                 return
         raise Wrong(f"a file of {old.state.sequence} is accepted after {seen.sequence} was seen")
+
+    def must_refuse_key(self, old):
+        """At a place that was never seen, a former master key is refused, and an older state of the present one is not."""
+        seen, keys = self.key_record(old), [commitment for commitment, *_ in self.recorded]
+        if not seen or old.header.commitment not in keys or seen.seen.commitment not in keys:
+            return
+        is_former = keys.index(old.header.commitment) < keys.index(seen.seen.commitment)
+        try:
+            k.judge(None, old, seen)
+        except f.Refused as refused:
+            if not is_former or refused.outcome != f.ANOTHER_KEY:
+                raise Wrong(f"a file of a master key that was not changed since is {refused.outcome}") from None
+        else:
+            if is_former:
+                raise Wrong("a file of a former master key is accepted at another place")
 
     def compare(self, possible, path=VAULT):
         """The state that the vault has, which must be one of these."""
@@ -586,6 +607,7 @@ class History:
         """Power is back, or the process was killed and its successor reads what it left."""
         self.losses += 1
         had_record = RECORD in self.disk.kept_names[0]
+        had_key_record = KEY_RECORD in self.disk.kept_names[0]
         if self.rng.random() < 0.8:
             self.disk.lose_power()
             self.alternatives = []
@@ -596,7 +618,10 @@ class History:
         vault, record = self.read(), self.record()
         if had_record and not record:
             raise Wrong("the record is lost")
-        k.judge(record, vault)
+        of_vault = self.key_record(vault)
+        if had_key_record and not of_vault:
+            raise Wrong("the record of the vault is lost")
+        k.judge(record, vault, of_vault)
         if record:
             seen = record.seen
             if (seen.commitment, seen.sequence, seen.tail_tag) not in self.recorded:

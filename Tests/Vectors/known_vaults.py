@@ -1,4 +1,4 @@
-"""Known vaults: what was last seen at a place, and what a vault found there is judged to be.
+"""Known vaults: what was last seen at a place and of a vault, and what a vault found there is judged to be.
 
 The first half is pure: bytes in, values out. The second half has the files.
 """
@@ -7,17 +7,17 @@ import errno
 import os
 import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import vault_changes as c
 import vault_format as f
 from vault_format import Refused, require
 from vault_pins import ACCEPTED, shows
 
-MAGIC = b"COFFERK1"
-STRICT, VERSIONED = 0, 1
+MAGIC = b"COFFERK2"
+STRICT, VERSIONED, KEY = 0, 1, 2
 POLICIES = {"strict": STRICT, "versioned": VERSIONED}
-SLOT = struct.Struct("<8sB7s16s32sQ16s32s376s16s")
+SLOT = struct.Struct("<8sBB6s16s32sQ16s32s376s16s")
 # The distance between the two slots' sequences at which the roles are exchanged.
 EXCHANGE = 64
 
@@ -33,10 +33,11 @@ class Slot:
     sequence: int
     tail_tag: bytes
     mac: bytes
+    only_here: bool = False
 
     def authenticated(self):
-        fields = self.policy, bytes(7), self.vault_id, self.commitment, self.sequence, self.tail_tag
-        return struct.pack("<B7s16s32sQ16s", *fields)
+        fields = self.policy, self.only_here, bytes(6), self.vault_id, self.commitment, self.sequence, self.tail_tag
+        return struct.pack("<BB6s16s32sQ16s", *fields)
 
     def encode(self):
         slot = (MAGIC + self.authenticated() + self.mac).ljust(496, b"\0")
@@ -45,32 +46,42 @@ class Slot:
     @classmethod
     def parse(cls, data):
         """The slot, or None for an invalid one."""
-        magic, policy, zero, vault_id, commitment, sequence, tag, mac, zeros, checksum = SLOT.unpack(data)
+        magic, policy, scope, zero, vault_id, commitment, sequence, tag, mac, zeros, checksum = SLOT.unpack(data)
         whole = f.blake2b(128, data[:496]) == checksum and magic == MAGIC and not any(zero) and not any(zeros)
-        if not whole or policy not in (STRICT, VERSIONED) or sequence >= f.U64_LIMIT:
+        if not whole or policy not in (STRICT, VERSIONED, KEY) or scope > 1 or sequence >= f.U64_LIMIT:
             return None
-        return cls(policy, vault_id, commitment, sequence, tag, mac)
+        if policy == KEY and (scope or sequence or any(tag)):
+            return None
+        return cls(policy, vault_id, commitment, sequence, tag, mac, bool(scope))
 
 
-def slot_mac(key, path, slot):
-    message = b"coffer-known-vault" + struct.pack("<I", len(path)) + path + slot.authenticated()
+def slot_mac(key, text, slot):
+    message = b"coffer-known-vault" + struct.pack("<I", len(text)) + text + slot.authenticated()
     return f.blake2b(256, message, key)
+
+
+def vault_subject(vault_id):
+    """The subject of a vault's record, which is no path."""
+    return b"\0" + vault_id.hex().encode()
 
 
 @dataclass(frozen=True)
 class Record:
-    path: bytes
+    text: bytes
     slots: tuple  # None for an invalid one
 
     @classmethod
-    def parse(cls, data, path):
-        """The record of the place `path`; `Refused` if it is damaged."""
-        ending = struct.pack("<H", len(path)) + path
-        damaged = "the record of this place is damaged"
-        require(data[2 * SLOT.size :] == ending and len(data) == 2 * SLOT.size + len(ending), damaged, outcome=UNVERIFIABLE)
+    def parse(cls, data, subject):
+        """The record about the path or the vault `subject`; `Refused` if it is damaged."""
+        text, of_vault = data[2 * SLOT.size + 2 :], subject.startswith(b"\0")
+        whole = data[2 * SLOT.size :] == struct.pack("<H", len(text) & 0xFFFF) + text
+        named = text.startswith(subject) if of_vault else text == subject
+        damaged = "the record of this place or vault is damaged"
+        require(whole and named, damaged, outcome=UNVERIFIABLE)
         slots = tuple(Slot.parse(data[at : at + SLOT.size]) for at in (0, SLOT.size))
+        slots = tuple(slot if slot and (slot.policy == KEY) == of_vault else None for slot in slots)
         require(any(slots), damaged, outcome=UNVERIFIABLE)
-        return cls(path, slots)
+        return cls(text, slots)
 
     @property
     def current(self):
@@ -95,20 +106,25 @@ def judge_identity(record, vault_id):
         require(vault_id == record.seen.vault_id, "another vault was seen at this place", outcome=f.ANOTHER_VAULT)
 
 
-def judge(record, vault):
-    """`FIRST_USE`, `ACCEPTED`, or `Refused`."""
+def judge(record, vault, of_vault=None):
+    """`FIRST_USE`, `ACCEPTED`, or `Refused`. `of_vault` is the record of the vault, if there is one."""
     judge_identity(record, vault.header.vault_id)
-    if not record:
-        return FIRST_USE
+    judgement = judge_record(record, vault) if record else FIRST_USE
+    if of_vault and not (record and record.seen.only_here):
+        judge_record(of_vault, vault)
+    return judgement
+
+
+def judge_record(record, vault):
     seen = record.seen
     own_key = f.subkey(vault.master, f.KNOWN_VAULTS)
     if seen.commitment == vault.header.commitment:
-        authentic = f.equal(slot_mac(own_key, record.path, seen), seen.mac)
+        authentic = f.equal(slot_mac(own_key, record.text, seen), seen.mac)
         require(authentic, "the record of this place is not authentic", outcome=UNVERIFIABLE)
     else:
-        descends = any(f.equal(slot_mac(key, record.path, seen), seen.mac) for key in vault.root.lineage)
+        descends = any(f.equal(slot_mac(key, record.text, seen), seen.mac) for key in vault.root.lineage)
         require(descends, "the vault does not descend from the one seen at this place", outcome=f.ANOTHER_KEY)
-        newer = seen.policy == VERSIONED or vault.root.sequence > seen.sequence
+        newer = seen.policy != STRICT or vault.root.sequence > seen.sequence
         require(newer, "the vault was rewritten before what was seen at this place", outcome=f.ANOTHER_KEY)
     if seen.policy == STRICT:
         shown = shows(vault, seen.sequence, lambda tag: tag == seen.tail_tag)
@@ -119,18 +135,23 @@ def judge(record, vault):
 # Making and raising
 
 
-def seen_now(vault, path, policy):
-    """The slot for the vault's present state."""
-    header, state = vault.header, vault.state
-    slot = Slot(policy, header.vault_id, header.commitment, state.sequence, state.tail_tag, b"")
-    mac = slot_mac(f.subkey(vault.master, f.KNOWN_VAULTS), path, slot)
-    return Slot(policy, header.vault_id, header.commitment, state.sequence, state.tail_tag, mac)
+def seen_now(vault, text, policy, only_here=False):
+    """The slot for the vault's present state; without the state in the record of the vault."""
+    header = vault.header
+    state = (0, bytes(16)) if policy == KEY else (vault.state.sequence, vault.state.tail_tag)
+    slot = Slot(policy, header.vault_id, header.commitment, *state, b"", only_here)
+    return replace(slot, mac=slot_mac(f.subkey(vault.master, f.KNOWN_VAULTS), text, slot))
 
 
-def made(vault, path, policy):
+def made(vault, text, policy, only_here=False):
     """A new record."""
-    slot = seen_now(vault, path, policy).encode()
-    return slot + slot + struct.pack("<H", len(path)) + path
+    slot = seen_now(vault, text, policy, only_here).encode()
+    return slot + slot + struct.pack("<H", len(text)) + text
+
+
+def made_of_vault(vault, path):
+    """A new record of the vault, whose master key was seen at `path`."""
+    return made(vault, vault_subject(vault.header.vault_id) + path, KEY)
 
 
 @dataclass(frozen=True)
@@ -145,9 +166,10 @@ class Raise:
 def raised(data, vault, path):
     """The `Raise` for the record `data`, which `judge` has accepted for the vault."""
     record = Record.parse(data, path)
-    seen, now = record.seen, seen_now(vault, path, record.seen.policy)
+    seen = record.seen
+    now = seen_now(vault, path, seen.policy, seen.only_here)
     if seen.policy == VERSIONED and now != seen and now.sequence <= seen.sequence:
-        return Raise("anew", made(vault, path, seen.policy))
+        return Raise("anew", made(vault, path, seen.policy, seen.only_here))
     if now.sequence < seen.sequence or now.sequence == seen.sequence and not record.is_half_damaged:
         return Raise(None, data)
     current, other = record.current, 1 - record.current
@@ -158,6 +180,15 @@ def raised(data, vault, path):
         index, sync = current if distance else 1, False
     start = index * SLOT.size
     return Raise("AB"[index], data[:start] + now.encode() + data[start + SLOT.size :], sync)
+
+
+def raised_of_vault(data, vault, path):
+    """The same for the record of the vault; `data` is None if there is none."""
+    if data is not None:
+        record = Record.parse(data, vault_subject(vault.header.vault_id))
+        if record.seen.commitment == vault.header.commitment and not record.is_half_damaged:
+            return Raise(None, data)
+    return Raise("anew", made_of_vault(vault, path))
 
 
 # Files
@@ -231,6 +262,21 @@ def read_record(path, place):
     return data, Record.parse(data, place)
 
 
+def remember_of_vault(path, place, vault):
+    """Makes or raises the record at `path` of a vault that was found at `place`. Returns what was written."""
+    data, _ = read_record(path, vault_subject(vault.header.vault_id))
+    if data is None:
+        c.write_new_file(path, made_of_vault(vault, place))
+        return "anew"
+    with c.locked(path, timeout=2, flags=os.O_NOFOLLOW) as descriptor:
+        data = c.read_whole(descriptor)
+        judge_record(Record.parse(data, vault_subject(vault.header.vault_id)), vault)
+        change = raised_of_vault(data, vault, place)
+        if change.written:
+            c.replace_file(path, change.data)
+        return change.written
+
+
 def remember(path, place, vault, policy=None):
     """Makes or raises the record at `path` for a vault on the disk, after judging it. Returns what was written.
 
@@ -251,7 +297,7 @@ def remember(path, place, vault, policy=None):
         judge(record, vault)
         change = raised(data, vault, place)
         if change.written and os.fstat(descriptor).st_nlink > 1:
-            change = Raise("anew", made(vault, place, record.seen.policy))
+            change = Raise("anew", made(vault, place, record.seen.policy, record.seen.only_here))
         if change.written == "anew":
             c.replace_file(path, change.data)
         elif change.written:

@@ -71,6 +71,36 @@ def judge_pin(pin, vault):
     return UNVERIFIABLE_PIN if shown is None else ACCEPTED
 
 
+def parsed(texts, place_of):
+    """The pins with their places, as (place, pin). A pin for every place has None. `place_of` makes a path absolute."""
+    pins = []
+    for text in texts:
+        path, divider, pin = text.rpartition("=")
+        require(path or not divider, "a pin begins with =", outcome=INVALID_PIN)
+        place = place_of(path.replace("%20", " ").replace("%25", "%")) if divider else None
+        pins.append((place, Pin.parse(pin)))
+    several = len({pin.vault_id for _, pin in pins}) > 1
+    every = all(place is not None for place, _ in pins)
+    require(every or not several, "a pin of one of several vaults is for no place", outcome=INVALID_PIN)
+    return pins
+
+
+def judge_pins_identity(pins, places, header):
+    """The pins that apply to a vault with these places, after the part of the judgement that needs no key."""
+    pins = [pin for place, pin in pins if place is None or place in places]
+    another = any(pin.vault_id != header.vault_id for pin in pins)
+    require(not another, "a pin names another vault", outcome=f.ANOTHER_VAULT)
+    named = [pin for pin in pins if pin.commitment == header.commitment]
+    require(named or not pins, "the pins name other master keys", outcome=f.ANOTHER_KEY)
+    return named
+
+
+def judge_pins(pins, vault):
+    """`ACCEPTED`, `UNVERIFIABLE_PIN` or `Refused`, of pins that name the vault and its master key: all must hold."""
+    judgements = [judge_pin(pin, vault) for pin in pins]
+    return UNVERIFIABLE_PIN if UNVERIFIABLE_PIN in judgements else ACCEPTED
+
+
 def shows(vault, sequence, is_tag):
     """Whether the vault had a state with this sequence and a tag of which `is_tag` holds. None: the file does not show it."""
     if sequence > vault.state.sequence:

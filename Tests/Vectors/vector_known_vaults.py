@@ -12,8 +12,9 @@ from vector_outcome import credential_of
 from vector_suite import difference, each, edited, flip, number, patch
 
 PATH = "/home/user/.local/share/coffer/default.vault"
+OTHER_PATH = "/home/user/two/default.vault"
 SLOT_B, PATH_AT = 512, 1024
-POLICY, RESERVED, VAULT_ID, COMMITMENT, SEQUENCE, TAG, MAC, ZEROS, HASH = 8, 9, 16, 32, 64, 72, 88, 120, 496
+POLICY, SCOPE, RESERVED, VAULT_ID, COMMITMENT, SEQUENCE, TAG, MAC, ZEROS, HASH = 8, 9, 10, 16, 32, 64, 72, 88, 120, 496
 
 
 def add(suite):
@@ -113,20 +114,33 @@ class Judgements:
         slot = replace(slot, **changed)
         return replace(slot, mac=k.slot_mac(f.subkey(opened.master, f.KNOWN_VAULTS), path.encode(), slot)).encode()
 
-    def authenticated(self, slot):
+    def authenticated(self, slot, text=PATH.encode()):
         """The first 496 bytes of a slot with a MAC that is right for them."""
-        message = b"coffer-known-vault" + struct.pack("<I", len(PATH)) + PATH.encode() + slot[8:MAC]
+        message = b"coffer-known-vault" + struct.pack("<I", len(text)) + text + slot[8:MAC]
         mac = f.blake2b(256, message, f.subkey(self.vaults["known"].master, f.KNOWN_VAULTS))
         return slot[:MAC] + mac + slot[ZEROS:]
 
     def record(self, name, first, second=None, path=PATH):
         self.records[name] = first + (second or first) + struct.pack("<H", len(path.encode())) + path.encode()
 
+    def vault_record(self, name, vault, path=PATH):
+        """The record of the vault, whose master key was seen at `path`."""
+        self.records[name] = k.made_of_vault(self.vaults[vault], path.encode())
+
     def add(
-        self, name, comment, record, vector, judgement, written=None, sync=False, fault=None, path=PATH, half=False
+        self, name, comment, record, vector, judgement, written=None, sync=False, fault=None, path=PATH, half=False,
+        of_vault=None, of_vault_fault=None,
     ):
         entry = {"name": name, "comment": comment, "record": record, "path": path, "vector": vector}
         data = self.records[record] if record else None
+        vault_data = self.records[of_vault] if of_vault else None
+        if of_vault:
+            entry["vault_record"] = of_vault
+        if of_vault_fault:
+            faulty = of_vault_fault(vault_data)
+            entry["vault_edits"] = difference(vault_data, faulty, 0)
+            assert edited(vault_data, {"edits": entry["vault_edits"]}) == faulty != vault_data, name
+            vault_data = faulty
         if fault:
             faulty = fault(data)
             entry["edits"] = difference(data, faulty, 0)
@@ -137,6 +151,7 @@ class Judgements:
             after = self.after(data, vector, path)
             entry["expect"] |= {"half_damaged": half, "written": written, "sync_first": sync}
             entry["expect"]["record_blake2b_256"] = f.blake2b(256, after).hex()
+            entry["expect"] |= of_vault_after(data, vault_data, opened(self.suite, self.vectors[vector]), path)
         assert all(name != other["name"] for other in self.entries), name
         self.entries.append(entry)
 
@@ -151,6 +166,16 @@ class Judgements:
         records = ",\n".join(f'"{name}": "{data.hex()}"' for name, data in self.records.items())
         entries = ",\n".join(json.dumps(entry) for entry in self.entries)
         return f'{{"records": {{\n{records}\n}},\n"judgements": [\n{entries}\n]}}\n'
+
+
+def of_vault_after(data, vault_data, vault, path):
+    """What becomes of the record of the vault: nothing if only the place counts."""
+    if data and k.Record.parse(data, path.encode()).seen.only_here:
+        change = k.Raise(None, vault_data)
+    else:
+        change = k.raised_of_vault(vault_data, vault, path.encode())
+    digest = f.blake2b(256, change.data).hex() if change.data else None
+    return {"vault_written": change.written, "vault_record_blake2b_256": digest}
 
 
 def opened(suite, vector):
@@ -168,20 +193,25 @@ def outcome_of(suite, records, entry):
         if entry["record"]:
             data = edited(records[entry["record"]], entry)
             record = k.Record.parse(data, path)
+        vault_data = of_vault = None
+        if "vault_record" in entry:
+            vault_data = edited(records[entry["vault_record"]], {"edits": entry.get("vault_edits", [])})
         file = edited(suite.made[vector["vault"].removesuffix(".vault")].file, vector)
         k.judge_identity(record, f.parse_header(file).vault_id)
         vault = opened(suite, vector)
-        judgement = k.judge(record, vault)
+        if vault_data is not None and not (record and record.seen.only_here):
+            of_vault = k.Record.parse(vault_data, k.vault_subject(vault.header.vault_id))
+        judgement = k.judge(record, vault, of_vault)
     except f.Refused as refused:
         return {"judgement": refused.outcome}
     change = k.raised(data, vault, path) if record else k.Raise("anew", k.made(vault, path, k.STRICT))
     return {
         "judgement": judgement,
-        "half_damaged": bool(record) and record.is_half_damaged,
+        "half_damaged": any(one and one.is_half_damaged for one in (record, of_vault)),
         "written": change.written,
         "sync_first": change.sync,
         "record_blake2b_256": f.blake2b(256, change.data).hex(),
-    }
+    } | of_vault_after(data, vault_data, vault, entry["path"])
 
 
 def failures(suite, text):
@@ -205,6 +235,7 @@ def text(suite):
     policies(judgements)
     damages(judgements)
     raises(judgements)
+    vaults(judgements)
     return judgements.json()
 
 
@@ -213,6 +244,12 @@ def records(j):
     for sequence in (8, 9, 10, 11, 12, 14, 15):
         j.record(f"strict-{sequence}", j.slot(sequence=sequence))
     j.record("versioned-14", j.slot(**versioned))
+    j.record("only-here-14", j.slot(only_here=True))
+    j.record("only-here-9", j.slot(sequence=9, only_here=True))
+    j.record("only-here-rekeyed-15", j.slot("rekeyed", only_here=True))
+    for name, path in (("", PATH), ("-elsewhere", OTHER_PATH)):
+        j.vault_record(f"key{name}", "known", path)
+        j.vault_record(f"rekeyed-key{name}", "rekeyed", path)
     j.record("rekeyed-15", j.slot("rekeyed"))
     j.record("rekeyed-versioned-15", j.slot("rekeyed", **versioned))
     j.record("strict-10-14", j.slot(sequence=10), j.slot())
@@ -449,11 +486,13 @@ def damages(j):
         twice = lambda data, fault=fault: fault(data[:SLOT_B]) + fault(data[SLOT_B:PATH_AT]) + data[PATH_AT:]
         j.add(f"damaged-{name}", f"{name} in both slots", "strict-14", "ok-known", bad, fault=twice)
     forms = {
-        "magic": patch(0, b"COFFERK2"),
+        "magic": patch(0, b"COFFERK1"),
         "policy-2": number(POLICY, "B", 2),
+        "policy-3": number(POLICY, "B", 3),
+        "scope-2": number(SCOPE, "B", 2),
         "policy-255": number(POLICY, "B", 255),
         "reserved": flip(RESERVED),
-        "reserved-last": flip(RESERVED + 6),
+        "reserved-last": flip(RESERVED + 5),
         "sequence-2-62": number(SEQUENCE, "Q", 1 << 62),
         "sequence-most": number(SEQUENCE, "Q", (1 << 64) - 1),
         "zeros": flip(ZEROS),
@@ -496,6 +535,76 @@ def damages(j):
     j.add("half-older-and-back", "the older slot is torn", old, "ok-known-earlier", back, fault=flip(HASH))
     accepted = "the newer slot is torn: the vault is not older than the older slot"
     j.add("half-newer-earlier", accepted, old, "ok-known-earlier", k.ACCEPTED, "B", True, torn, half=True)
+
+
+def vaults(j):
+    """The record of a vault, which has its master key for all places."""
+    ok, first, key, bad = k.ACCEPTED, k.FIRST_USE, f.ANOTHER_KEY, f.UNVERIFIABLE_RECORD
+    former, new = "key-elsewhere", "rekeyed-key-elsewhere"
+    subject = k.vault_subject(j.vaults["known"].header.vault_id)
+
+    def first_use(name, comment, of_vault, vector, judgement, fault=None, half=False):
+        written = "anew" if judgement == first else None
+        j.add(
+            f"vault-{name}", comment, None, vector, judgement, written, of_vault=of_vault, of_vault_fault=fault,
+            half=half,
+        )
+
+    first_use("same-key", "the key that was seen elsewhere", former, "ok-known", first)
+    first_use("same-key-here", "the key that was seen here, and no record of the place", "key", "ok-known", first)
+    first_use("older-state", "an older state under the key that was seen elsewhere", former, "ok-known-earlier", first)
+    first_use("another-state", "another history under that key", former, "ok-known-fork-12-later", first)
+    first_use("rekeyed", "a successor of the key that was seen elsewhere", former, "ok-rekeyed", first)
+    first_use("rekeyed-14", "a successor whose root is not higher", former, "ok-known-rekeyed-14", first)
+    first_use("rekeyed-64", "the key seen is the last of 64", former, "ok-known-rekeyed-64", first)
+    first_use("rekeyed-65", "the key seen is no longer in the lineage", former, "ok-known-rekeyed-65", key)
+    first_use("no-lineage", "another key without a lineage", former, "ok-known-rekeyed-no-lineage", key)
+    first_use("former-key", "a former key", new, "ok-known", key)
+    first_use("former-key-high", "a former key with a higher change", new, "ok-known-high", key)
+    first_use("former-key-here", "a former key at the place where the new one was seen", "rekeyed-key", "ok-known", key)
+    first_use("another-vault", "the record is of another vault", new, "ok-small", bad)
+    for name, record, vector, judgement, written in (
+        ("place-agrees", "strict-14", "ok-known-later", ok, "B"),
+        ("place-refuses", "strict-15", "ok-known", f.ROLLED_BACK, None),
+        ("versioned", "versioned-14", "ok-known-earlier", ok, "anew"),
+    ):
+        comment = "the place and the vault have records of one key"
+        j.add(f"vault-{name}", comment, record, vector, judgement, written, of_vault=former)
+    j.add("vault-refuses", "the place accepts the former key", "strict-14", "ok-known", key, of_vault=new)
+    j.add("vault-refuses-versioned", "the same, versioned", "versioned-14", "ok-known", key, of_vault=new)
+    j.add("vault-raised", "a successor of both records", "strict-14", "ok-rekeyed", ok, "B", of_vault=former)
+    j.add("vault-behind", "the place has the new key", "rekeyed-15", "ok-rekeyed", ok, of_vault=former)
+    j.add("only-here", "a former key, only here", "only-here-14", "ok-known", ok, of_vault=new)
+    j.add("only-here-later", "the same, and a later change", "only-here-14", "ok-known-later", ok, "B", of_vault=new)
+    j.add("only-here-alone", "only here, and no record of the vault", "only-here-14", "ok-known", ok)
+    j.add("only-here-older", "only here, and a change was seen", "only-here-14", "ok-known-earlier", f.ROLLED_BACK)
+    comment = "only here, and the key was changed here"
+    j.add("only-here-rekeyed", comment, "only-here-14", "ok-rekeyed", ok, "B", of_vault=former)
+    j.add("only-here-other-key", "only here, under another key", "only-here-rekeyed-15", "ok-known", key)
+    damaged = each(flip(HASH), flip(SLOT_B + HASH))
+    first_use("damaged", "both slots are damaged", former, "ok-known", bad, damaged)
+    j.add(
+        "only-here-damaged", "only here, and the record of the vault is damaged", "only-here-14", "ok-known", ok,
+        of_vault=former, of_vault_fault=damaged,
+    )
+    first_use("half-a", "slot A is damaged", former, "ok-known", first, flip(HASH), half=True)
+    first_use("half-b", "slot B is damaged", former, "ok-known", first, flip(SLOT_B + HASH), half=True)
+    first_use("cut", "the last byte is missing", former, "ok-known", bad, lambda data: data[:-1])
+    first_use("other-path", "another path, which the MAC does not name", former, "ok-known", bad, flip(-1))
+    for name, fault in {
+        "policy-0": number(POLICY, "B", 0),
+        "policy-1": number(POLICY, "B", 1),
+        "scope-1": number(SCOPE, "B", 1),
+        "sequence": number(SEQUENCE, "Q", 1),
+        "tag": flip(TAG),
+    }.items():
+        text = subject + OTHER_PATH.encode()
+        authentic = lambda slot, text=text: j.authenticated(slot, text)
+        comment = f"{name} in both slots, their MACs and hashes made for it"
+        first_use(f"form-{name}", comment, former, "ok-known", bad, resigned(each(fault, authentic)))
+    first_use("mac", "a wrong MAC", former, "ok-known", bad, resigned(flip(MAC)))
+    first_use("mac-rekeyed", "a wrong MAC, and a new master key", former, "ok-rekeyed", key, resigned(flip(MAC)))
+    j.add("of-vault-at-place", "the record of a vault in the place of that of a path", "key", "ok-known", bad)
 
 
 def raises(j):

@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 from dataclasses import replace
 
+import known_vaults as k
 import vault_format as f
 import vault_pins as pins
 import vault_reader as r
@@ -30,6 +32,12 @@ class Pins:
         assert all(name != other["name"] for other in self.entries), name
         self.entries.append(entry | {"expect": {"outcome": outcome}})
 
+    def add_several(self, name, comment, texts, outcome, vector, path="/v/prod.vault"):
+        """Pins, some of them for places, judged against a vault at `path`."""
+        entry = {"name": name, "comment": comment, "pins": texts, "path": path, "vector": vector}
+        assert all(name != other["name"] for other in self.entries), name
+        self.entries.append(entry | {"expect": {"outcome": outcome}})
+
     def vault(self, vector):
         return opened(self.suite, self.vectors[vector])
 
@@ -39,6 +47,7 @@ def text(suite):
     forms(made)
     judgements(made)
     rekeyed(made)
+    several(made)
     return "[\n" + ",\n".join(json.dumps(entry) for entry in made.entries) + "\n]\n"
 
 
@@ -267,9 +276,71 @@ def rekeyed(made):
     made.add("rekeyed-state-under-former", comment, under, BACK, "ok-known-rekeyed-recent")
 
 
+def several(made):
+    """Two pins and more, and pins for places."""
+    vault, other = made.vault("ok-known"), made.vault("ok-small")
+    rekeyed_vault = made.vault("ok-rekeyed")
+    state, known = pins.pin_of(vault), "ok-known"
+
+    def at(sequence, tag=None):
+        tags = {vault.root.sequence: vault.state.root_tag} | {one.sequence: one.tag for one in vault.frames}
+        digest = pins.pin_digest(vault, sequence, tag or tags.get(sequence, b"\x07" * 16))
+        return replace(state, sequence=sequence, digest=digest).encode()
+
+    pin, foreign, successor = state.encode(), pins.pin_of(other).encode(), pins.pin_of(rekeyed_vault).encode()
+    identity = replace(state, sequence=0, digest=bytes(16)).encode()
+    prod, staging = "/v/prod.vault=", "/v/staging.vault="
+    bad, another = pins.INVALID_PIN, f.ANOTHER_VAULT
+    for name, comment, texts, vector, outcome in (
+        ("both-hold", "two states that the vault was in", [at(12), pin], known, OK),
+        ("older-and-newer", "an older state and a newer one, and the older vault", [at(13), pin], "ok-known-earlier", BACK),
+        ("newer-and-older", "the same in the other order", [pin, at(13)], "ok-known-earlier", BACK),
+        ("identity-and-newer", "an identity pin and a state, and the older vault", [identity, pin], "ok-known-earlier", BACK),
+        ("one-contradicted", "a state and another history", [at(12, bytes(16)), pin], known, BACK),
+        ("one-below-floor", "a state below the floor, and one that is shown", [at(9), pin], known, UNVERIFIABLE),
+        ("below-floor-and-contradicted", "a state below the floor, and one that is not", [at(9), at(15)], known, BACK),
+        ("two-keys", "the former key and the new one, and the former vault", [pin, successor], known, OK),
+        ("two-keys-new", "the same, and the new vault", [pin, successor], "ok-rekeyed", OK),
+        ("two-keys-older", "the same, and an older vault", [successor, pin], "ok-known-earlier", BACK),
+        ("neither-key", "two states of the former key, and the new vault", [pin, at(12)], "ok-rekeyed", OTHER_KEY),
+        ("two-vaults", "pins of two vaults without places", [pin, foreign], known, bad),
+        ("two-vaults-one-place", "pins of two vaults, one of them for a place", [prod + pin, foreign], known, bad),
+        ("two-vaults-other-place", "the same with the other one", [pin, staging + foreign], known, bad),
+        ("two-places", "pins of two vaults, each for its place", [prod + pin, staging + foreign], known, OK),
+        ("exchanged", "the vault of the other place", [prod + pin, staging + foreign], "ok-small", another),
+        ("wrong-place", "pins of two vaults, each for the other's place", [staging + pin, prod + foreign], known, another),
+        ("one-place", "a pin for the place", [prod + pin], known, OK),
+        ("one-place-older", "a pin for the place, and the older vault", [prod + pin], "ok-known-earlier", BACK),
+        ("elsewhere", "a pin for another place", [staging + foreign], known, OK),
+        ("two-at-one-place", "pins of two vaults for one place", [prod + pin, prod + foreign], known, another),
+        ("place-and-every", "a pin for the place and one for every place", [prod + at(12), pin], known, OK),
+        ("place-and-every-older", "the same, and the older vault", [prod + at(12), pin], "ok-known-earlier", BACK),
+        ("no-place", "an = before the pin, and no place", ["=" + pin], known, bad),
+        ("no-pin", "a place without a pin", [prod], known, bad),
+        ("one-mistyped", "a pin, and a mistyped one", [pin, replaced(pin, 40)], known, bad),
+        ("mistyped-elsewhere", "a pin, and a mistyped one for another place", [pin, staging + replaced(pin, 40)], known, bad),
+        ("place-empty-components", "a place with a repeated slash and a .", ["//v/./prod.vault=" + foreign], known, another),
+        ("place-parent", "a place with .., which is another one", ["/v/x/../prod.vault=" + foreign], known, OK),
+    ):
+        made.add_several(f"several-{name}", comment, texts, outcome, vector)
+    for name, path, text in (
+        ("space", "/v/a b.vault", "/v/a%20b.vault="), ("percent", "/v/a%20b.vault", "/v/a%2520b.vault="),
+        ("equals", "/v/a=b.vault", "/v/a=b.vault="), ("not-decoded", "/v/a/b", "/v/a%2Fb="),
+    ):
+        outcome = OK if name == "not-decoded" else another
+        made.add_several(f"place-{name}", f"the place {path} as {text}", [text + foreign], outcome, known, path)
+
+
 def outcome_of(suite, entry):
     """What this implementation makes of an entry."""
     try:
+        if "pins" in entry:
+            vector = next(one for one in suite.entries if one["name"] == entry["vector"])
+            file = edited(suite.made[vector["vault"].removesuffix(".vault")].file, vector)
+            place_of = lambda path: os.fsdecode(k.absolute(path))
+            given = pins.parsed(entry["pins"], place_of)
+            named = pins.judge_pins_identity(given, [entry["path"]], f.parse_header(file))
+            return pins.judge_pins(named, r.read_vault(file, credential_of(vector["credential"])))
         pin = pins.Pin.parse(entry["pin"])
         if pin.encode() != entry["pin"]:
             return "not the text that was read"

@@ -36,6 +36,7 @@ struct VaultProvider: BackendProvider {
     if place == nil && configuration.namedVaultPath == nil {
       try configuration.directories.requireHome(for: .data)
     }
+    try VaultCredential.requirePath(place ?? configuration.vaultPath, from: "The path of the vault")
     return configuration.vault(at: place, additionalCredentials: additionalCredentials, options: options)
   }
 }

@@ -14,7 +14,8 @@ public struct SecretError: Error, Hashable, Sendable {
   /// What to do about it, as one or more sentences, or `nil`.
   public let advice: String?
 
-  /// Creates an error.
+  /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given in the place of
+  /// a path, are cut off.
   public init(
     _ code: Code,
     _ reason: String,
@@ -22,8 +23,8 @@ public struct SecretError: Error, Hashable, Sendable {
     identifier: SecretIdentifier? = nil
   ) {
     self.code = code
-    self.reason = reason
-    self.advice = advice
+    self.reason = reason.withoutKeys
+    self.advice = advice?.withoutKeys
     self.identifier = identifier
   }
 

@@ -10,6 +10,16 @@ package enum Path {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// The part of `path` after its last slash.
+  package static func name(of path: String) -> Substring {
+    path[(path.utf8.lastIndex(of: UInt8(ascii: "/")).map(path.utf8.index(after:)) ?? path.startIndex)...]
+  }
+
+  /// `path` with another name after its last slash.
+  package static func sibling(of path: String, _ name: String) -> String {
+    path[..<self.name(of: path).startIndex] + name
+  }
+
   /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those
   /// by which a shell entered the working directory: `PWD` is used if it names that directory. Throws `.io` or `.denied` if
   /// the working directory cannot be read.

@@ -90,7 +90,7 @@ struct SecretCommand: ParsableCommand {
       raise(SIGPIPE)
     }
     if let failure = Failure(error) {
-      note("secret: \(failure.message)")
+      note("secret: \(afterChanges(failure.message))")
       return failure.status.rawValue
     }
     if let code = error as? ExitCode { return code.rawValue }

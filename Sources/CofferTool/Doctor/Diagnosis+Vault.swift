@@ -87,6 +87,15 @@ extension Diagnosis {
         "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key"
       )
     }
+    if let note = try VaultNotes.copyNote(vault) {
+      add(.note, "trust", "the vault \(note.text)", note.advice)
+    }
+    if condition.countsOnlyHere {
+      add(
+        .note, "trust",
+        "the vault counts only at this path, because secret trust marked it as a copy: a removed key may read what is stored in it"
+      )
+    }
     if condition.isRecordDamaged {
       add(.note, "trust", "one half of the record of what was seen of the vault was damaged, and is repaired")
     }

@@ -25,13 +25,18 @@ struct Terminal {
     return true
   }
 
-  /// Asks a question, and throws a failure unless the answer is `y` or `yes`. Returns `false` if nobody can be asked, also if
-  /// a program provides the standard input. Throws as ``readLine(_:isHidden:)`` does.
-  static func confirm(_ question: String) throws -> Bool {
-    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else { return false }
+  /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, also if a program
+  /// provides the standard input, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
+  static func confirm(_ question: String, otherwise message: String) throws {
+    guard let isAgreed = try answer(question) else { throw Failure(.wouldOverwrite, message) }
+    if !isAgreed { throw Failure(.refused, "Nothing was changed.") }
+  }
+
+  /// Asks a question to be answered with yes or no, which is the default. Returns `nil` if nobody can be asked.
+  static func answer(_ question: String) throws -> Bool? {
+    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else { return nil }
     let answer = try Terminal().readLine("\(question) [y/N] ", isHidden: false).string().lowercased()
-    if answer == "y" || answer == "yes" { return true }
-    throw Failure(.refused, "Nothing was changed.")
+    return answer == "y" || answer == "yes"
   }
 
   /// Prompts, and reads one line without echo if `isHidden`. Has no deadline.

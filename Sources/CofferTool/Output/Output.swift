@@ -3,6 +3,7 @@ internal import Coffer
 internal import CofferSystem
 internal import FoundationEssentials
 internal import Glibc
+internal import Synchronization
 
 /// One of this process's output streams. Requested output goes to ``standard``, messages to ``messages``.
 /// Nothing is buffered, so nothing is lost at exit.
@@ -77,10 +78,22 @@ func redirectToNullDevice(_ streams: [Int32]) {
   } catch {}  // without the device, the streams stay as they are
 }
 
-/// Prints an error or a warning on standard error. A failure to print it is not an error.
+private let changes = Mutex<[String]>([])
+
+/// Notes what the command has changed, and what to do if it fails afterwards. Begins the message of a later failure.
+func changed(_ text: String) { changes.withLock { $0.append(text) } }
+
+/// `message`, the text of a failure, after what was changed before it.
+func afterChanges(_ message: String) -> String {
+  let before = changes.withLock { $0 }
+  if before.isEmpty { return message }
+  return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
+}
+
+/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A failure to print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {
-    try Output.messages.write(text.printable + "\n")
+    try Output.messages.write(text.withoutKeys.printable + "\n")
   } catch {}
 }
 

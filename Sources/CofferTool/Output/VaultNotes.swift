@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferSystem
 internal import Synchronization
 
 /// The vaults that this process uses, and notes about their files.
@@ -23,6 +24,26 @@ enum VaultNotes {
         // Another thread uses the vault. The notes are not worth a failure.
       }
     }
+  }
+
+  /// Says that the vault is a copy of another one.
+  static func noteCopy(_ backend: any SecretBackend) {
+    do throws(SecretError) {
+      guard let vault = backend as? VaultBackend, let note = try copyNote(vault) else { return }
+      inform("secret: The vault \(vault.path) \(note.text). \(note.advice)")
+    } catch {}  // the command has succeeded
+  }
+
+  /// What is to be said if the vault is a copy of another one, and no other checkout of it.
+  static func copyNote(_ vault: VaultBackend) throws(SecretError) -> (text: String, advice: String)? {
+    guard let other = try vault.otherCopy(),
+      try vault.condition().trustPolicy == .strict || Path.name(of: vault.path) != Path.name(of: other)
+    else { return nil }
+    return (
+      "is a copy of \(other): both have the same id, so that one can be put in the place of the other",
+      "For a vault of its own, create one with secret init --vault NEW, and fill it: secret copy --from vault:\(vault.path) "
+        + "--to vault:NEW"
+    )
   }
 
   private static func print(_ condition: VaultCondition, of path: String) {

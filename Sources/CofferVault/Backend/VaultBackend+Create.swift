@@ -12,7 +12,7 @@ extension VaultBackend {
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
   /// was recorded for the path before. Returns whether it was recorded. If it was not, its first use records it, or
-  /// throws if another vault is recorded for the path: ``trust(_:pin:)`` accepts the new one.
+  /// throws if another vault is recorded for the path: ``trust(_:pin:onlyHere:)`` accepts the new one.
   @discardableResult
   public static func create(
     at path: String, credential: borrowing VaultCredential, label: String = "",
@@ -72,7 +72,8 @@ extension VaultBackend {
       var known = KnownVaults(
         path: path, options: options, environment: environment, shared: SharedSnapshot())
       let file = try VaultFile(path: path, environment: environment)
-      try known.trustAndPublish(VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded)
+      try known.trustAndPublish(
+        VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded, isDetached: false)
       return true
     } catch {
       // The vault exists.

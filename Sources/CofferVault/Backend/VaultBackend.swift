@@ -1,4 +1,5 @@
 public import CofferCore
+internal import CofferSystem
 internal import CofferVaultFormat
 internal import Synchronization
 
@@ -205,13 +206,15 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Returns the pin of the vault's state: see ``VaultOptions/pins``. Throws an error of the vault.
   public func pin() throws(SecretError) -> String { try read { vault in VaultPin(vault).description } }
 
+  /// Returns the number of the last change. A version of a secret with this number or a lower one is not newer. Throws an error
+  /// of the vault.
+  package func lastChange() throws(SecretError) -> Int { try read { vault in vault.state.sequence } }
+
   /// Reads and authenticates every byte of the vault, including values, while no process writes. Throws `.tampered` if one
   /// is not authentic, and else an error of the vault.
   public func verify() throws(SecretError) -> VaultReport {
     try withSession { session throws(SecretError) in
-      try session.readLocked(unlocking) { vault throws(SecretError) in
-        try VaultReport(verifying: vault, pins: options.pins, now: environment.now())
-      }
+      try session.verify(unlocking)
     }
   }
 
@@ -226,24 +229,46 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// Accepts the vault as it is now: after `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or
   /// `.untrusted`, if a person knows that the vault is the right one.
   ///
+  /// The vault counts at every path from now on: under its master key, and under no other one that was seen of it. Or, with
+  /// `onlyHere`, only at this path, such as a backup or an old release, while what was seen of it at other paths still counts
+  /// there; a removed key may read what is stored here. With `nil` this stays as the records of the path say, and is every path
+  /// if there are none.
+  ///
   /// Changes the policy if one is given. With the `pin` that ``unconfirmedPin()`` returned and a person compared, throws if
   /// the file was exchanged since. Returns the pin of the accepted state. Another process that is running and refuses the
   /// vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot be recorded,
   /// and an error of the vault.
   @discardableResult
-  public func trust(_ policy: TrustPolicy? = nil, pin: String? = nil) throws(SecretError) -> String {
-    let pin = try pin.map { text throws(SecretError) in try VaultPin(text) }
+  public func trust(
+    _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil
+  ) throws(SecretError) -> String {
+    let pins = try VaultPins(pin.map { [$0] } ?? [])
     return try withSession { session throws(SecretError) in
-      try session.trust(policy?.recorded, pin, unlocking)
+      try session.trust(policy?.recorded, pins, isDetached: onlyHere, unlocking)
     }
   }
 
   /// Returns the pin of a vault that is refused. A person compares it with one that came by another way, before
-  /// ``trust(_:pin:)``: a forged vault has a pin as well. Throws an error of the vault.
-  public func unconfirmedPin() throws(SecretError) -> String {
-    try withSession { session throws(SecretError) in
-      try session.readUnconfirmed(unlocking) { VaultPin($0).description }
-    }
+  /// ``trust(_:pin:onlyHere:)``: a forged vault has a pin as well. Throws an error of the vault.
+  public func unconfirmedPin() throws(SecretError) -> String { try unconfirmed().pin }
+
+  /// The pin of a vault that is refused; whether one of ``VaultOptions/pins`` was compared with it; and the error if a master
+  /// key of the vault was seen at any path, and this one does not follow from it.
+  package typealias Unconfirmed = (pin: String, isPinned: Bool, refusal: SecretError?)
+
+  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``. Throws an error of the vault.
+  package func unconfirmed() throws(SecretError) -> Unconfirmed {
+    try withSession { session throws(SecretError) in try session.unconfirmed(unlocking) }
+  }
+
+  /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last use of
+  /// this vault.
+  package func otherCopy() throws(SecretError) -> String? {
+    guard let other = try withSession({ session in session.otherPath }) else { return nil }
+    do throws(SecretError) {
+      let ids = (try Self.describe(path: path).id, try Self.describe(path: other).id)
+      return ids.0 == ids.1 && !Path.isSameFile(path, other) ? other : nil
+    } catch { return nil }
   }
 
   /// Reads the vault, and returns what a person should know about its file even though it can be used. Throws an error of

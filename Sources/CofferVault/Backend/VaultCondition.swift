@@ -9,6 +9,8 @@ public struct VaultCondition: Hashable, Sendable {
   public let isWritable: Bool
   /// How the vault is compared with its record.
   public let trustPolicy: TrustPolicy
+  /// Whether only the record of this path counts for the vault: see ``VaultBackend/trust(_:pin:onlyHere:)``.
+  public let countsOnlyHere: Bool
   /// Whether this process was the first to use the vault, as far as its records show.
   public let isFirstUse: Bool
   /// Whether one half of a record of the vault was damaged. The vault was compared with the other half.

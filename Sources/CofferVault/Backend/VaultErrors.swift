@@ -97,10 +97,24 @@ extension SecretError {
         + "changed more than \(Layout.maximumLineage) times since, \(confirming(path))")
   }
 
-  static func untrusted(path: String) -> SecretError {
+  /// The same, for a master key that was seen at another path, `other`.
+  static func unexpectedKey(path: String, seenAt other: String) -> SecretError {
+    SecretError(
+      .unexpectedKey,
+      "The vault at \(path) has another master key than the one that was seen of the same vault at \(other), and does not "
+        + "follow from it.",
+      advice:
+        "A key that was removed may open one of the two, and which one cannot be told from the files. Compare the pin of "
+        + "each with one that came by another way, and use the right one. If it is this one, or a backup that is to be used "
+        + "only here, \(confirming(path))")
+  }
+
+  static func untrusted(path: String, _ origin: DerivedKeys.Origin) -> SecretError {
     SecretError(
       .untrusted,
-      "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient.",
+      origin == .recipient
+        ? "The vault at \(path) was opened by an identity, and anyone can make a vault for its recipient."
+        : "The vault at \(path) was not used at this path before, and was opened by a master key that was kept.",
       advice:
         "Nothing was read. If you know that the vault is the right one, give its pin, or \(confirming(path))"
     )

@@ -21,13 +21,17 @@ public struct VaultOptions: Sendable {
   /// calls throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
-  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:)`` changes it. `nil` is
+  /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)`` changes it. `nil` is
   /// strict, unless a configuration chooses by the vault's place.
   public var firstUsePolicy: TrustPolicy?
 
   /// The texts of pins, as ``VaultReport/pin`` gives them, of which each vault that is opened must match one. None: every
   /// vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way than the vault.
   public var pins: [String] = []
+
+  /// Whether the vault is compared with nothing and nothing is recorded of it, because a person reads values out of a backup
+  /// that a removed key may have changed.
+  package var isBackup = false
 
   /// Whether the file is in a work tree of version control, which makes it readable for everybody at each checkout.
   package var isInWorkTree = false

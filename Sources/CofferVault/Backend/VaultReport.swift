@@ -4,6 +4,16 @@ internal import FoundationEssentials
 
 /// The result of a successful verification: the whole vault is authentic.
 public struct VaultReport: Hashable, Sendable {
+  /// What a vault is compared with when it is opened. Bytes that are authentic may be those of an older copy.
+  public enum Comparison: String, Hashable, Sendable {
+    /// The pins in ``VaultOptions/pins`` that apply to the vault.
+    case pin
+    /// What was recorded of the vault in ``VaultOptions/knownVaultsDirectory``.
+    case record
+    /// Nothing: without a pin, this was the first use that a record shows.
+    case nothing
+  }
+
   /// The number of secrets in the vault.
   public let secretCount: Int
   /// The number of earlier versions within the history limit.
@@ -21,14 +31,18 @@ public struct VaultReport: Hashable, Sendable {
   public let pin: String
   /// The pin of this vault and master key that accepts every state.
   public let identityPin: String
-  /// Whether the file shows that the vault was in the state of each pin of the options that names it. Otherwise it has
-  /// moved past what its file can show.
+  /// What the vault was compared with.
+  public let compared: Comparison
+  /// Whether the file shows that the vault was in the state of each pin of the options that names its master key. Otherwise it
+  /// has moved past what its file can show.
   public let showsPins: Bool
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
   public let isRecovered: Bool
 
   /// Reads and authenticates the whole file.
-  init(verifying open: VaultSnapshot, pins: [String], now: Date) throws(SecretError) {
+  init(
+    verifying open: VaultSnapshot, compared: Comparison, showsPins: Bool, now: Date
+  ) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
 
     func check(_ entry: BlockEntry) throws(SecretError) {
@@ -51,12 +65,7 @@ public struct VaultReport: Hashable, Sendable {
     (earlierVersionCount, excessVersionCount) = (kept - secrets, versions - kept)
     keySlotCount = file.header.slots.count
     (pin, identityPin) = (VaultPin(open).description, VaultPin(open).identity.description)
-    var areShown = true
-    for text in pins {
-      let pin = try VaultPin(text)
-      if pin.names(file), try pin.isShown(by: open) == nil { areShown = false }
-    }
-    showsPins = areShown
+    (self.compared, self.showsPins) = (compared, showsPins)
     isRecovered = open.slots.isRecovered
     fileSize = try file.storage.size()
     unacknowledgedBytes = fileSize - open.state.end

@@ -151,15 +151,36 @@ final class VaultSession {
     }
   }
 
-  /// Accepts the vault as it is now, if `pin` does, whatever was accepted before. Returns its pin.
+  /// Accepts the vault as it is now, if `pins` do, whatever was accepted before. Returns its pin.
   func trust(
-    _ policy: KnownVaultRecord.Policy?, _ pin: VaultPin?, _ unlocking: Unlocking
+    _ policy: KnownVaultRecord.Policy?, _ pins: VaultPins, isDetached: Bool?, _ unlocking: Unlocking
   ) throws(SecretError) -> String {
     try readUnconfirmed(unlocking) { opened throws(SecretError) in
-      try pin?.requireIdentity(opened.file)
-      _ = try pin?.isShown(by: opened)
-      try knownVaults.trustAndPublish(opened, policy)
+      try pins.requireIdentity(opened.file)
+      _ = try pins.areShown(by: opened)
+      try knownVaults.trustAndPublish(opened, policy, isDetached: isDetached)
       return VaultPin(opened).description
+    }
+  }
+
+  /// The vault as it is now, whatever was accepted before: see ``VaultBackend/unconfirmed()``.
+  func unconfirmed(_ unlocking: Unlocking) throws(SecretError) -> VaultBackend.Unconfirmed {
+    try readUnconfirmed(unlocking) { opened throws(SecretError) in
+      var refusal: SecretError?
+      do throws(SecretError) { try knownVaults.requireKey(of: opened) } catch { refusal = error }
+      return (VaultPin(opened).description, try knownVaults.isPinned(opened.file), refusal)
+    }
+  }
+
+  /// Another path at which the key of the vault was seen last, or `nil`.
+  var otherPath: String? { knownVaults.otherPath }
+
+  /// Reads and authenticates the whole vault while no other process writes.
+  func verify(_ unlocking: Unlocking) throws(SecretError) -> VaultReport {
+    try readLocked(unlocking) { opened throws(SecretError) in
+      let showsPins = try knownVaults.showsPins(opened)
+      return try VaultReport(
+        verifying: opened, compared: knownVaults.compared, showsPins: showsPins, now: environment.now())
     }
   }
 
@@ -168,7 +189,8 @@ final class VaultSession {
       isRecovered: vault.slots.isRecovered,
       isReadableByOthers: vault.file.isReadableByOthers, isWritable: vault.file.isWritable,
       trustPolicy: TrustPolicy(shared.accepted?.record.policy ?? .strict),
-      isFirstUse: knownVaults.isFirstUse, isRecordDamaged: knownVaults.isRecordDamaged,
+      countsOnlyHere: shared.accepted?.record.isDetached ?? false, isFirstUse: knownVaults.isFirstUse,
+      isRecordDamaged: knownVaults.isRecordDamaged,
       isUnrecorded: knownVaults.isUnrecorded)
     if vault.slots.isRecovered { foundDamagedSlot = true }
   }
@@ -301,6 +323,11 @@ final class VaultSession {
     try write(unlocking) { vault throws(SecretError) in
       var changes = VaultSnapshot.RewriteChanges(of: vault)
       try change(vault, &changes)
+      defer { knownVaults.unlockRecords() }
+      if changes.keys !== vault.keys {
+        // The change is not acknowledged before it is recorded, if there are records.
+        try knownVaults.lockRecords(of: vault, timeout: chain.options.lockTimeout)
+      }
       let replacement = try vault.rewrite(
         changes, VaultTransaction(vault, now: environment.now), environment: environment)
       keys = (vault.file.header.vaultID, changes.keys)

@@ -9,15 +9,24 @@ package final class DerivedKeys: Sendable {
   package let master: SecretBytes
   private let subkeys: [SharedSecret]
   package let randomness: any Randomness
-  /// Whether who made the vault knew a secret of the user. Anyone can make a vault for a recipient.
-  let isVouchedFor: Bool
+  /// How the master key came here, which tells who can have made the vault.
+  let origin: Origin
+
+  package enum Origin: Sendable {
+    /// From a key slot of a secret of the user, which the maker of the vault knew.
+    case secret
+    /// From the slot of a recipient, for whom anyone can make a vault.
+    case recipient
+    /// A program kept it. So can somebody whose key was removed since.
+    case kept
+  }
 
   /// `randomness` gives the nonces of seals.
-  package init(master: consuming SecretBytes, randomness: any Randomness, isVouchedFor: Bool = true) {
+  package init(master: consuming SecretBytes, randomness: any Randomness, origin: Origin = .secret) {
     precondition(master.count == Self.masterLength)
     var subkeys: [SharedSecret] = []
     for subkey in Subkey.allCases { subkeys.append(SharedSecret(Sodium.subkey(subkey, of: master))) }
-    (self.subkeys, self.randomness, self.isVouchedFor) = (subkeys, randomness, isVouchedFor)
+    (self.subkeys, self.randomness, self.origin) = (subkeys, randomness, origin)
     self.master = master
   }
 

@@ -36,7 +36,7 @@ public struct OpenedKeySlots: Sendable {
     }
     if vaultKeys == nil {
       let candidate = DerivedKeys(
-        master: master, randomness: randomness, isVouchedFor: slot.recipient == nil)
+        master: master, randomness: randomness, origin: slot.recipient == nil ? .secret : .recipient)
       try candidate.authenticate(file.header)
       vaultKeys = candidate
     }
@@ -54,7 +54,7 @@ public struct OpenedKeySlots: Sendable {
         .invalidKey, "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",
         advice: "Use a master key that the vault returned.")
     }
-    let candidate = DerivedKeys(master: master.copy(), randomness: randomness)
+    let candidate = DerivedKeys(master: master.copy(), randomness: randomness, origin: .kept)
     guard vaultKeys == nil, candidate.isCommitted(to: file.header) else { return }
     try candidate.authenticate(file.header)
     vaultKeys = candidate

@@ -58,7 +58,7 @@ extension VaultCredential {
   /// One or more identities. The first slot of one of their recipients opens the vault.
   ///
   /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
-  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or ``VaultBackend/trust(_:pin:)`` accepts
+  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or ``VaultBackend/trust(_:pin:onlyHere:)`` accepts
   /// it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
     var credential = VaultCredential(.identity, SecretBytes(copying: ""))

@@ -41,12 +41,23 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Returns the recipients in a text with one on each line. Empty lines, and those that begin with `#`, have no meaning.
-  /// Throws `.invalidKey` if there is none, or another line.
+  /// Lines end with LF or CR LF. Throws `.invalidKey` if there is none, for another line, and for a character that another
+  /// program may take for the end of a line: a recipient after it would be hidden in a comment.
   public static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
     var recipients: [VaultRecipient] = []
-    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    for (number, line) in lines.enumerated() where !line.isEmpty && !line.hasPrefix("#") {
-      do throws(SecretError) { recipients.append(try VaultRecipient(String(line))) } catch {
+    let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+    for (number, line) in lines.enumerated() {
+      let line = line.last == "\r" ? line.dropLast() : line
+      do throws(SecretError) {
+        if let control = line.first(where: \.isControl) {
+          throw SecretError(
+            .invalidKey,
+            "There is a control character, U+\(String(control.value, radix: 16, uppercase: true)).",
+            advice: "Lines end with LF or CR LF. Remove the character, and look at what follows it.")
+        }
+        if line.isEmpty || line.first == "#" { continue }
+        recipients.append(try VaultRecipient(String(line)))
+      } catch {
         throw SecretError(error.code, "In line \(number + 1): \(error.reason)", advice: error.advice)
       }
     }
@@ -54,6 +65,13 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
       throw SecretError(.invalidKey, "There is no recipient in the text.", advice: "Write one on each line.")
     }
     return recipients
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether this is a control character, or a separator of lines or paragraphs.
+  fileprivate var isControl: Bool {
+    [.control, .lineSeparator, .paragraphSeparator].contains(properties.generalCategory)
   }
 }
 

@@ -102,6 +102,15 @@ struct StorageLocation: Sendable {
     }
   }
 
+  /// The location of another name in the same open directory, with the same path for messages.
+  init(named name: String, beside other: StorageLocation, path: String) {
+    self.path = path
+    (fileSystem, fullPath) = (other.fileSystem, other.fullPath)
+    location = Location(
+      directory: other.location.directory, name: Path.sibling(of: other.location.name, name),
+      path: Path.sibling(of: other.location.path, name))
+  }
+
   /// The name in its directory.
   var name: String { location.name }
   /// The path without links.

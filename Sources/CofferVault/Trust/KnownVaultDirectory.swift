@@ -12,11 +12,11 @@ struct KnownVaultDirectory {
     self.environment = environment
   }
 
-  /// The place of the file `name`, for the record about the vault at `vault`. Returns `nil` if there is no
-  /// such directory. Throws `.unverifiable` if it cannot be opened, or if another user can write to it.
-  func location(of name: String, about vault: String) throws(SecretError) -> StorageLocation? {
+  /// The directory, opened for the records about the vault at `vault`. Returns `nil` if there is no such directory. Throws
+  /// `.unverifiable` if it cannot be opened, or if another user can write to it.
+  func open(about vault: String) throws(SecretError) -> StorageLocation? {
     func open() throws(SecretError) -> (StorageLocation, FileStatus) {
-      let location = try StorageLocation("\(path)/\(name)", in: environment.fileSystem, followingLink: false)
+      let location = try StorageLocation("\(path)/any", in: environment.fileSystem, followingLink: false)
       return (location, try location.directoryStatus())
     }
     let (location, status): (StorageLocation, FileStatus)
@@ -62,22 +62,13 @@ extension VaultBackend {
   /// Whether the records in `directory` are about the vault with that id at `path`, or only at other paths. `nil` if there is no
   /// record of it. A record that cannot be read does not count.
   package static func isKnown(_ id: String, at path: String, in directory: String) -> Bool? {
-    let own = KnownVaultFile.name(for: path)
-    var names: [String] = []
-    do throws(FileSystemError) { names = try Path.names(inDirectory: directory) } catch {
-      return nil
-    }
-    var isElsewhere = false
-    for name in names.sorted(by: { $0 == own && $1 != own }) {
-      var bytes: [UInt8] = []
+    func isRecorded(_ subject: KnownVaultFile.Subject) -> Bool {
       do throws(SecretError) {
-        let file = try PrivateFile.read("\(directory)/\(name)", as: "The record", limit: 65_536)
-        bytes = file?.withBytes { bytes in bytes.indices.map { bytes[$0] } } ?? []
-      } catch { continue }
-      guard KnownVaultFile.vaults(in: bytes).contains(id) else { continue }
-      if name == own { return true }
-      isElsewhere = true
+        let file = try PrivateFile.read("\(directory)/\(subject.fileName)", as: "The record", limit: 65_536)
+        let bytes = file?.withBytes { bytes in bytes.indices.map { bytes[$0] } } ?? []
+        return KnownVaultFile.vaults(in: bytes).contains(id)
+      } catch { return false }
     }
-    return isElsewhere ? false : nil
+    return isRecorded(.path(path)) ? true : isRecorded(.vault(id)) ? false : nil
   }
 }

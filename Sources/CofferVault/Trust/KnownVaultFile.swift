@@ -2,35 +2,53 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-/// The file of one known-vault record: the state that was seen of the vault at one path.
+/// The file of one known-vault record: what was seen of the vault at one path, or of one vault at any path.
 ///
 /// The file begins with two slots. A change overwrites one slot in place and without a barrier, while the
-/// other is on the disk, so that a power loss leaves at least one of them.
+/// other is on the disk, so that a power loss leaves at least one of them. The record of a vault is always made anew, because
+/// the path that it ends with may change.
 struct KnownVaultFile {
-  /// The path of the vault, which the record is about.
+  /// What a record is about.
+  enum Subject: Hashable {
+    case path(String)
+    /// The vault with an id, in hexadecimal digits.
+    case vault(String)
+
+    /// The text of the subject. No path begins with a NUL.
+    var text: String {
+      switch self {
+      case .path(let path): path
+      case .vault(let id): "\0" + id
+      }
+    }
+
+    var isVault: Bool { if case .vault = self { true } else { false } }
+
+    /// The name of the record's file.
+    var fileName: String { BLAKE2b.hash(text.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex }
+  }
+
+  let subject: Subject
+  /// The path of the vault that is compared with the record.
   let path: String
-  private let location: StorageLocation
+  let location: StorageLocation
   private let environment: VaultEnvironment
 
-  /// How often a process tries to lock a record that another one may be changing, and the pause in between.
-  private static let lockAttempts = 20
-  private static let lockPause = Duration.milliseconds(5)
+  /// How long a process tries to lock a record that another one may be changing, and the pause in between.
+  private static let (lockTime, lockPause) = (Duration.milliseconds(100), Duration.milliseconds(5))
+  /// The largest file in bytes: two slots, and a text with its length.
+  private static let maximumSize = 2 * KnownVaultRecord.slotLength + 2 + Int(UInt16.max)
 
-  /// The record about the vault at `path` in `directory`. Returns `nil` if there is no such directory. Throws
-  /// `.unverifiable` if it cannot be opened, or if another user can write to it.
-  init?(
-    about path: String, in directory: KnownVaultDirectory, environment: VaultEnvironment
-  ) throws(SecretError) {
-    self.path = path
-    self.environment = environment
-    guard let location = try directory.location(of: Self.name(for: path), about: path) else { return nil }
-    self.location = location
+  /// The record about `subject` in the open `directory`, for the vault at `path`.
+  init(
+    about subject: Subject, of path: String, in directory: StorageLocation, environment: VaultEnvironment
+  ) {
+    (self.subject, self.path, self.environment) = (subject, path, environment)
+    location = StorageLocation(named: subject.fileName, beside: directory, path: path)
   }
 
-  /// The name of the file about the vault at `path`.
-  static func name(for path: String) -> String {
-    BLAKE2b.hash(path.utf8.span, count: 16).withUnsafeBytes { Bytes16($0) }.hex
-  }
+  /// The text that a new file ends with: that of the subject; and for a vault, the path at which its key was seen.
+  private var ending: String { subject.isVault ? subject.text + path : path }
 
   /// The ids of the vaults in the slots of a file that are not damaged.
   static func vaults(in bytes: [UInt8]) -> [String] {
@@ -53,19 +71,36 @@ struct KnownVaultFile {
     } catch {
       // Reading again decides.
     }
-    do throws(SecretError) { _ = try lock(file, exclusive: false) } catch {
-      // The file is then read without the lock.
+    do throws(SecretError) {
+      if let locked = try lock(exclusive: false) { return try slots(of: locked) }
+    } catch {
+      // Without the lock, the file that was open decides.
     }
     return try slots(of: file, status)
   }
 
-  /// Returns `false` if other processes keep the record locked.
-  private func lock(_ file: StorageFile, exclusive: Bool) throws(SecretError) -> Bool {
-    for attempt in 1...Self.lockAttempts {
-      if try file.tryLock(exclusive: exclusive) { return true }
-      if attempt < Self.lockAttempts { environment.sleep(Self.lockPause) }
+  func slots(of locked: Locked) throws(SecretError) -> Slots { try slots(of: locked.file, locked.status) }
+
+  /// The record's file, locked for a change.
+  struct Locked {
+    fileprivate let file: StorageFile
+    fileprivate let status: FileStatus
+  }
+
+  /// Locks the file, or returns `nil` if there is none. Throws `.timedOut` if other processes keep it locked for `timeout`.
+  func lock(exclusive: Bool = true, timeout: Duration = Self.lockTime) throws(SecretError) -> Locked? {
+    let attempts = Int(timeout / Self.lockPause)
+    for attempt in 0...attempts {
+      guard let (file, status) = try open() else { return nil }
+      if try file.tryLock(exclusive: exclusive) {
+        let now = try location.status()
+        if now.isSameFile(as: status) { return Locked(file: file, status: now) }
+      }
+      if attempt < attempts { environment.sleep(Self.lockPause) }
     }
-    return false
+    throw SecretError(
+      .timedOut, "Another process keeps the record of what was seen of the vault at \(path) locked.",
+      advice: "Nothing was changed; try again.")
   }
 
   /// Opens the file, or returns `nil` if there is none.
@@ -101,9 +136,12 @@ struct KnownVaultFile {
     let newest: SeenState
     /// The other slot; `nil` if it is not valid.
     let other: SeenState?
+    /// The path that the file ends with: of a vault, where its key was seen last.
+    let path: String
 
     /// `nil` if neither slot is valid.
-    init?(_ first: SeenState?, _ second: SeenState?) {
+    init?(_ first: SeenState?, _ second: SeenState?, path: String) {
+      self.path = path
       switch (first, second) {
       case (let first?, let second?):
         let isFirst = first.record.checkpoint.sequence >= second.record.checkpoint.sequence
@@ -117,35 +155,39 @@ struct KnownVaultFile {
     var isHalfDamaged: Bool { other == nil }
   }
 
-  private var trailer: [UInt8] { encode(Text(path)) }
-
-  /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is not about this path.
+  /// Reads both slots. Throws `.unverifiable` if neither is valid, or if the file is about something else.
   private func slots(of file: StorageFile, _ status: FileStatus) throws(SecretError) -> Slots {
     let length = KnownVaultRecord.slotLength
     let bytes: [UInt8]
-    let size = 2 * length + trailer.count
-    do throws(SecretError) { bytes = status.size == size ? try file.read(size, at: 0) : [] } catch {
+    do throws(SecretError) {
+      bytes = status.size <= Self.maximumSize ? try file.read(status.size, at: 0) : []
+    } catch {
       throw .unverifiable(path: path, "its record cannot be read")
     }
-    guard bytes.count == size, bytes[(2 * length)...].elementsEqual(trailer),
-      let slots = Slots(content(Array(bytes[..<length])), content(Array(bytes[length..<2 * length])))
+    let ending = String(decoding: bytes.dropFirst(2 * length + 2), as: UTF8.self)
+    let rest = ending.utf8.dropFirst(subject.text.utf8.count)
+    guard bytes.dropFirst(2 * length).elementsEqual(encode(Text(ending))),
+      ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty,
+      let slots = Slots(
+        content(Array(bytes[..<length]), ending), content(Array(bytes[length..<2 * length]), ending),
+        path: String(rest) ?? "")
     else { throw .unverifiable(path: path, "its record is damaged") }
     return slots
   }
 
-  private func content(_ slot: [UInt8]) -> SeenState? {
+  private func content(_ slot: [UInt8], _ ending: String) -> SeenState? {
     let hashed = Array(slot[..<KnownVaultRecord.hashedLength])
     guard Self.withHash(hashed) == slot else { return nil }
     do throws(SecretError) {
       let (record, mac) = try KnownVaultRecord.parse(hashed)
-      return SeenState(record, path: path, mac: mac)
+      return (record.policy == .key) == subject.isVault ? SeenState(record, text: ending, mac: mac) : nil
     } catch {
       return nil
     }
   }
 
   private func slot(_ record: KnownVaultRecord, _ keys: DerivedKeys) -> [UInt8] {
-    Self.withHash(record.hashedBytes(mac: SeenState(record, path: path, keys).mac))
+    Self.withHash(record.hashedBytes(mac: SeenState(record, text: ending, keys).mac))
   }
 
   private static func withHash(_ bytes: [UInt8]) -> [UInt8] { bytes + BLAKE2b.hash(bytes.span, count: 16) }
@@ -159,7 +201,7 @@ struct KnownVaultFile {
     let new = try location.createNew(environment.randomness)
     do throws(SecretError) {
       let slot = slot(record, keys)
-      try StorageFile(new.file, path: path).write(slot + slot + trailer, at: 0)
+      try StorageFile(new.file, path: path).write(slot + slot + encode(Text(ending)), at: 0)
       try location.put(new, replacing: replacing)
     } catch {
       new.abandon()
@@ -168,30 +210,30 @@ struct KnownVaultFile {
     try location.synchronize()
   }
 
-  /// Changes the record to `record`, except for the policy, if that is newer or if a slot is damaged. The
-  /// state that `record` names must be on the disk.
+  /// Changes the record to `record`, except for the policy and the scope, if that is newer or if a slot is damaged. The
+  /// state that `record` names must be on the disk. `locked` is the file if it is locked already.
   ///
-  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if the record stays
-  /// as it is because another process keeps it locked or replaces it.
+  /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no record.
   func raise(
-    to record: KnownVaultRecord, _ keys: DerivedKeys, judge: (SeenState) throws(SecretError) -> Void
+    to record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Locked?,
+    judge: (Slots) throws(SecretError) -> Void
   ) throws(SecretError) -> Bool {
-    guard let (file, opened) = try open(), try lock(file, exclusive: true) else { return false }
-    let status = try location.status()
-    guard status.isSameFile(as: opened) else { return false }
-    let slots = try slots(of: file, status)
-    try judge(slots.newest)
+    var locked = locked
+    if locked == nil { locked = try lock() }
+    guard let locked else { return false }
+    let slots = try slots(of: locked)
+    try judge(slots)
     let known = slots.newest.record
     var record = record
-    record.policy = known.policy
+    (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
-    if known.policy == .versioned, new <= old, record != known {
+    if known.policy != .strict, new <= old, record != known {
       try make(record, keys, replacing: true)
       return true
     }
     guard new > old || (new == old && slots.other == nil) else { return true }
     // The other name may be that of a backup.
-    if status.links > 1 {
+    if locked.status.links > 1 || subject.isVault {
       try make(record, keys, replacing: true)
       return true
     }
@@ -200,9 +242,9 @@ struct KnownVaultFile {
     switch slots.other.map({ old - $0.record.checkpoint.sequence }) {
     case 0?: break
     case let distance? where distance < environment.recordRoleChangeDistance: target = slots.newestIndex
-    default: try file.synchronizeData()
+    default: try locked.file.synchronizeData()
     }
-    try file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
+    try locked.file.write(slot(record, keys), at: target * KnownVaultRecord.slotLength)
     return true
   }
 }

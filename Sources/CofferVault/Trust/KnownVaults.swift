@@ -2,22 +2,32 @@ internal import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-/// Refuses a vault that is not the one that was seen at its path, or not a later state of it.
+/// Refuses a vault that is not the one that was seen at its path, or not a later state of it, or one under another master key
+/// than the one that was seen of this vault at any path.
 ///
 /// This process remembers the state that it saw. With a directory, it also keeps a record for each of up to three paths of
 /// the vault: the path as the user wrote it; the path with the links in its directory resolved; and the path with all links
 /// resolved. A link or a renamed directory therefore cannot put an older copy in the vault's place. The first use of a path
-/// is trusted.
+/// is trusted. One more record has the vault's master key, so that a copy that a removed key opens is refused at other paths.
 struct KnownVaults {
   private let environment: VaultEnvironment
   /// The directory of the records. `nil`: only the memory of this process is compared with the vault.
   private let directory: KnownVaultDirectory?
   private let firstUsePolicy: KnownVaultRecord.Policy
-  private let pins: [String]
+  private let isBackup: Bool
+  private let pinTexts: [String]
+  /// The pins, once they were parsed.
+  private var parsedPins: VaultPins?
   private let namedPath: String
   /// What this process has accepted is in it.
   private let shared: SharedSnapshot
+  private var paths: [String] = []
+  /// The records of the paths.
   private var places: [KnownVaultFile] = []
+  /// The record of the vault.
+  private var vaultRecord: KnownVaultFile?
+  /// The records that are locked during a change of the master key.
+  private var locked: [KnownVaultFile.Subject: KnownVaultFile.Locked] = [:]
   /// The state that was recorded last, or `nil` if that failed, and the time of the last attempt.
   private var recorded: (checkpoint: Checkpoint?, time: Duration)?
   /// The states that other programs write are recorded at most once in this time: it needs barriers.
@@ -28,23 +38,30 @@ struct KnownVaults {
   private(set) var isRecordDamaged = false
   /// Whether a record could not be written.
   private(set) var isUnrecorded = false
+  /// What the vault was compared with when it was opened.
+  private(set) var compared = VaultReport.Comparison.nothing
+  /// Another path, at which the key of this vault was seen last.
+  private(set) var otherPath: String?
 
   init(path: String, options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
     self.shared = shared
-    directory = options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
+    directory =
+      options.isBackup
+      ? nil : options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
+    isBackup = options.isBackup
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
-    pins = options.pins
+    pinTexts = options.isBackup ? [] : options.pins
     namedPath = Self.absolute(path)
   }
 
   // MARK: Checking
 
-  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault` or
-  /// `.unverifiable`.
+  /// Checks before a key is tried that the file is the vault that was seen. Throws `.unexpectedVault`, `.unexpectedKey` or
+  /// `.unverifiable`, and `.configuration` for wrong pins.
   mutating func identify(_ file: VaultFile) throws(SecretError) {
-    try requirePin(of: file) { pin throws(SecretError) in try pin.requireIdentity(file) }
     try locate(file)
+    try requirePins(of: file)
     if let accepted = shared.accepted, accepted.record.vault != file.header.vaultID {
       throw .unexpectedVault(path: file.path)
     }
@@ -61,7 +78,8 @@ struct KnownVaults {
   /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
   /// recorded a later state.
   mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
-    try requirePins(of: opened)
+    let pins = try requirePins(of: opened.file)
+    _ = try pins.areShown(by: opened)
     let accepted = shared.accepted
     if let accepted { try Self.check(opened, against: accepted, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
@@ -70,45 +88,61 @@ struct KnownVaults {
       if let found { try Self.check(opened, against: found.newest, path: place.path) }
       known.append(found)
     }
-    guard opened.keys.isVouchedFor || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
-    else { throw .untrusted(path: opened.file.path) }
+    // A link must not lead from another path to one that counts by itself.
+    let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
+    let vault = isDetached ? nil : try vaultRecord?.load()
+    if let vault { try check(opened, against: vault) }
+    let isVouchedFor = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
+    guard isVouchedFor || isBackup || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
+    else { throw .untrusted(path: opened.file.path, opened.keys.origin) }
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
-    let record = Self.record(of: opened, policy)
+    let record = Self.record(of: opened, policy, isDetached: isDetached)
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
-    if accepted == nil { isFirstUse = !places.isEmpty && known.allSatisfy { $0 == nil } }
+    let isFirstUse = known.allSatisfy { $0 == nil }
+    if accepted == nil {
+      self.isFirstUse = !places.isEmpty && isFirstUse
+      compared = !pins.isEmpty ? .pin : isFirstUse && vault == nil ? .nothing : .record
+    }
+    otherPath = vault.flatMap { vault in paths.contains(vault.path) ? nil : vault.path }
     for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
+    if !isDetached, let vaultRecord { remember(record.ofKey, in: vault, at: vaultRecord, opened) }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
   }
 
-  /// Throws unless one of the pins accepts the vault, if there are any.
-  private func requirePins(of opened: VaultSnapshot) throws(SecretError) {
-    try requirePin(of: opened.file) { pin throws(SecretError) in
-      try pin.requireIdentity(opened.file)
-      _ = try pin.isShown(by: opened)
+  /// Throws unless the pins that apply to the file name its vault and its master key. Returns them.
+  @discardableResult
+  private mutating func requirePins(of file: VaultFile) throws(SecretError) -> VaultPins {
+    if parsedPins == nil { parsedPins = try VaultPins(pinTexts) }
+    try parsedPins?.requireBound(for: file)
+    let pins = parsedPins?.applying(to: paths) ?? VaultPins()
+    do throws(SecretError) { try pins.requireIdentity(file) } catch {
+      // This process changed the master key after a pin had accepted the vault.
+      let isOwnKey = shared.accepted?.record.masterCommitment == file.header.masterCommitment
+      if error.code != .unexpectedKey || !isOwnKey { throw error }
     }
+    return pins
   }
 
-  private func requirePin(
-    of file: VaultFile, _ check: (VaultPin) throws(SecretError) -> Void
-  ) throws(SecretError) {
-    var refusal: SecretError?
-    // A mistyped pin is an error even if another one accepts the vault.
-    for pin in try pins.map({ text throws(SecretError) in try VaultPin(text) }) {
-      do throws(SecretError) {
-        try check(pin)
-        return
-      } catch {
-        // What the pin of this vault says is more than that another pin is not of it.
-        if refusal == nil || error.code != .unexpectedVault { refusal = error }
-      }
+  /// Whether pins apply to the file, which they accept.
+  mutating func isPinned(_ file: VaultFile) throws(SecretError) -> Bool {
+    try locate(file)
+    return try !requirePins(of: file).isEmpty
+  }
+
+  /// Whether the file of the vault shows the state of each pin that applies and names its master key.
+  mutating func showsPins(_ opened: VaultSnapshot) throws(SecretError) -> Bool {
+    try requirePins(of: opened.file).areShown(by: opened)
+  }
+
+  /// Throws unless the master key of `opened` is the one in the vault's record, or follows from it.
+  private func check(_ opened: VaultSnapshot, against known: KnownVaultFile.Slots) throws(SecretError) {
+    do throws(SecretError) { try Self.check(opened, against: known.newest, path: opened.file.path) } catch {
+      throw error.code == .unexpectedKey && !paths.contains(known.path)
+        ? .unexpectedKey(path: opened.file.path, seenAt: known.path) : error
     }
-    guard let refusal else { return }
-    // This process changed the master key after a pin had accepted the vault.
-    let isOwnKey = shared.accepted?.record.masterCommitment == file.header.masterCommitment
-    if refusal.code != .unexpectedKey || !isOwnKey { throw refusal }
   }
 
   /// Throws unless `opened` is the vault that `known` is about, or a later state of it.
@@ -126,11 +160,11 @@ struct KnownVaults {
       guard let lineage = opened.base.settings.lineage,
         try opened.keys.isFormerMAC(known.mac, of: known.message, lineage: lineage, vault: header.vaultID)
       else { throw .unexpectedKey(path: path) }
-      guard record.policy == .versioned || opened.base.sequence > record.checkpoint.sequence else {
+      guard record.policy != .strict || opened.base.sequence > record.checkpoint.sequence else {
         throw .unexpectedKey(path: path)
       }
     }
-    if record.policy == .versioned { return }
+    if record.policy != .strict { return }
     let seen = record.checkpoint
     if try opened.shows(seen.sequence, isTag: { $0 == seen.tailTag }) == false {
       throw .rolledBack(
@@ -145,14 +179,48 @@ struct KnownVaults {
   mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
     for place in places { isRecorded = raise(place, to: record, keys, vault) && isRecorded }
+    if keys !== vault.keys {
+      if !record.isDetached, let vaultRecord {
+        isRecorded = raise(vaultRecord, to: record.ofKey, keys, vault) && isRecorded
+      }
+      // Without a record, a removed key comes back.
+      if directory != nil && !isRecorded { isUnrecorded = true }
+    }
     recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
+
+  /// Locks the records of `vault`, whose master key is about to change, until ``unlockRecords()``. Throws `.timedOut` if
+  /// another process keeps one locked for `timeout`, and what a check of the vault throws if a record says something else by
+  /// now. A record that does not exist or cannot be locked is passed over.
+  mutating func lockRecords(of vault: VaultSnapshot, timeout: Duration) throws(SecretError) {
+    var records = places
+    if shared.accepted?.record.isDetached != true, let vaultRecord { records.append(vaultRecord) }
+    // Each process takes them in the same order.
+    for record in records.sorted(by: { $0.subject.fileName < $1.subject.fileName }) {
+      let file: KnownVaultFile.Locked?
+      do throws(SecretError) { file = try record.lock(timeout: timeout) } catch {
+        if error.code == .timedOut { throw error }
+        continue
+      }
+      guard let file else { continue }
+      let slots = try record.slots(of: file)
+      if record.subject.isVault {
+        try check(vault, against: slots)
+      } else {
+        try Self.check(vault, against: slots.newest, path: record.path)
+      }
+      locked[record.subject] = file
+    }
+  }
+
+  mutating func unlockRecords() { locked = [:] }
 
   /// Records the state of `opened`, unless it is recorded. If nothing is urgent, this happens at most once in
   /// ``recordingPeriod``.
   mutating func recordRead(_ opened: VaultSnapshot, isUrgent: Bool) {
-    let policy = shared.accepted?.record.policy ?? .strict
-    let record = Self.record(of: opened, policy)
+    let accepted = shared.accepted?.record
+    let record = Self.record(
+      of: opened, accepted?.policy ?? .strict, isDetached: accepted?.isDetached ?? false)
     if record.checkpoint != recorded?.checkpoint {
       if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
       var isRecorded = true
@@ -169,34 +237,52 @@ struct KnownVaults {
     if let checkpoint = recorded?.checkpoint { shared.noteRecorded(checkpoint) }
   }
 
-  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. Throws `.io` or `.denied` if
-  /// a record cannot be written.
-  mutating func trustAndPublish(_ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?)
-    throws(SecretError)
-  {
-    try requirePins(of: opened)
+  /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only at its
+  /// path; `nil`: as its records say. Throws `.io` or `.denied` if a record cannot be written.
+  mutating func trustAndPublish(
+    _ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?, isDetached: Bool?
+  ) throws(SecretError) {
     try locate(opened.file)
-    let record = Self.record(of: opened, policy ?? self.policy())
+    _ = try requirePins(of: opened.file).areShown(by: opened)
+    let known = recordedPolicy(of: opened.file.header.vaultID)
+    let record = Self.record(
+      of: opened, policy ?? known.policy ?? shared.accepted?.record.policy ?? firstUsePolicy,
+      isDetached: isDetached ?? known.isDetached)
     if let directory, places.isEmpty {
       throw .undecided(.io, vault: opened.file.path, directory: directory.path)
     }
-    for place in places {
-      do throws(SecretError) { try place.make(record, opened.keys, replacing: true) } catch {
-        throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? place.path)
+    func make(_ file: KnownVaultFile, _ record: KnownVaultRecord) throws(SecretError) {
+      do throws(SecretError) { try file.make(record, opened.keys, replacing: true) } catch {
+        throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? file.path)
       }
     }
+    for place in places { try make(place, record) }
+    if !record.isDetached, let vaultRecord { try make(vaultRecord, record.ofKey) }
     shared.publish(opened, SeenState(record, opened.keys))
     recorded = (record.checkpoint, environment.uptime())
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
-  /// The strictest policy in the records, or that of a first use if there are none. A record that cannot be read may
-  /// have been strict.
-  private func policy() -> KnownVaultRecord.Policy {
-    let policies = places.compactMap { place -> KnownVaultRecord.Policy? in
-      do throws(SecretError) { return try place.load()?.newest.record.policy } catch { return .strict }
+  /// Throws `.unexpectedKey` or `.unverifiable` if the vault's record is of another master key, which that of `opened` does
+  /// not follow.
+  mutating func requireKey(of opened: VaultSnapshot) throws(SecretError) {
+    try locate(opened.file)
+    if let known = try vaultRecord?.load() { try check(opened, against: known) }
+  }
+
+  /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A record
+  /// that cannot be read may have been strict.
+  private func recordedPolicy(of vault: Bytes16) -> (policy: KnownVaultRecord.Policy?, isDetached: Bool) {
+    var (policies, isDetached): ([KnownVaultRecord.Policy], Bool) = ([], !places.isEmpty)
+    for place in places {
+      var record: KnownVaultRecord?
+      do throws(SecretError) {
+        record = try place.load()?.newest.record
+        if let record { policies.append(record.policy) }
+      } catch { policies.append(.strict) }
+      isDetached = isDetached && record?.isDetached == true && record?.vault == vault
     }
-    return policies.min() ?? shared.accepted?.record.policy ?? firstUsePolicy
+    return (policies.min(), isDetached)
   }
 
   /// Records the state of `opened` at `place`, where `known` is recorded now. Returns `false` if that failed.
@@ -228,44 +314,45 @@ struct KnownVaults {
     _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: VaultSnapshot
   ) -> Bool {
     do throws(SecretError) {
-      return try place.raise(to: record, keys) { content throws(SecretError) in
-        try Self.check(vault, against: content, path: place.path)
+      return try place.raise(to: record, keys, locked[place.subject]) { slots throws(SecretError) in
+        try Self.check(vault, against: slots.newest, path: place.path)
       }
     } catch {
       // What was seen before is remembered. If another process has recorded a later state, that is right.
-      if [.io, .denied].contains(error.code) { isUnrecorded = true }
+      if [.io, .denied, .timedOut].contains(error.code) { isUnrecorded = true }
       return false
     }
   }
 
   private static func record(
-    of opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy
+    of opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy, isDetached: Bool
   ) -> KnownVaultRecord {
     KnownVaultRecord(
-      policy: policy, vault: opened.file.header.vaultID,
+      policy: policy, isDetached: isDetached, vault: opened.file.header.vaultID,
       masterCommitment: opened.file.header.masterCommitment, checkpoint: opened.state.checkpoint)
   }
 
   // MARK: Places
 
   private mutating func locate(_ file: VaultFile) throws(SecretError) {
-    guard let directory else { return }
     var paths = [namedPath]
     for path in [file.location.linkPath, file.location.resolvedPath] where !paths.contains(path) {
       paths.append(path)
     }
-    if places.map(\.path) == paths { return }
-    places = []
-    for path in paths {
-      guard let place = try KnownVaultFile(about: path, in: directory, environment: environment) else {
-        continue
-      }
-      places.append(place)
+    let vault = KnownVaultFile.Subject.vault(file.header.vaultID.hex)
+    if self.paths == paths, directory == nil || vaultRecord?.subject == vault { return }
+    self.paths = paths
+    (places, vaultRecord) = ([], nil)
+    guard let directory, let opened = try directory.open(about: file.path) else { return }
+    func record(_ subject: KnownVaultFile.Subject, _ path: String) -> KnownVaultFile {
+      KnownVaultFile(about: subject, of: path, in: opened, environment: environment)
     }
+    places = paths.map { record(.path($0), $0) }
+    vaultRecord = record(vault, namedPath)
   }
 
   /// The path from the root on, without empty and `.` components. Links are not resolved.
-  private static func absolute(_ path: String) -> String {
+  static func absolute(_ path: String) -> String {
     let full: String
     do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }
     return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
@@ -273,12 +360,15 @@ struct KnownVaults {
 }
 
 extension KnownVaultRecord {
-  /// Whether both records name one state, whatever their policies.
+  /// Whether both records name one state, whatever their policies and scopes.
   fileprivate func isSameState(as other: Self) -> Bool {
     var other = other
-    other.policy = policy
+    (other.policy, other.isDetached) = (policy, isDetached)
     return self == other
   }
+
+  /// The record of the vault with the same master key.
+  fileprivate var ofKey: Self { Self(keyOf: vault, masterCommitment: masterCommitment) }
 }
 
 extension KnownVaultRecord.Policy: Comparable {

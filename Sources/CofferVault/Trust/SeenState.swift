@@ -7,16 +7,16 @@ struct SeenState: Sendable {
   let message: [UInt8]
   let mac: [UInt8]
 
-  /// The state that the file of the record about the vault at `path` contains.
-  init(_ record: KnownVaultRecord, path: String, mac: [UInt8]) {
+  /// The state in the file of a record that ends with `text`.
+  init(_ record: KnownVaultRecord, text: String, mac: [UInt8]) {
     (self.record, self.mac) = (record, mac)
-    message = HashedMessage.knownVault(path: path, fields: record.fields)
+    message = HashedMessage.knownVault(text: text, fields: record.fields)
   }
 
-  /// A state under the master key of `keys`. The path is empty if the state is only in memory.
-  init(_ record: KnownVaultRecord, path: String = "", _ keys: DerivedKeys) {
+  /// A state under the master key of `keys`. The text is empty if the state is only in memory.
+  init(_ record: KnownVaultRecord, text: String = "", _ keys: DerivedKeys) {
     self.record = record
-    message = HashedMessage.knownVault(path: path, fields: record.fields)
+    message = HashedMessage.knownVault(text: text, fields: record.fields)
     mac = keys.knownVaultMAC(of: message)
   }
 }

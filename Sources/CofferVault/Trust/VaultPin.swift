@@ -6,7 +6,7 @@ internal import CofferVaultFormat
 /// A pin is compared with a vault before anything of it is used. It protects only if it comes by another way than the
 /// vault itself: whoever replaces a vault replaces a pin beside it as well. It is no secret. `VaultFormat` specifies it.
 struct VaultPin: Hashable, Sendable, CustomStringConvertible {
-  private let vault: Bytes16
+  let vault: Bytes16
   private let masterCommitment: [UInt8]
   /// The number of changes that the vault has at least; 0 for an *identity pin*, which accepts every state.
   let sequence: Int
@@ -80,22 +80,6 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   /// Whether the pin names the vault and the master key of `file`.
   func names(_ file: VaultFile) -> Bool {
     vault == file.header.vaultID && masterCommitment == file.header.masterCommitment
-  }
-
-  /// Throws `.unexpectedVault` or `.unexpectedKey` unless the pin names the vault and the master key of `file`. Needs no
-  /// key.
-  func requireIdentity(_ file: VaultFile) throws(SecretError) {
-    guard vault == file.header.vaultID else {
-      throw SecretError(
-        .unexpectedVault, "The vault at \(file.path) is not the one that the pin names.",
-        advice: "Check the path and the pin; nothing was read.")
-    }
-    guard masterCommitment == file.header.masterCommitment else {
-      throw SecretError(
-        .unexpectedKey, "The vault at \(file.path) has another master key than the one that the pin names.",
-        advice:
-          "If you changed its keys, take the new pin from `secret verify` there; otherwise do not use it.")
-    }
   }
 
   /// Whether `vault` has been in the pinned state, or `nil` if its file does not show that any more. Throws `.rolledBack` if

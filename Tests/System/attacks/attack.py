@@ -20,9 +20,10 @@ import time
 import damage
 import other_files
 import revoked_keys
+import trust_and_keys
 from scene import Checks, Scene, SettingFailed
 
-ATTACKS = {attack.__name__: attack for part in (revoked_keys, other_files, damage) for attack in part.ATTACKS}
+ATTACKS = {attack.__name__: attack for part in (revoked_keys, other_files, damage, trust_and_keys) for attack in part.ATTACKS}
 
 
 def usage():

@@ -121,7 +121,7 @@ def damaged_record(scene):
     """The record of what was seen is damaged or exchanged: it is never passed over."""
     scene.made()
     scene.owner.store(GENUINE)
-    record, = scene.owner.records()
+    record = scene.owner.record(os.fsencode(scene.vault))
     good = record.read_bytes()
     half = k.SLOT.size
     elsewhere = scene.directory / "elsewhere"
@@ -200,7 +200,7 @@ def damaged_record(scene):
         way()
         scene.refused(scene.owner, f"{name} in the place of the record is refused")
         kept = elsewhere.exists() and elsewhere.read_bytes()
-        result = scene.owner.run("trust")
+        result = scene.owner.trust()
         holds = result.returncode == 0 and (elsewhere.exists() and elsewhere.read_bytes()) == kept
         scene.check("secret trust makes the record anew and writes through no link", holds, shown(result))
         scene.accepted(scene.owner, "after which the vault works", silent=True)
@@ -210,7 +210,7 @@ def damaged_record(scene):
         scene.refused(scene.owner, "and an older copy is refused again")
         scene.place(newest)
     cleared()
-    scene.owner.done("trust")
+    scene.owner.trust()
     os.link(record, elsewhere)
     kept = elsewhere.read_bytes()
     scene.owner.store(GENUINE)
@@ -223,7 +223,7 @@ def damaged_record(scene):
     record.mkdir()
     scene.refused(scene.owner, "a directory in the place of the record is refused")
     record.rmdir()
-    scene.owner.done("trust")
+    scene.owner.trust()
     folder = record.parent
     folder.chmod(0o770)
     scene.refused(scene.owner, "a directory of records that others may write to is refused",

@@ -165,7 +165,7 @@ def exchanged_vaults(scene):
     scene.refused(scene.owner, "the first place refuses a link to the second place", vault=scene.vault, words=())
     scene.vault.unlink()
     third.rename(scene.vault)
-    scene.owner.done("trust")
+    scene.owner.trust()
     scene.accepted(scene.owner, "after secret trust the first place accepts it", EVIL, silent=True)
     scene.refused(scene.owner, "the second place still refuses", words=words, vault=other)
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -95,8 +96,17 @@ class Machine:
         self.environment["COFFER_PIN"] = " ".join(given)
         return self
 
-    def records(self):
-        return sorted((self.home / "state" / "coffer" / "known-vaults").iterdir())
+    def trust(self, *arguments, **options):
+        """What a person does who was sent the pin by another way: gives it to the command."""
+        said = self.run("trust", *arguments, **options)
+        pin = re.search(rb"Its pin is (coffer-pin-v1:[\w-]+)", said.stderr)
+        if not pin:
+            raise SettingFailed(shown(said))
+        return self.done("trust", *arguments, "--pin", pin[1].decode(), **options)
+
+    def record(self, subject):
+        """The file of the record about a path or, with `k.vault_subject`, about a vault."""
+        return self.home / "state" / "coffer" / "known-vaults" / k.record_name(subject)
 
     def forget(self):
         """Leaves nothing of what this machine saw, as in each run of CI."""

@@ -97,7 +97,9 @@ def try_other_writer(home, directory, vault, files):
     stranger = Home(home.tool, directory / "stranger")
     refused = stranger.run("--vault", vault, "get", "name", COFFER_KEY_FILE=files["coffer"])
     check("a vault that only an identity opened is not read", refused.returncode == 77 and not refused.stdout, refused)
-    stranger.done("--vault", vault, "trust", COFFER_KEY_FILE=files["coffer"])
+    pin = home.done("--vault", vault, "verify", "--json", COFFER_KEY_FILE=files["coffer"])
+    pin = json.loads(pin.stdout)["pin"]
+    stranger.done("--vault", vault, "trust", "--pin", pin, COFFER_KEY_FILE=files["coffer"])
     got = stranger.run("--vault", vault, "get", "name", COFFER_KEY_FILE=files["coffer"])
     check("what the second implementation wrapped for a hybrid recipient opens", got.stdout == b"value", got)
     got = stranger.run("--vault", vault, "get", "name", COFFER_KEY_FILE=files["age"])

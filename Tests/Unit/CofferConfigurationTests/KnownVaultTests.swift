@@ -120,15 +120,18 @@ import Testing
 
   // MARK: Pins
 
-  @Test func oneOfThePinsInTheEnvironmentMustNameTheVault() throws {
+  @Test func thePinsInTheEnvironmentAreForTheirVaults() throws {
     let paths = [elsewhere.file("a"), elsewhere.file("b")]
     for path in paths { try configuration().createVault(at: path, credential: FixedKey().credential) }
     let pins = try paths.map { try vault(at: $0).pin() }
     try vault(at: paths[0], ["COFFER_PIN": pins[0]]).unlock()
-    try vault(at: paths[0], ["COFFER_PIN": " \(pins[1])\n\(pins[0])\t"]).unlock()
+    let bound = zip(paths, pins).map { "\($0)=\($1)" }
+    try vault(at: paths[0], ["COFFER_PIN": " \(bound[1])\n\(bound[0])\t"]).unlock()
     // A variable that is set and empty is not taken for no pin.
     let refused: [String: SecretError.Code] = [
-      pins[1]: .unexpectedVault, "": .configuration, " \n": .configuration, "x": .configuration,
+      pins[1]: .unexpectedVault, "\(pins[1]) \(pins[0])": .configuration,
+      "\(paths[0])=\(pins[1])": .unexpectedVault, "": .configuration, " \n": .configuration,
+      "x": .configuration,
       String(pins[0].dropLast()): .configuration,
     ]
     for (text, code) in refused {

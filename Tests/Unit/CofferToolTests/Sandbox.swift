@@ -20,6 +20,19 @@ final class Sandbox {
     for name in ["bin", "home", "run", "tmp", "work"] { try temporaryDirectory.makeDirectory(name) }
     try FileManager.default.createSymbolicLink(
       atPath: "\(directory)/bin/secret", withDestinationPath: try Self.executable())
+    // In place of a person who reads and agrees on a terminal: gives the digest or the pin that the tool prints.
+    let agree = """
+      #!/bin/sh
+      case " $* " in
+      *" trust "*)
+        pin=$("$@" 2>&1 >/dev/null | sed -n 's/^Its pin is \\(coffer-pin-v1:[A-Za-z0-9_-]*\\)\\..*/\\1/p')
+        exec "$@" ${pin:+--pin "$pin"} ;;
+      *)
+        COFFER_ALLOW=$("$@" 2>&1 >/dev/null | sed -n 's/.*COFFER_ALLOW=\\([0-9a-f]*\\) secret.*/\\1/p') exec "$@" ;;
+      esac
+      """
+    try Data(agree.utf8).write(to: URL(filePath: "\(directory)/bin/agree"))
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: "\(directory)/bin/agree")
     environment = [
       "PATH": "\(directory)/bin:/usr/local/bin:/usr/bin:/bin",
       "HOME": "\(directory)/home",

@@ -246,9 +246,9 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     #expect(bytes.count == 496)
     let parsed = try KnownVaultRecord.parse(bytes)
     #expect(parsed.0 == record && parsed.mac == mac)
-    // The magic number, the policy, its reserved bytes, and the zeros at the end.
+    // The magic number, the policy, the scope, reserved bytes, and the zeros at the end.
     for (offset, value) in [
-      (0, 0), (7, 0), (8, 2), (9, 1), (15, 1), (495, 1), (8 + 8 + 16 + 32 + 24 + 32, 1),
+      (0, 0), (7, 0), (8, 2), (8, 3), (9, 2), (10, 1), (15, 1), (495, 1), (8 + 8 + 16 + 32 + 24 + 32, 1),
     ] {
       var changed = bytes
       changed[offset] = UInt8(value)

@@ -2,7 +2,8 @@ import CofferCore
 import CofferSimulation
 import CofferSystem
 import CofferTestSupport
-import CofferVault
+import CofferVaultFormat
+@testable import CofferVault
 import FoundationEssentials
 import Glibc
 import Testing
@@ -17,14 +18,18 @@ import Testing
     states = try TemporaryDirectory()
   }
 
-  /// The only record.
-  private var record: String {
+  /// The record of the vault's path.
+  private var record: String { states.file(KnownVaultFile.Subject.path(vault.path).fileName) }
+
+  /// The record of the vault.
+  private var vaultRecord: String {
     get throws {
-      states.file(try #require(FileManager.default.contentsOfDirectory(atPath: states.path).first))
+      states.file(KnownVaultFile.Subject.vault(try VaultBackend.describe(path: vault.path).id).fileName)
     }
   }
 
-  private func damage(_ offsets: [Int]) throws {
+  private func damage(_ offsets: [Int], of record: String? = nil) throws {
+    let record = record ?? self.record
     var bytes = try [UInt8](Data(contentsOf: URL(filePath: record)))
     for offset in offsets { bytes[offset] ^= 1 }
     try write(bytes, to: record)
@@ -103,7 +108,7 @@ import Testing
   @Test func aRecordThatAnotherProcessLooksAtIsNotChanged() throws {
     try fresh().set("a", [1])
     let before = try Data(contentsOf: URL(filePath: record))
-    let file = Glibc.open(try record, O_RDONLY | O_CLOEXEC)
+    let file = Glibc.open(record, O_RDONLY | O_CLOEXEC)
     defer { close(file) }
     #expect(flock(file, LOCK_SH) == 0)
     try fresh().set("a", [2])
@@ -115,7 +120,7 @@ import Testing
 
   @Test func aRecordThatOthersCouldChangeIsRefused() throws {
     try fresh().set("a", [1])
-    let record = try record
+    let record = record
     for mode in [0o601, 0o610] as [mode_t] {
       #expect(chmod(record, mode) == 0)
       #expect(code { try fresh().unlock() } == .unverifiable)
@@ -161,6 +166,10 @@ import Testing
     #expect(try !backend.condition().isUnrecorded)
     try backend.set("a", [2])
     #expect(try backend.condition().isUnrecorded)
+    // A change of the keys goes on, and says so.
+    let other = fresh(environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
+    try other.rekey()
+    #expect(try other.lastCondition()?.isUnrecorded == true)
   }
 
   @Test func aVaultWorksWithoutADirectoryForRecordsAndSaysSo() throws {
@@ -222,7 +231,7 @@ import Testing
   /// A copy of hard links, which some backups are, keeps what it has.
   @Test func aRecordWithASecondNameIsMadeAnew() throws {
     try fresh().set("a", [1])
-    let (record, copy) = (try record, vault.directory.file("copy"))
+    let (record, copy) = (record, vault.directory.file("copy"))
     #expect(link(record, copy) == 0)
     let before = try Data(contentsOf: URL(filePath: copy))
     #expect(try fresh().get("a") == [1])
@@ -255,9 +264,11 @@ import Testing
     let fork = start.duplicate()
     for _ in 0..<20 { try Self.open(fork, nil).set("a", [66]) }
     let long = try #require(fork.content(of: "vault"))
-    // One for the path as it was named, and one for the path without links.
-    let records = start.names.filter { $0.hasPrefix("known/") }
-    #expect(records.count == 2)
+    // One for the path as it was named, one for the path without links, and one for the vault.
+    let id = try #require(start.content(of: "vault"))[28..<44].withUnsafeBytes { Bytes16($0) }.hex
+    let ofVault = "known/" + KnownVaultFile.Subject.vault(id).fileName
+    let records = start.names.filter { $0.hasPrefix("known/") && (rekeying || $0 != ofVault) }
+    #expect(records.count == (rekeying ? 3 : 2))
     var changes = 0
     for call in 1...60 {
       let disk = start.duplicate()
@@ -330,17 +341,19 @@ import Testing
 
   @Test func whatAnInterruptedFirstUseLeftIsRemoved() throws {
     try fresh().unlock()
-    let name = URL(filePath: try record).lastPathComponent
-    #expect(unlink(try record) == 0)
-    try write([1], to: states.file(".\(name).0000000000000000.unfinished"))
+    let names = Set(try FileManager.default.contentsOfDirectory(atPath: states.path))
+    for name in names {
+      #expect(unlink(states.file(name)) == 0)
+      try write([1], to: states.file(".\(name).0000000000000000.unfinished"))
+    }
     try fresh().unlock()
-    #expect(try FileManager.default.contentsOfDirectory(atPath: states.path) == [name])
+    #expect(Set(try FileManager.default.contentsOfDirectory(atPath: states.path)) == names)
   }
 
   /// A reader without a lock may see a record of which another process has written a half.
   @Test func aRecordThatIsBeingWrittenIsNotReportedAsDamaged() throws {
     try fresh().set("a", [1])
-    let path = try record
+    let path = record
     let whole = try [UInt8](Data(contentsOf: URL(filePath: path)))
     try damage([70])
     let writer = Glibc.open(path, O_RDWR | O_CLOEXEC)

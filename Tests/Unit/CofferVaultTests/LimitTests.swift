@@ -56,6 +56,6 @@ import Testing
       #expect(text(HashedMessage.slotKey(vault: vault, slotHeader: [type])) == name)
     }
     #expect(text(HashedMessage.pin(fields: [], tag: .zero)) == "coffer-pin")
-    #expect(text(HashedMessage.knownVault(path: "", fields: [])) == "coffer-known-vault")
+    #expect(text(HashedMessage.knownVault(text: "", fields: [])) == "coffer-known-vault")
   }
 }

@@ -137,20 +137,26 @@ import Testing
     #expect(try isShown(11, in: disk) == false && isShown(12, in: disk) == nil)
   }
 
-  @Test func oneOfSeveralPinsIsEnough() throws {
+  @Test func everyPinOfTheVaultHoldsAndOthersNeedAPlace() throws {
     let old = try vault.bytes
     let otherVault = try TestVault()
     let other = try otherVault.open().verify().pin
+    let former = try pin()
     try vault.open().set("a", [2])
     let own = try pin()
-    for pins in [[own, other], [other, own], [other, other, own]] {
+    for pins in [[own, other], [other, own], ["\(vault.path)=\(own)", other]] {
+      try expect(.configuration, under: pins)
+    }
+    let bound = ["\(vault.path)=\(own)", "\(otherVault.path)=\(other)"]
+    for pins in [[own], [own, former], [former, own], bound, bound.reversed()] {
       let report = try vault.open(options: options(pins)).verify()
       #expect(report.showsPins && report.pin == own)
     }
     try expect(.unexpectedVault, under: [other, other])
     try restore(old)
-    try expect(.rolledBack, under: [other, own])
-    try expect(.rolledBack, under: [own, other])
+    for pins in [[former, own], [own, former], bound] { try expect(.rolledBack, under: pins) }
+    // A pin for another path does not apply.
+    #expect(try vault.open(options: options([bound[1]])).verify().compared == .nothing)
   }
 
   @Test func aTextThatIsNoPinIsRefused() throws {

@@ -12,6 +12,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
 
   @Argument(
     help: "The beginning of the slot's id, if the vault has several passphrases.",
@@ -43,10 +44,11 @@ struct KeyChangePassphraseCommand: ParsableCommand {
     }
     let new = try editor.vault.replaceKeySlot(
       id: slot.id, with: .passphrase(try editor.newPassphrase()), opened: missing.isEmpty ? opened : nil)
+    if missing.isEmpty { editor.noteNewMasterKey() }
     inform("Changed the passphrase. Its key slot is now \(new.summary).")
     if missing.isEmpty {
       inform("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
-      try editor.noteNewMasterKey()
+      try editor.printNewPin(format)
     } else {
       inform(
         """

@@ -6,8 +6,8 @@ struct KeyListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "list", of: "secret key", abstract: "Print the vault's key slots.",
     discussion: """
-      Each line has the beginning of the slot's id, its kind, the day of its creation, and its label, separated by tabs. \
-      Without a key the slots are printed, but not verified. If the vault is refused, a message says why, and the status \
+      Each line has the beginning of the slot's id, its kind, the day of its creation, its label, and the beginning of its \
+      recipient, separated by tabs. --json has whole recipients. Without a key the slots are printed, but not verified. If the vault is refused, a message says why, and the status \
       is not 0.
       """
   )
@@ -23,26 +23,37 @@ struct KeyListCommand: ParsableCommand {
     let memory: Int?
     let passes: Int?
     let recipient: String?
+    let verified: Bool
   }
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault has key slots")
     let slots = try VaultBackend.describe(path: vault.path).keySlots
+    var refusal: SecretError?
+    do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
+      refusal = error
+    }
     try format.print(
       slots.map { slot in
         Slot(
           id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
-          memory: slot.cost?.memory, passes: slot.cost?.passes, recipient: slot.recipient?.description)
+          memory: slot.cost?.memory, passes: slot.cost?.passes, recipient: slot.recipient?.description,
+          verified: refusal == nil)
       },
       or: slots.map { slot in
         let day = slot.created.formatted(.iso8601.year().month().day())
-        return "\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\n"
+        let recipient = slot.recipient.map { "\t\($0.shortened)" } ?? ""
+        return "\(slot.shortID)\t\(slot.kindName)\t\(day)\t\(slot.label.printable)\(recipient)\n"
       }.joined())
     if let weakness = slots.quantumWeakness { inform(weakness) }
-    do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
-      if error.code == .locked { return }
-      throw SecretError(
-        error.code, "The key slots of \(vault.path) are not verified: \(error.reason)", advice: error.advice)
+    guard let refusal else { return }
+    if refusal.code == .locked {
+      return note(
+        "The key slots are not verified, because no key at hand opened the vault: somebody may have changed what is printed."
+      )
     }
+    throw SecretError(
+      refusal.code, "The key slots of \(vault.path) are not verified: \(refusal.reason)",
+      advice: refusal.advice)
   }
 }

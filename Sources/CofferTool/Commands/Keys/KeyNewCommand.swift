@@ -35,6 +35,7 @@ struct KeyNewCommand: ParsableCommand {
     try GitWorkTree.requireIgnored(path, .current())
     try PrivateDirectory.create(Path.parent(of: path))
     try PrivateFile.write(text, to: path, replacing: false)
+    changed("The identity \(path) was created, and has its recipient in a comment.")
     inform("Created the identity \(path), which only you can read. Keep a copy of it elsewhere.")
     try Output.standard.line(recipient)
   }

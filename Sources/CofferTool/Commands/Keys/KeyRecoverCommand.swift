@@ -38,8 +38,15 @@ struct KeyRecoverCommand: ParsableCommand {
     let editor = try KeySlotEditor(vault, configuration)
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
-    try editor.record(keyFile: added.path)
+    let isRecorded = try editor.record(keyFile: added.path)
     inform("The key in \(added.path) now opens the vault, and the recovery key still does.")
+    if !isRecorded, let other = try editor.vault.otherCopy() {
+      note(
+        """
+        This is a copy of the vault \(other), whose recorded key file stays. To open the copy: \
+        COFFER_KEY_FILE=\(added.path)
+        """)
+    }
     inform("If another key was stolen, remove its slot: secret key list, and then secret key remove")
   }
 }

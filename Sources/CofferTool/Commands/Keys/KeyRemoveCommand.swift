@@ -8,11 +8,12 @@ struct KeyRemoveCommand: ParsableCommand {
       A person who had a removed key may have kept the master key, so the vault gets a new one. This requires a \
       credential for each remaining slot, except those of recipients: from the vault's credential sources, from \
       --key-file, or from a prompt. A slot that is removed requires none: slots whose credentials are lost can be removed \
-      together. Prints the new pin.
+      together. Prints the new pin, and how many secrets the removed key could read.
       """
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
 
   @Argument(
     help: "The beginnings of the slots' ids, as key list prints them.",
@@ -24,8 +25,8 @@ struct KeyRemoveCommand: ParsableCommand {
 
   func run() throws {
     let editor = try KeySlotEditor(global)
-    let removed = try ids.map { try editor.slot($0) }
-    let removedIDs = Set(removed.map(\.id))
+    let removedIDs = Set(try ids.map { try editor.slot($0).id })
+    let removed = editor.description.keySlots.filter { removedIDs.contains($0.id) }
     let remaining = editor.description.keySlots.filter { !removedIDs.contains($0.id) }
     if remaining.isEmpty {
       throw Failure(
@@ -36,10 +37,14 @@ struct KeyRemoveCommand: ParsableCommand {
     try Progress.during("Encrypting the vault …") {
       try editor.vault.removeKeySlots(ids: removedIDs, opened: opened)
     }
-    for slot in editor.description.keySlots where removedIDs.contains(slot.id) {
+    editor.noteNewMasterKey()
+    for slot in removed {
       inform("Removed the key slot \(slot.summary). It still opens earlier copies of the vault.")
+      for other in remaining where slot.recipient != nil && other.recipient == slot.recipient {
+        note("This recipient has another slot, \(other.summary), and can still open the vault.")
+      }
     }
     if opened.ids.isSubset(of: removedIDs) { note("No credential at hand opens the vault any more.") }
-    try editor.noteNewMasterKey()
+    try editor.printNewPin(format, removed: removed)
   }
 }

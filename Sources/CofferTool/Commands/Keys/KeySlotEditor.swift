@@ -93,10 +93,48 @@ struct KeySlotEditor {
     }
   }
 
-  /// After a change of the master key: removes the former one that `unlock` kept, and prints the new pin.
-  func noteNewMasterKey() throws(SecretError) {
-    try Output.standard.line("pin: \(try vault.pin())")
+  /// Call it directly after a change of the master key. Removes the former one that `unlock` kept.
+  func noteNewMasterKey() {
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
+    changed("The vault has a new master key. To print its pin: secret verify --vault \(vault.path)")
+  }
+
+  private struct NewMasterKey: Encodable {
+    let pin: String
+    let change: Int
+    /// Whether this machine refuses the former master key from now on.
+    let recorded: Bool
+    let removed: [String]
+  }
+
+  /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
+  func printNewPin(_ format: JSONOption, removed: [VaultKeySlot] = []) throws {
+    let (pin, change) = (try vault.pin(), try vault.lastChange())
+    let isRecorded = try vault.lastCondition()?.isUnrecorded == false
+    if !isRecorded {
+      note(
+        """
+        The new master key could not be recorded on this machine, which may accept an earlier copy of the vault that a \
+        removed key opens. Make a private directory for the records, at XDG_STATE_HOME or ~/.local/state, and use the vault \
+        once.
+        """)
+    }
+    try format.print(
+      NewMasterKey(pin: pin, change: change, recorded: isRecorded, removed: removed.map(\.id)),
+      or: "pin: \(pin)\n")
+    if !removed.isEmpty { try noteUnchanged(since: change) }
+  }
+
+  /// Says which secrets a removed key could read and are the same since.
+  private func noteUnchanged(since change: Int) throws {
+    let services = try vault.items(inService: nil).map(\.identifier.service)
+    if services.isEmpty { return }
+    inform(
+      "Secrets that the removed key could read and that are unchanged since: \(services.count). Change each where it is used, and "
+        + "then here. To list those that are left:")
+    for service in Set(services).sorted() {
+      inform("  secret -s \(service.printable) list --unchanged-since \(change)")
+    }
   }
 
   /// A new passphrase, from two prompts or from a pipe as in `set`.
@@ -108,12 +146,14 @@ struct KeySlotEditor {
     return passphrase
   }
 
-  /// Records the file of a key that opens the vault. With `ifNone`, keeps what is recorded, and returns `false` if that
-  /// is another file.
+  /// Records the file of a key that opens the vault. With `ifNone`, or if this is a copy of a vault in use, keeps what is
+  /// recorded, and returns `false` if that is another file.
   @discardableResult
   func record(keyFile path: String, ifNone: Bool = false) throws(SecretError) -> Bool {
     do throws(SecretError) {
-      if ifNone, let recorded = try configuration.recordedKeyFile(forVault: description.id) {
+      if let recorded = try configuration.recordedKeyFile(forVault: description.id),
+        ifNone ? true : try vault.otherCopy() != nil
+      {
         return Path.isSameFile(recorded, path)
       }
       try configuration.record(keyFile: path, forVault: description.id)
@@ -159,6 +199,11 @@ struct KeySlotEditor {
       throw file.failure(error, of: probe)
     }
   }
+}
+
+extension VaultRecipient {
+  /// The beginning of the text: nobody can make another recipient with the same one.
+  var shortened: String { "\(description.prefix(28))…" }
 }
 
 extension VaultKeySlot {

@@ -11,6 +11,7 @@ struct RekeyCommand: ParsableCommand {
   )
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
+  @OptionGroup(title: "Global options") var format: JSONOption
 
   @Option(path: "The key file of a slot. Repeat for more.")
   var keyFile: [String] = []
@@ -19,7 +20,8 @@ struct RekeyCommand: ParsableCommand {
     let editor = try KeySlotEditor(global)
     let opened = try editor.open(editor.description.keySlots, keyFiles: keyFile)
     try Progress.during("Encrypting the vault …") { try editor.vault.rekey(opened: opened) }
+    editor.noteNewMasterKey()
     inform("The vault is encrypted with a new master key.")
-    try editor.noteNewMasterKey()
+    try editor.printNewPin(format)
   }
 }

@@ -6,8 +6,8 @@ struct AllowCommand: ParsableCommand {
     discussion: """
       A file \(ProjectFile.name) that names a vault inside its work tree needs no permission, because that vault reveals only \
       itself. Another one is refused until you allow what it declares. Prints what it declares, or what has changed since you \
-      allowed it, and asks on a terminal. The permission is for this path, and ends when the declarations change. Prints a \
-      digest of them: COFFER_ALLOW=DIGEST allows them for one command, such as in CI.
+      allowed it, and asks on a terminal; elsewhere, COFFER_ALLOW must have the digest of its declarations. The permission is for this path, and ends when the declarations change. Prints the \
+      digest: COFFER_ALLOW=DIGEST allows them for one command, such as in CI.
       """
   )
 
@@ -37,8 +37,16 @@ struct AllowCommand: ParsableCommand {
       try Self.difference(from: AllowedProjects.declarations(of: project) ?? [], to: declared).forEach(
         output.line)
     }
-    if try !AllowedProjects.contains(project) { _ = try Terminal.confirm("Allow \(project.path.printable)?") }
+    if try !AllowedProjects.contains(project) {
+      try Terminal.confirm(
+        "Allow \(project.path.printable)?",
+        otherwise: """
+          Nothing was allowed, because nobody can be asked here. Read what the file declares, and give its digest: \
+          COFFER_ALLOW=\(project.file.digest) secret allow
+          """)
+    }
     try AllowedProjects.add(project)
+    changed("The file is allowed.")
     if format.json { return }
     try output.line("Allowed \(project.path.printable). In CI: COFFER_ALLOW=\(project.file.digest)")
   }

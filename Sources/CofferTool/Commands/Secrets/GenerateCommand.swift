@@ -72,6 +72,7 @@ struct GenerateCommand: ParsableCommand {
       return false
     }
     if isTaken { throw Failure.exists(identifier) }
+    changed("The value was stored.")
     if bits < 80 {
       inform("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
     }

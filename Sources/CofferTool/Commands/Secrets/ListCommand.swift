@@ -30,6 +30,14 @@ struct ListCommand: ParsableCommand {
       "Print only secrets that have expired or expire within this time, such as 14d.", valueName: "span"))
   var expiring: String?
 
+  @Option(
+    help: ArgumentHelp(
+      """
+      Print only secrets whose newest version is from this time or earlier: \(TimeText.pastForms); in a vault, also the \
+      number of a change, which does not depend on clocks, as secret key remove prints it.
+      """, valueName: "time"))
+  var unchangedSince: String?
+
   @Flag(help: "Print the secrets that were removed and can be restored instead.")
   var removed = false
 
@@ -42,19 +50,23 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
     }
     if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
-    if [removed, expired, expiring != nil].count(where: { $0 }) > 1 {
-      throw Failure.usage("--removed, --expired and --expiring exclude each other. Use one of them.")
+    if [removed, expired, expiring != nil, unchangedSince != nil].count(where: { $0 }) > 1 {
+      throw Failure.usage(
+        "--removed, --expired, --expiring and --unchanged-since exclude each other. Use one of them.")
     }
     let span = expired ? 0 : expiring.flatMap(TimeText.span)
     if let expiring, span == nil {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
     }
-    guard format.json || long || removed || span != nil else {
-      let backend = try UnreadableItems.leaveOut(of: global.open())
-      return try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
+    let backend = try removed ? global.openVersioned() : UnreadableItems.leaveOut(of: global.open())
+    guard format.json || long || removed || span != nil || unchangedSince != nil else {
+      try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
+      return VaultNotes.noteCopy(backend)
     }
     let now = Date()
-    let items = try found(expiringWithin: span, now: now).filter { $0.account.utf8.starts(with: prefix.utf8) }
+    let items = try found(in: backend, expiringWithin: span, now: now).filter {
+      $0.account.utf8.starts(with: prefix.utf8)
+    }
     if format.json {
       try output.json(items)
     } else if long {
@@ -62,6 +74,7 @@ struct ListCommand: ParsableCommand {
     } else {
       try print(names: items.map(\.account))
     }
+    VaultNotes.noteCopy(backend)
   }
 
   private func print(names: [String]) throws {
@@ -70,7 +83,7 @@ struct ListCommand: ParsableCommand {
     if null { return try output.write(names.map { $0 + "\0" }.joined()) }
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
-    if names.isEmpty && isTerminal && !(expired || removed) && expiring == nil
+    if names.isEmpty && isTerminal && !(expired || removed) && expiring == nil && unchangedSince == nil
       && UnreadableItems.status == nil
     {
       try inform("There are no secrets in the service “\(global.serviceName)”.")
@@ -78,14 +91,26 @@ struct ListCommand: ParsableCommand {
   }
 
   /// With `span`, a number of seconds, only what has expired or expires within it.
-  private func found(expiringWithin span: Int?, now: Date) throws -> [ItemDescription] {
-    if removed {
-      return try global.openVersioned().removedItems(inService: global.serviceName)
-        .map(ItemDescription.init)
+  private func found(
+    in backend: any SecretBackend, expiringWithin span: Int?, now: Date
+  ) throws -> [ItemDescription] {
+    let versioned = backend as? any VersionedSecretBackend
+    if removed, let versioned {
+      return try versioned.removedItems(inService: global.serviceName).map(ItemDescription.init)
     }
-    return try UnreadableItems.leaveOut(of: global.open()).items(inService: global.serviceName)
-      .filter { item in span.map { Expiry.state(of: item.metadata, now: now, soon: $0) != .none } ?? true }
-      .map(ItemDescription.init)
+    var items = try backend.items(inService: global.serviceName)
+    if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
+    if let unchangedSince {
+      if let change = Int(unchangedSince), let versioned {
+        items = try items.filter { try versioned.versions(of: $0.identifier).first?.number ?? 0 <= change }
+      } else if let moment = TimeText.pastMoment(unchangedSince, now: now) {
+        items.removeAll { $0.metadata.modified ?? .distantPast > moment }
+      } else {
+        throw Failure.usage(
+          "“\(unchangedSince)” is not a valid time for --unchanged-since. Write \(TimeText.pastForms).")
+      }
+    }
+    return items.map(ItemDescription.init)
   }
 
   private static func line(_ item: ItemDescription, now: Date) -> String {

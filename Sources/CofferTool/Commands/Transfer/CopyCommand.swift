@@ -13,7 +13,8 @@ struct CopyCommand: ParsableCommand {
       source, is left as it is unless --overwrite is given, and the exit status is then 73. Of a keyring, items without a \
       service and a user name are not copied, and of several items with one name only the one that get reads; each other \
       item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite replaces in its \
-      history.
+      history. With --former-key, reads a backup of a vault whose keys were changed since, which every other command refuses: \
+      only the named secrets, after you have judged them.
       """
   )
 
@@ -23,10 +24,24 @@ struct CopyCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
   var to: BackendArgument
 
+  @Argument(
+    help: "Copy only these secrets: references, or names in the service of --service. Default: all secrets.")
+  var names: [String] = []
+
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
-    help: "Copy only the secrets of this service. Default: all services.")
+    help: """
+      Copy only the secrets of this service. Default: all services; of names, COFFER_SERVICE, or else \
+      \(GlobalOptions.defaultService).
+      """)
   var service: String?
+
+  @Flag(
+    help: """
+      Read the named secrets from a backup of a vault that a removed key may open. It is compared with nothing, not even with \
+      a pin, and nothing is recorded of it.
+      """)
+  var formerKey = false
 
   @Flag(help: "Print what would be copied, and copy nothing.")
   var dryRun = false
@@ -51,17 +66,36 @@ struct CopyCommand: ParsableCommand {
     /// The titles of the items of the source that have no name here.
     var unlisted: [String] = []
     var dryRun: Bool
+    var isEmpty: Bool {
+      copied.isEmpty && replaced.isEmpty && same.isEmpty && different.isEmpty && removed.isEmpty
+    }
   }
 
   func run() throws {
-    let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from.selection))
+    if formerKey && names.isEmpty {
+      throw Failure.usage("--former-key copies only secrets that you name. Write their names.")
+    }
+    var options = VaultOptions()
+    options.isBackup = formerKey
+    let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from.selection, options: options))
+    let named = try names.map { try SecretReference($0)?.identifier ?? identifier($0) }
+    if formerKey {
+      guard let vault = source as? VaultBackend else {
+        throw Failure.usage("--former-key reads a vault. Name it with --from vault:PATH.")
+      }
+      note(
+        """
+        Whoever had a key of \(vault.path), also one that was removed since, may have written what is in it: every value, name \
+        and time. Compare each copied value before you use it.
+        """)
+    }
     let target = try BackendOptions.open(to.selection)
     try requireDifferent(source, target)
+    let items = try items(named, of: source)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress(verb: "Copied")
     do throws(SecretError) {
-      let items = try source.items(inService: service)
       let removed = try (target as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
       let removals = Dictionary(uniqueKeysWithValues: removed.map { ($0.identifier, $0.removed) })
       // In parts, so that not all values are in memory at once.
@@ -83,17 +117,35 @@ struct CopyCommand: ParsableCommand {
       progress.clear()
       // The user may remove the originals. The end of a transaction makes sure that the same values are on the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
-      if let source = source as? any MultipleItemSecretBackend {
+      if named.isEmpty, let source = source as? any MultipleItemSecretBackend {
         report.unlisted = try Self.passOver(source.unlistedItems(inService: service))
       }
     } catch {
       progress.clear()
-      try print(report)
+      if !report.isEmpty { try print(report) }
       throw report.copied.isEmpty && report.replaced.isEmpty ? error : Self.afterCopies(error)
     }
     try print(report)
     if !(report.different + report.removed).isEmpty && status == .done { status = .wouldOverwrite }
     if status != .done { throw ExitCode(status.rawValue) }
+  }
+
+  private func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(
+      service: service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService, account: name)
+  }
+
+  /// The items with those names, or all items of the service if there are none.
+  private func items(
+    _ named: [SecretIdentifier], of source: any SecretBackend
+  ) throws -> [SecretItem] {
+    if named.isEmpty { return try source.items(inService: service) }
+    return try named.map { identifier in
+      guard let item = try source.item(identifier) else {
+        throw MissingSecret.failure(identifier, in: source)
+      }
+      return item
+    }
   }
 
   private func copy(

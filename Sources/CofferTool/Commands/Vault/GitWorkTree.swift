@@ -47,15 +47,22 @@ enum GitWorkTree {
     return (directory, String(decoding: rest, as: UTF8.self))
   }
 
-  /// Whether git ends with the status 0 for the file. Git gets no variable that selects another repository, and starts no
-  /// other program. Root's git does not read the settings of another user.
+  /// Whether git ends with the status 0 for the file. Git gets no variable that selects another repository. Root's git does
+  /// not read the settings of another user.
+  ///
+  /// The repository may be hostile, so that its settings must not start a program: git runs no monitor and no hook, fetches
+  /// no missing object, and no protocol is allowed to it.
   private static func agrees(_ arguments: [String], _ place: (directory: String, rest: String)) -> Bool {
     var environment: [String: String] = [:]
     environment["PATH"] = Environment.value("PATH")
+    (environment["GIT_ALLOW_PROTOCOL"], environment["GIT_NO_LAZY_FETCH"]) = ("none", "1")
     environment["HOME"] = BaseDirectories(environment: Environment.value).home
     do throws(SecretError) {
       let git = try CapturedProcess.run(
-        ["git", "-c", "core.fsmonitor=false", "-C", place.directory] + arguments + ["--", "./" + place.rest],
+        [
+          "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",
+          "safe.bareRepository=explicit", "-C", place.directory,
+        ] + arguments + ["--", "./" + place.rest],
         named: "git", environment: environment, standardError: .captured, limit: 1 << 16,
         timeout: .seconds(10))
       return git.end == .status(0)

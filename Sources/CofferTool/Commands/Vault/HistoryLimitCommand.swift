@@ -33,6 +33,7 @@ struct HistoryLimitCommand: ParsableCommand {
       }
       if !purge { try confirm(changed, in: backend) }
       try backend.setHistoryLimit(changed)
+      CofferTool.changed("The limit was changed.")
       limit = changed
     }
     try format.print(["versions": limit.versions, "days": limit.days], or: limit.sentence + "\n")
@@ -53,8 +54,8 @@ struct HistoryLimitCommand: ParsableCommand {
     }
     if erased == 0 { return }
     let outcome = "This erases earlier versions: \(erased). Removed secrets lost with them: \(lost)."
-    if try Terminal.confirm("\(outcome) Erase them?") { return }
-    throw Failure(.wouldOverwrite, "\(outcome) Nothing was changed; add --purge to erase them.")
+    try Terminal.confirm(
+      "\(outcome) Erase them?", otherwise: "\(outcome) Nothing was changed; add --purge to erase them.")
   }
 }
 

@@ -99,6 +99,7 @@ struct InitCommand: ParsableCommand {
     let report = Report(
       backend: "vault", vault: path, id: id, keyFile: credential.keyFile?.path,
       madeKeyFile: created != nil, policy: isInRepository ? "versioned" : "strict", recorded: isChosen)
+    changed("The vault \(path) was created.")
     if format.json { try Output.standard.json(report) }
     Self.explain(report, credential, at: path)
     if !isKnown {

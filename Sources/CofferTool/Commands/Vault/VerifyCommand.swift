@@ -14,6 +14,7 @@ struct VerifyCommand: ParsableCommand {
     let fileSize: Int
     let pin: String
     let identityPin: String
+    let compared: String
     let recovered: Bool
   }
 
@@ -35,7 +36,7 @@ struct VerifyCommand: ParsableCommand {
     let vault = try global.openVault(requirement: "Only a vault can be verified", options)
     try vault.unlock()
     let report = try Progress.during("Verifying \(vault.path.printable) …") { try vault.verify() }
-    guard pin == nil || report.showsPins else {
+    guard report.showsPins else {
       throw SecretError(
         .unverifiable,
         """
@@ -56,6 +57,7 @@ struct VerifyCommand: ParsableCommand {
           fileSize: report.fileSize,
           pin: report.pin,
           identityPin: report.identityPin,
+          compared: report.compared.rawValue,
           recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
@@ -68,6 +70,10 @@ struct VerifyCommand: ParsableCommand {
     )
     try output.line("pin: \(report.pin)")
     try output.line("identity pin: \(report.identityPin)")
+    if report.compared == .nothing {
+      try output.line(
+        "compared: nothing. No pin was given and nothing was seen of it before, so it may be an older copy.")
+    }
     if report.isRecovered {
       try output.line("recovered: one of the two commit slots is damaged; the last change may be missing.")
     }

@@ -1,7 +1,9 @@
 import CofferCore
 import CofferTestSupport
 import CofferSimulation
+import CofferSystem
 import CofferVault
+import CofferVaultFormat
 import FoundationEssentials
 import Glibc
 
@@ -79,10 +81,10 @@ struct CrashHistory {
     return options
   }
 
-  private func open(on disk: SimulatedDisk? = nil) -> VaultBackend {
+  private func open(on disk: SimulatedDisk? = nil, at path: String = Self.path) -> VaultBackend {
     var environment = environment
     if let disk { environment.fileSystem = disk }
-    return VaultBackend(path: Self.path, credentials: sources, options: options, environment: environment)
+    return VaultBackend(path: path, credentials: sources, options: options, environment: environment)
   }
 
   /// Makes `steps` changes, about a third of which are interrupted by a power loss. Returns the number of
@@ -137,17 +139,33 @@ struct CrashHistory {
     content = try read(oneOf: [expected], "a merge")
   }
 
-  /// Checks that the record of an acknowledged change refuses the file from before it.
+  /// Checks that the records of an acknowledged change refuse the file from before it; at another path, only if its master key
+  /// was changed.
   private func checkRefusal(of old: [UInt8], _ step: String) throws {
     guard disk.content(of: Self.path) != old else { return }
-    let attacked = disk.duplicate()
-    attacked.overwrite(Self.path, with: old)
-    let vault = open(on: attacked)
-    do throws(SecretError) { try vault.unlock() } catch {
-      if error.code == .rolledBack || error.code == .unexpectedKey { return }
-      throw Failure(seed: seed, step: step, what: "the file from before it is refused for \(error)")
+    func refusal(at path: String) throws -> SecretError.Code? {
+      let attacked = disk.duplicate()
+      if path != Self.path { _ = try attacked.locate(path, followingLink: true).directory.create(path) }
+      attacked.overwrite(path, with: old)
+      let vault = open(on: attacked, at: path)
+      do throws(SecretError) { try vault.unlock() } catch { return error.code }
+      return nil
     }
-    throw Failure(seed: seed, step: step, what: "the file from before it is accepted")
+    let found = try refusal(at: Self.path)
+    guard found == .rolledBack || found == .unexpectedKey else {
+      throw Failure(
+        seed: seed, step: step, what: "of the file from before it is said \(found.debugDescription)")
+    }
+    let isFormer = try commitment(in: old) != commitment(in: disk.content(of: Self.path) ?? [])
+    guard try refusal(at: "elsewhere") == (isFormer ? .unexpectedKey : nil) else {
+      throw Failure(
+        seed: seed, step: step, what: "the file from before it, elsewhere: a former key is \(isFormer)")
+    }
+  }
+
+  private func commitment(in file: [UInt8]) throws -> [UInt8] {
+    let length = Header.paddedLength(try Header.length(ofHeaderBeginning: file))
+    return try Header(parsing: Array(file.prefix(length))).masterCommitment
   }
 
   /// Checks that the identity of the recipient opens the vault under its pin.

@@ -1,4 +1,6 @@
 import CofferCore
+import CofferSimulation
+import CofferSystem
 import CofferTestSupport
 import CofferVault
 import Foundation
@@ -10,7 +12,9 @@ import Testing
     struct Expectation: Decodable { let outcome: String }
     let name: String
     let comment: String
-    let pin: String
+    let pin: String?
+    let pins: [String]?
+    let path: String?
     let vector: String?
     let expect: Expectation
   }
@@ -20,25 +24,25 @@ import Testing
       [Judgement].self, from: Data(contentsOf: Vector.directory.appending(path: "pins.json")))
     #expect(judgements.count >= 20)
     let vectors = Dictionary(uniqueKeysWithValues: try Vector.all().map { ($0.name, $0) })
-    let scratch = try TemporaryDirectory()
     for judgement in judgements {
-      let found = try outcome(judgement, in: scratch, vectors)
+      let found = try outcome(judgement, vectors)
       #expect(found == judgement.expect.outcome, "\(judgement.name) (\(judgement.comment))")
     }
   }
 
   private func outcome(
-    _ judgement: Judgement, in scratch: TemporaryDirectory, _ vectors: [String: Vector]
+    _ judgement: Judgement, _ vectors: [String: Vector]
   ) throws -> String {
     // Any vault shows whether a text is a pin.
     let vector = try #require(vectors[judgement.vector ?? "ok-created"])
-    let path = scratch.file("vector")
-    try Data(vector.bytes()).write(to: URL(filePath: path))
-    #expect(chmod(path, 0o600) == 0)
+    let (disk, path) = (SimulatedDisk(), judgement.path ?? "/v/vault")
+    _ = try disk.locate(path, followingLink: true).directory.create(path)
+    disk.overwrite(path, with: try vector.bytes())
     var options = vector.options
-    options.pins = [judgement.pin]
+    options.pins = try judgement.pins ?? [#require(judgement.pin)]
     let backend = VaultBackend(
-      path: path, credentials: [VectorCredential(vector.credential)], options: options)
+      path: path, credentials: [VectorCredential(vector.credential)], options: options,
+      environment: VaultEnvironment(fileSystem: disk, user: 0, uptime: { .zero }, sleep: { _ in }))
     do throws(SecretError) {
       let report = try backend.verify()
       return report.showsPins ? "accepted" : "unverifiable"

@@ -1,0 +1,26 @@
+extension String {
+  /// The text with only the beginning of each key (`coffer-key-v1:`) and identity (`AGE-SECRET-KEY-`) in it, in letters of either
+  /// case. A message may repeat what was typed, and what was typed may be a key.
+  package var withoutKeys: String {
+    func lowercase(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    func isOfKey(_ byte: UInt8) -> Bool {
+      (0x61...0x7A).contains(lowercase(byte)) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x5F
+    }
+    let prefixes = ["coffer-key-v1:", "age-secret-key-"].map { Array($0.utf8) }
+    var (kept, rest, wasCut) = ([UInt8](), Array(utf8)[...], false)
+    while let first = rest.first {
+      let prefix = prefixes.first { prefix in
+        lowercase(first) == prefix[0] && rest.prefix(prefix.count).map(lowercase) == prefix
+      }
+      let body = rest.dropFirst(prefix?.count ?? 0).prefix(while: isOfKey)
+      // Fewer characters are those of a description.
+      if let prefix, body.count > 5 {
+        kept += rest.prefix(prefix.count) + "…".utf8
+        (rest, wasCut) = (rest[body.endIndex...], true)
+      } else {
+        kept.append(rest.removeFirst())
+      }
+    }
+    return wasCut ? String(decoding: kept, as: UTF8.self) : self
+  }
+}
