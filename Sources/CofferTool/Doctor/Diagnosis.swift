@@ -113,7 +113,8 @@ struct Diagnosis {
   ) {
     findings.append(
       Finding(
-        subject: subject, ok: grade != .bad, grade: grade, status: status, text: text, advice: advice))
+        subject: subject, ok: grade != .bad, grade: grade, status: status, text: text.withoutKeys,
+        advice: advice?.withoutKeys))
   }
 
   mutating func add(_ subject: String, _ error: SecretError) {

@@ -165,11 +165,7 @@ final class VaultSession {
 
   /// The vault as it is now, whatever was accepted before: see ``VaultBackend/unconfirmed()``.
   func unconfirmed(_ unlocking: Unlocking) throws(SecretError) -> VaultBackend.Unconfirmed {
-    try readUnconfirmed(unlocking) { opened throws(SecretError) in
-      var refusal: SecretError?
-      do throws(SecretError) { try knownVaults.requireKey(of: opened) } catch { refusal = error }
-      return (VaultPin(opened).description, try knownVaults.isPinned(opened.file), refusal)
-    }
+    try readUnconfirmed(unlocking) { opened throws(SecretError) in try knownVaults.unconfirmed(opened) }
   }
 
   /// Another path at which the key of the vault was seen last, or `nil`.

@@ -89,9 +89,10 @@ extension VaultCredential {
     return .key(try VaultKey.parse(text))
   }
 
-  /// Whether `text` contains the beginning of a key or of an identity.
+  /// Whether `text` contains the beginning of a key or of an identity, in letters of either case.
   static func isSecret(_ text: String) -> Bool {
-    text.contains("coffer-key-v1:") || text.contains("AGE-SECRET-KEY-")
+    let text = text.lowercased()
+    return text.contains("coffer-key-v1:") || text.contains("age-secret-key-")
   }
 
   /// Throws `.configuration` if `path`, which `name` gives, is a key: it must not stand in a message as a path does.

@@ -194,13 +194,19 @@ struct KnownVaultFile {
 
   // MARK: Writing
 
+  /// What the file has of a state: that of a vault only its master key.
+  func form(of record: KnownVaultRecord) -> KnownVaultRecord {
+    subject.isVault
+      ? KnownVaultRecord(keyOf: record.vault, masterCommitment: record.masterCommitment) : record
+  }
+
   /// Creates the file, or replaces it by a new one. Returns when it is on the disk. Throws `.alreadyExists`
   /// if there is a file and it is not to be replaced.
   func make(_ record: KnownVaultRecord, _ keys: DerivedKeys, replacing: Bool) throws(SecretError) {
     location.removeAbandoned(of: environment.user)
     let new = try location.createNew(environment.randomness)
     do throws(SecretError) {
-      let slot = slot(record, keys)
+      let slot = slot(form(of: record), keys)
       try StorageFile(new.file, path: path).write(slot + slot + encode(Text(ending)), at: 0)
       try location.put(new, replacing: replacing)
     } catch {
@@ -224,7 +230,7 @@ struct KnownVaultFile {
     let slots = try slots(of: locked)
     try judge(slots)
     let known = slots.newest.record
-    var record = record
+    var record = form(of: record)
     (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
     if known.policy != .strict, new <= old, record != known {

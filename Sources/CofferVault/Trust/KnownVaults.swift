@@ -85,13 +85,13 @@ struct KnownVaults {
     var known: [KnownVaultFile.Slots?] = []
     for place in places {
       let found = try place.load()
-      if let found { try Self.check(opened, against: found.newest, path: place.path) }
+      if let found { try check(opened, against: found, in: place) }
       known.append(found)
     }
     // A link must not lead from another path to one that counts by itself.
     let isDetached = !known.isEmpty && known.allSatisfy { $0?.newest.record.isDetached == true }
     let vault = isDetached ? nil : try vaultRecord?.load()
-    if let vault { try check(opened, against: vault) }
+    if let vault, let vaultRecord { try check(opened, against: vault, in: vaultRecord) }
     let isVouchedFor = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     guard isVouchedFor || isBackup || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
     else { throw .untrusted(path: opened.file.path, opened.keys.origin) }
@@ -106,10 +106,16 @@ struct KnownVaults {
       compared = !pins.isEmpty ? .pin : isFirstUse && vault == nil ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in paths.contains(vault.path) ? nil : vault.path }
-    for (place, known) in zip(places, known) { remember(record, in: known, at: place, opened) }
-    if !isDetached, let vaultRecord { remember(record.ofKey, in: vault, at: vaultRecord, opened) }
+    for (file, known) in zip(records(isDetached), known + [vault]) {
+      remember(record, in: known, at: file, opened)
+    }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
+  }
+
+  /// The records that count: those of the paths, and that of the vault unless only its path counts.
+  private func records(_ isDetached: Bool) -> [KnownVaultFile] {
+    places + (isDetached ? [] : [vaultRecord].compactMap(\.self))
   }
 
   /// Throws unless the pins that apply to the file name its vault and its master key. Returns them.
@@ -126,22 +132,18 @@ struct KnownVaults {
     return pins
   }
 
-  /// Whether pins apply to the file, which they accept.
-  mutating func isPinned(_ file: VaultFile) throws(SecretError) -> Bool {
-    try locate(file)
-    return try !requirePins(of: file).isEmpty
-  }
-
   /// Whether the file of the vault shows the state of each pin that applies and names its master key.
   mutating func showsPins(_ opened: VaultSnapshot) throws(SecretError) -> Bool {
     try requirePins(of: opened.file).areShown(by: opened)
   }
 
-  /// Throws unless the master key of `opened` is the one in the vault's record, or follows from it.
-  private func check(_ opened: VaultSnapshot, against known: KnownVaultFile.Slots) throws(SecretError) {
-    do throws(SecretError) { try Self.check(opened, against: known.newest, path: opened.file.path) } catch {
-      throw error.code == .unexpectedKey && !paths.contains(known.path)
-        ? .unexpectedKey(path: opened.file.path, seenAt: known.path) : error
+  /// Throws unless `opened` follows from what `file` says. The error about the record of a vault names where its key was seen.
+  private func check(
+    _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
+  ) throws(SecretError) {
+    do throws(SecretError) { try Self.check(opened, against: known.newest, path: file.path) } catch {
+      throw error.code == .unexpectedKey && file.subject.isVault && !paths.contains(known.path)
+        ? .unexpectedKey(path: file.path, seenAt: known.path) : error
     }
   }
 
@@ -178,14 +180,12 @@ struct KnownVaults {
   /// before, and decides whether a record that another process has changed may be raised.
   mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
-    for place in places { isRecorded = raise(place, to: record, keys, vault) && isRecorded }
-    if keys !== vault.keys {
-      if !record.isDetached, let vaultRecord {
-        isRecorded = raise(vaultRecord, to: record.ofKey, keys, vault) && isRecorded
-      }
-      // Without a record, a removed key comes back.
-      if directory != nil && !isRecorded { isUnrecorded = true }
+    let isNewKey = keys !== vault.keys
+    for file in records(record.isDetached || !isNewKey) {
+      isRecorded = raise(file, to: record, keys, vault) && isRecorded
     }
+    // Without a record, a removed key comes back.
+    if isNewKey && !isRecorded { isUnrecorded = true }
     recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
   }
 
@@ -193,23 +193,13 @@ struct KnownVaults {
   /// another process keeps one locked for `timeout`, and what a check of the vault throws if a record says something else by
   /// now. A record that does not exist or cannot be locked is passed over.
   mutating func lockRecords(of vault: VaultSnapshot, timeout: Duration) throws(SecretError) {
-    var records = places
-    if shared.accepted?.record.isDetached != true, let vaultRecord { records.append(vaultRecord) }
     // Each process takes them in the same order.
-    for record in records.sorted(by: { $0.subject.fileName < $1.subject.fileName }) {
-      let file: KnownVaultFile.Locked?
-      do throws(SecretError) { file = try record.lock(timeout: timeout) } catch {
+    let files = records(shared.accepted?.record.isDetached ?? false)
+    for file in files.sorted(by: { $0.subject.fileName < $1.subject.fileName }) {
+      do throws(SecretError) { locked[file.subject] = try file.lock(timeout: timeout) } catch {
         if error.code == .timedOut { throw error }
-        continue
       }
-      guard let file else { continue }
-      let slots = try record.slots(of: file)
-      if record.subject.isVault {
-        try check(vault, against: slots)
-      } else {
-        try Self.check(vault, against: slots.newest, path: record.path)
-      }
-      locked[record.subject] = file
+      if let held = locked[file.subject] { try check(vault, against: file.slots(of: held), in: file) }
     }
   }
 
@@ -251,23 +241,27 @@ struct KnownVaults {
     if let directory, places.isEmpty {
       throw .undecided(.io, vault: opened.file.path, directory: directory.path)
     }
-    func make(_ file: KnownVaultFile, _ record: KnownVaultRecord) throws(SecretError) {
+    for file in records(record.isDetached) {
       do throws(SecretError) { try file.make(record, opened.keys, replacing: true) } catch {
         throw .undecided(error.code, vault: opened.file.path, directory: directory?.path ?? file.path)
       }
     }
-    for place in places { try make(place, record) }
-    if !record.isDetached, let vaultRecord { try make(vaultRecord, record.ofKey) }
     shared.publish(opened, SeenState(record, opened.keys))
     recorded = (record.checkpoint, environment.uptime())
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
-  /// Throws `.unexpectedKey` or `.unverifiable` if the vault's record is of another master key, which that of `opened` does
-  /// not follow.
-  mutating func requireKey(of opened: VaultSnapshot) throws(SecretError) {
+  /// What a person should know before ``trustAndPublish(_:_:isDetached:)``: see ``VaultBackend/unconfirmed()``.
+  mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> VaultBackend.Unconfirmed {
     try locate(opened.file)
-    if let known = try vaultRecord?.load() { try check(opened, against: known) }
+    let isPinned = try !requirePins(of: opened.file).isEmpty
+    var refusal: SecretError?
+    do throws(SecretError) {
+      if let vaultRecord, let known = try vaultRecord.load() {
+        try check(opened, against: known, in: vaultRecord)
+      }
+    } catch { refusal = error }
+    return (VaultPin(opened).description, isPinned, refusal)
   }
 
   /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A record
@@ -292,7 +286,9 @@ struct KnownVaults {
     _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: record) { return true }
+    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: place.form(of: record)) {
+      return true
+    }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
       // what is on the disk may be remembered.
@@ -366,9 +362,6 @@ extension KnownVaultRecord {
     (other.policy, other.isDetached) = (policy, isDetached)
     return self == other
   }
-
-  /// The record of the vault with the same master key.
-  fileprivate var ofKey: Self { Self(keyOf: vault, masterCommitment: masterCommitment) }
 }
 
 extension KnownVaultRecord.Policy: Comparable {

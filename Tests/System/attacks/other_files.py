@@ -186,11 +186,12 @@ def exchanged_vaults_under_a_pin(scene):
     scene.refused(machine, "the pin refuses the other vault", words=words)
     machine.environment.pop("COFFER_PIN")
     scene.refused(machine, "and so does verify --pin", commands=[], pin=pin)
-    machine.pinned(pin, of_other)
-    scene.accepted(machine, "the pins of both accept either: the other one", EVIL)
-    machine.forget()
+    words_of_both = (b"Write the path of its vault before each pin",)
+    scene.refused(machine.pinned(pin, of_other), "the pins of both are for no place", USAGE, words_of_both)
+    machine.pinned(f"{scene.vault}={pin}", f"{other}={of_other}")
+    scene.refused(machine, "for their places, they refuse the other vault", words=words)
     scene.place(genuine)
-    scene.accepted(machine, "and the first one")
+    scene.accepted(machine, "and accept the first one")
     scene.refused(machine.pinned(of_other), "the pin of the other vault refuses the first", words=words)
     for text in ("", pin[:-1], pin.replace("v1", "v2"), pin[:-1] + ("A" if pin[-1] != "A" else "B")):
         # Before anything is asked or read: a job whose pin is missing does not go on without one.

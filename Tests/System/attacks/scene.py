@@ -100,6 +100,8 @@ class Machine:
         """What a person does who was sent the pin by another way: gives it to the command."""
         said = self.run("trust", *arguments, **options)
         pin = re.search(rb"Its pin is (coffer-pin-v1:[\w-]+)", said.stderr)
+        if said.returncode == 0:
+            return said
         if not pin:
             raise SettingFailed(shown(said))
         return self.done("trust", *arguments, "--pin", pin[1].decode(), **options)

@@ -29,7 +29,7 @@ COMMANDS = [
     ("set b", "x", ()), ("get a", "", ()), ("list", "", ()), ("find a", "", ()), ("info a", "", ()), ("move a m", "", ()),
     ("remove a", "", ()), ("edit a", "", ()), ("edit --insecure-storage a", "", ()), ("generate g", "", ()),
     ("history a", "", ()), ("restore a", "", ()), ("watch a", "", (124,)), ("run --set A=a -- true", "", ()),
-    ("run --redact --set A=a -- true", "", ()), ("allow", "", ()), ("check", "", (78,)), ("inject", "secret://secret/a", ()), ("import -", "N=1", ()),
+    ("run --redact --set A=a -- true", "", ()), ("allow", "", (73,)), ("check", "", (78,)), ("inject", "secret://secret/a", ()), ("import -", "N=1", ()),
     ("import --from pass store", "", (69, 77)), ("export --format json", "", ()), ("copy --from vault --to vault:other", "", (66,)),
     ("init --vault V", "", ()), ("init --vault W --key-file K", "", ()), ("init", "", (73,)), ("unlock", "", (69,)),
     ("lock", "", ()), ("verify", "", ()), ("trust", "", ()), ("history-limit --versions 2", "", ()), ("key list", "", ()),

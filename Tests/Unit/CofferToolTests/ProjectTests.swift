@@ -108,7 +108,7 @@ import Testing
     #expect(refused.errorText.contains("belongs to another user, and is not allowed. Nothing was read."))
     #expect(refused.outputText.isEmpty)
     let allowed = try sandbox.shell(
-      "secret allow > /dev/null && secret get a && secret run -- sh -c 'printf ,$A'")
+      "agree secret allow > /dev/null && secret get a && secret run -- sh -c 'printf ,$A'")
     #expect(allowed.outputText == "x,x")
   }
 

@@ -61,6 +61,26 @@ import Testing
     #expect(try sandbox.shell("COFFER_PASSPHRASE_FILE=p secret list").status == (status == 0 ? 0 : 65))
   }
 
+  /// A copy that a removed key opens: only there, or the vault from now on.
+  @Test(arguments: ["y", "n"]) func trustAsksWhetherACopyIsTheVaultFromNowOn(_ answer: String) throws {
+    let prepared = try sandbox.shell(
+      """
+      umask 077; secret init --vault v && printf 1 | secret --vault v set a && cp v copy && secret --vault v rekey
+      printf 2 | secret --vault v set a; cp copy third
+      """)
+    try #require(prepared.status == 0, "\(prepared.errorText)")
+    let terminal = try Pseudoterminal("secret --vault copy trust", in: sandbox)
+    try terminal.wait(for: "Trust it as it is now? [y/N] ")
+    terminal.type("y\n")
+    try terminal.wait(for: "Is it the vault from now on, at every path?")
+    terminal.type("\(answer)\n")
+    #expect(try terminal.end() == 0)
+    #expect(try sandbox.shell("secret --vault copy get a").outputText == "1")
+    // Another copy under the same key.
+    #expect(try sandbox.shell("secret --vault third get a").status == (answer == "y" ? 0 : 65))
+    #expect(try sandbox.shell("secret --vault v get a").outputText == "2")
+  }
+
   @Test func aWrongPassphraseCanBeEnteredAgain() throws {
     try passphraseVault()
     let terminal = try Pseudoterminal("secret list && echo listed", in: sandbox)

@@ -59,6 +59,7 @@ struct InitCommand: ParsableCommand {
     if let selected, selected.name != .vault { return try choose(selected, configuration) }
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
+    try VaultCredential.requirePath(path, from: "The path of the vault")
     if FileStatus(of: path, followingLink: false) != nil {
       if global.backend.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
