@@ -249,6 +249,8 @@ def read_record(path, place):
         require(is_absent(folder), "the directory of the record is a link that leads nowhere", outcome=UNVERIFIABLE)
         return None, None
     except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EIO):
+            raise  # this says nothing about the vault
         raise Refused(UNVERIFIABLE, f"the record cannot be opened: {errno.errorcode.get(error.errno)}") from None
     try:
         status = os.fstat(descriptor)

@@ -40,9 +40,15 @@ package struct BaseDirectories: Sendable {
   package func given(_ variable: String) -> String? {
     if let known = judged[variable] { return known }
     guard let path = Self.absolute(environment(variable)) else { return nil }
-    if user != 0 { return path }
+    if user != 0 { return isClosedByOthers(path) ? nil : path }
     let isShared = variable.hasSuffix("HOME") && (FileStatus(of: path)?.mode ?? 0) & 0o002 != 0
     return isShared || PathWalk.isInHandsOfOthers(path) ? nil : path
+  }
+
+  /// Whether this user may not enter the directory, which belongs to another user: in a container with another user than that of
+  /// the image, `HOME` may be /root.
+  private func isClosedByOthers(_ path: String) -> Bool {
+    access(path, X_OK) != 0 && errno == EACCES && FileStatus(of: path)?.owner != user
   }
 
   /// The path of a base directory. If the user has no home directory, it is below `/nonexistent`, which Debian uses for such
@@ -75,7 +81,7 @@ package struct BaseDirectories: Sendable {
       .configuration,
       Self.absolute(environment("HOME")) == nil
         ? "HOME is not set, and the user with the id \(user) has no home directory."
-        : "HOME is in the hands of other users, and root has no home directory.",
+        : "HOME is in the hands of other users, and this user has no other home directory.",
       advice: "Set HOME or \(kind.rawValue) to an absolute path.")
   }
 

@@ -17,16 +17,20 @@ package struct NewFile {
   private static let longestBeginning = 200
   private static let attempts = 10
 
-  /// Creates the file under a temporary name, and locks it. `random` makes the name one that no other program can foresee.
+  /// Creates the file under a temporary name, and locks it; unless `needsLock`, only if the file system has locks. `random` makes the name one that no other program can foresee.
   package init(
-    for name: String, in directory: any Directory, random: () -> UInt64 = { .random(in: .min ... .max) }
+    for name: String, in directory: any Directory, needsLock: Bool = true,
+    random: () -> UInt64 = { .random(in: .min ... .max) }
   ) throws(FileSystemError) {
     for _ in 1...Self.attempts {
       let temporaryName = Self.temporaryName(of: name, random())
       let file = try uninterrupted { () throws(FileSystemError) in try directory.create(temporaryName) }
       do throws(FileSystemError) {
         // Another process may take the file for an abandoned one before it is locked.
-        let isLocked = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
+        var isLocked = !needsLock
+        do throws(FileSystemError) {
+          isLocked = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
+        } catch { if needsLock { throw error } }
         if isLocked, try uninterrupted(file.status).links == 1 {
           (self.file, self.directory, self.name) = (file, directory, name)
           self.temporaryName = temporaryName

@@ -73,6 +73,10 @@ package enum PrivateFile {
       case ENOENT, ENOTDIR:
         throw SecretError(
           .io, "The directory of the file \(path) does not exist.", advice: "Create it first.")
+      case EBUSY:
+        throw SecretError(
+          .denied, "The file \(path) is itself a mount point, so no new file can replace it.",
+          advice: "Mount its directory instead, or name another file.")
       default: throw .system(error, "The file \(path) cannot be written")
       }
     }
@@ -108,7 +112,7 @@ package enum PrivateFile {
       // No second attempt, which would give the contents a name.
       if error.number == EEXIST { throw error }
       // Some file systems have no files without a name. Without /proc, older kernels give them none.
-      let file = try NewFile(for: name, in: directory)
+      let file = try NewFile(for: name, in: directory, needsLock: false)
       try finish(file, replacing: replacing) { () throws(FileSystemError) in
         try file.file.writeAll(contents, at: 0)
       }
@@ -130,8 +134,10 @@ package enum PrivateFile {
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
   ) throws(FileSystemError) {
     let file = try directory.createUnnamed()
-    // Nobody else can have the lock.
-    _ = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
+    // Nobody else can have the lock. A file system may have no locks, and nobody shares the file.
+    do throws(FileSystemError) {
+      _ = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }
+    } catch {}
     try file.writeAll(contents, at: 0)
     try uninterrupted(file.synchronize)
     do throws(FileSystemError) { return try directory.link(file, to: name) } catch {

@@ -26,7 +26,8 @@ package final class WatchThread: Sendable {
   }
   /// What the running thread waits on.
   private struct Descriptors: Sendable {
-    let events: Descriptor
+    /// `nil` if the user has no inotify instance left.
+    let events: Descriptor?
     let wake: Descriptor
 
     /// Ends the wait of the thread.
@@ -51,6 +52,9 @@ package final class WatchThread: Sendable {
   /// Whether the thread runs. It ends soon after the last watch is released.
   package var isRunning: Bool { state.withLock { $0.descriptors != nil } }
 
+  /// Whether only periods run, because there was no inotify instance left.
+  package var lacksEvents: Bool { state.withLock { $0.descriptors.map { $0.events == nil } ?? false } }
+
   /// The number of watches.
   package var watchCount: Int { state.withLock { $0.directories.count + $0.periods.count } }
 
@@ -62,8 +66,9 @@ package final class WatchThread: Sendable {
     _ name: String, in directory: Descriptor, _ handler: @escaping Handler
   ) throws(FileSystemError) -> any DirectoryWatch {
     let key = try start { state, descriptors throws(FileSystemError) in
+      guard let events = descriptors.events else { throw FileSystemError(EMFILE) }
       let mask = IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB
-      let watch = inotify_add_watch(descriptors.events.number, directory.path, UInt32(mask))
+      let watch = inotify_add_watch(events.number, directory.path, UInt32(mask))
       if watch == -1 { throw FileSystemError(errno) }
       state.nextKey += 1
       state.directories[state.nextKey] = Directory(watch: watch, name: name, handler: handler)
@@ -73,7 +78,7 @@ package final class WatchThread: Sendable {
   }
 
   /// Calls `handler` after each `period`, until the result is released. The handler must not block. Throws why
-  /// the thread could not be started.
+  /// the thread could not be started. Works without inotify.
   package func every(_ period: Duration, _ handler: @escaping Handler) throws(FileSystemError)
     -> any AnyObject & Sendable
   {
@@ -111,7 +116,7 @@ package final class WatchThread: Sendable {
       guard let directory = state.directories.removeValue(forKey: key) else { return nil }
       if let descriptors = state.descriptors {
         if !state.directories.values.contains(where: { $0.watch == directory.watch }) {
-          _ = inotify_rm_watch(descriptors.events.number, directory.watch)
+          _ = descriptors.events.map { inotify_rm_watch($0.number, directory.watch) }
         }
         if state.isIdle { descriptors.signal() }
       }
@@ -128,9 +133,13 @@ package final class WatchThread: Sendable {
   ) throws(FileSystemError) -> Int {
     try state.withLock { state throws(FileSystemError) in
       if let descriptors = state.descriptors { return try add(&state, descriptors) }
-      let descriptors = Descriptors(
-        events: try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))),
-        wake: try Descriptor(opened: coffer_eventfd()))
+      var events: Descriptor?
+      do throws(FileSystemError) {
+        events = try Descriptor(opened: inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK)))
+      } catch {
+        // Without an instance, changes are found at each period.
+      }
+      let descriptors = Descriptors(events: events, wake: try Descriptor(opened: coffer_eventfd()))
       let key = try add(&state, descriptors)
       let failure = startThread { self.run(descriptors) }
       if failure != 0 {
@@ -144,12 +153,12 @@ package final class WatchThread: Sendable {
 
   private func run(_ descriptors: Descriptors) {
     while let timeout = nextTimeout() {
-      var waited = [descriptors.events, descriptors.wake].map {
+      var waited = [descriptors.events, descriptors.wake].compactMap(\.self).map {
         pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
       }
       _ = poll(&waited, nfds_t(waited.count), timeout)
       descriptors.acceptSignals()
-      let changes = descriptors.events.readEvents()
+      let changes = descriptors.events?.readEvents() ?? []
       for handler in dueHandlers(after: changes) { handler() }
     }
   }

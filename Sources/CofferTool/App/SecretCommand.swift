@@ -43,8 +43,8 @@ struct SecretCommand: ParsableCommand {
 
   private static let help = """
     Values go to standard output, everything else to standard error. A value is never an argument: it comes from a \
-    prompt, a pipe or a file. A NAME is used verbatim, and slashes have no meaning; write -- before a NAME that begins \
-    with a hyphen.
+    prompt, a pipe or a file. A NAME is used verbatim, and slashes have no meaning, unless it is a reference: \
+    secret://SERVICE/ACCOUNT. Write -- before a NAME that begins with a hyphen or is no reference.
 
     Every command that uses a backend accepts these options, before or after its name:
       --backend \(BackendArgument.forms.joined(separator: "|"))

@@ -106,7 +106,11 @@ extension Diagnosis {
         "Check what you stored last. The next change repairs the slot.")
     }
     if !condition.isWritable {
-      add(.note, "vault", "the vault can only be read, because its file is not yours")
+      let isOwn = FileStatus(of: vault.path)?.owner == geteuid()
+      add(
+        .note, "vault",
+        "the vault can only be read, because its file \(isOwn ? "is on a read-only mount, or closed to writing" : "is not yours")"
+      )
     }
   }
 
@@ -174,6 +178,9 @@ extension Diagnosis {
         "\(directory)/\(other) is the vault as another machine changed it at the same time",
         "If a key was removed there, put that file in the vault's place. Otherwise copy what the vault lacks: "
           + "secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
+    }
+    if let sentence = GitWorkTree.textSentence(path, GitWorkTree.attributes(of: path, configuration)) {
+      add(.bad, "git", sentence, status: .configuration)
     }
     if GitWorkTree.isUnmerged(path, configuration) {
       add(

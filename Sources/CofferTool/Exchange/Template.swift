@@ -138,10 +138,8 @@ struct Template: ~Copyable {
         }
       }
       if bytes[index] == scheme[0], begins(scheme, at: index) {
-        var slashes = 0
         let end = (index + scheme.count..<bytes.count).first { place in
-          if bytes[place] == UInt8(ascii: "/") { slashes += 1 }
-          return slashes > 1 || !(bytes[place].isUnreservedInURI || "/%".utf8.contains(bytes[place]))
+          !(bytes[place].isUnreservedInURI || "/%".utf8.contains(bytes[place]))
         }
         let reference = index..<(end ?? bytes.count)
         try add(reference, whole: reference)

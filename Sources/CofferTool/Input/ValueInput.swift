@@ -29,8 +29,7 @@ struct ValueInput {
     let terminal = try Terminal()
     let first = try terminal.readLine("Value of \(name): ")
     if first.isEmpty {
-      throw Failure(
-        .refused,
+      throw Failure.usage(
         "Nothing was entered, and nothing was stored. To store an empty value: printf '' | secret set --allow-empty NAME"
       )
     }

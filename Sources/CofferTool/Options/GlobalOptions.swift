@@ -84,17 +84,31 @@ struct GlobalOptions: ParsableArguments {
     return vault
   }
 
-  /// The identifier of the secret called `name` in the selected service. `name` is the account, verbatim.
-  func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
-    try SecretIdentifier(service: serviceName, account: name)
+  /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the account,
+  /// verbatim. An argument after `--` is no reference.
+  func identifier(_ name: String) throws -> SecretIdentifier {
+    if !Self.isVerbatim(name), let reference = try SecretReference(name) { return reference.identifier }
+    return try SecretIdentifier(service: serviceName, account: name)
   }
 
-  func identifier(orReference name: String) throws -> SecretIdentifier {
-    try SecretReference(name)?.identifier ?? identifier(name)
+  private static func isVerbatim(_ name: String) -> Bool {
+    let arguments = CommandLine.arguments.dropFirst()
+    return !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)
+  }
+
+  /// The same for a secret that is to be stored. Throws a usage failure for a name that would be taken for a reference.
+  func newIdentifier(_ name: String) throws -> SecretIdentifier {
+    let identifier = try identifier(name)
+    guard !identifier.account.utf8.starts(with: SecretReference.scheme.utf8) else {
+      throw Failure.usage(
+        "A name that begins with \(SecretReference.scheme) would be taken for a reference. Nothing was stored. Choose another."
+      )
+    }
+    return identifier
   }
 
   /// The identifiers of the secrets called `names`, each once.
-  func identifiers(_ names: [String]) throws(SecretError) -> [SecretIdentifier] {
+  func identifiers(_ names: [String]) throws -> [SecretIdentifier] {
     var seen: Set<SecretIdentifier> = []
     return try names.map(identifier).filter { seen.insert($0).inserted }
   }

@@ -48,11 +48,12 @@ struct Output {
   func reveal(
     _ values: borrowing SecretBytes, force: Bool = false, _ subject: String, _ ending: String
   ) throws {
-    if isTerminal && !force && !values.isPlainText {
-      let reason = "contains control characters, invisible characters or binary data"
-      throw Failure.usage("\(subject) \(reason)\(ending)")
-    }
+    if isTerminal && !force && !values.isPlainText { throw Self.unsafe(subject, ending) }
     try write(values)
+  }
+
+  static func unsafe(_ subject: String, _ ending: String) -> Failure {
+    .usage("\(subject) contains control characters, invisible characters or binary data\(ending)")
   }
 
   /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder

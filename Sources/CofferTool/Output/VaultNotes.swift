@@ -62,7 +62,7 @@ enum VaultNotes {
         """)
     }
     if condition.isUnrecorded {
-      inform(
+      note(
         "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
       )
     }

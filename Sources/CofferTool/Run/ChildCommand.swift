@@ -33,6 +33,7 @@ final class ChildCommand {
     let name = isRedacted ? "secret" : arguments.pointee.map { String(cString: $0) } ?? ""
     var restart: CommandRestart?
     if let changes {
+      WatchThread.noteMissingEvents()
       restart = try CommandRestart(after: changes, of: secrets.secrets, isRelay: isRedacted) {
         [unowned self] in prepareAgain(from: backend.withoutPrompts)
       }

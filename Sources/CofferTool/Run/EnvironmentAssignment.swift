@@ -19,14 +19,16 @@ extension EnvironmentAssignment {
         "“\(variable)” is not a valid variable name. Use letters, digits and underscores, and no digit first."
       )
     }
-    identifier = try options.identifier(orReference: name)
+    identifier = try options.identifier(name)
   }
 
   /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an
-  /// underscore in place of each byte that a variable's name cannot contain.
+  /// underscore in place of each character that a variable's name cannot contain.
   init(for identifier: SecretIdentifier, prefix: String = "") throws(Failure) {
     self.identifier = identifier
-    let name = identifier.account.utf8.map { $0.isASCIILetterOrDigit ? $0 : UInt8(ascii: "_") }
+    let name = identifier.account.unicodeScalars.map {
+      UInt8(ascii: $0.isASCII && UInt8(ascii: $0).isASCIILetterOrDigit ? $0 : "_")
+    }
     variable = prefix + String(decoding: name, as: UTF8.self).uppercased()
     guard Self.isVariableName(variable) else {
       throw .usage(

@@ -20,6 +20,11 @@ extension SecretError {
         advice: "Make the vault, or correct the link.")
     case EISDIR, ENXIO, ENODEV:
       return .notAVault(path: path)
+    case ENOSYS where action == "lock", EOPNOTSUPP where action == "lock", ENOLCK:
+      return SecretError(
+        .io,
+        "The file system of the vault at \(path) has no locks (flock), which keep programs from changing it at once: \(text).",
+        advice: "Move the vault to another file system.")
     case EACCES, EPERM, EROFS:
       return SecretError(
         .denied, "The system does not let this user \(action) the vault at \(path): \(text).",
@@ -30,8 +35,8 @@ extension SecretError {
         advice: "Everything stored before is still there; free some space and try again.")
     case EMFILE, ENFILE:
       return SecretError(
-        .io, "Too many files are open to \(action) the vault at \(path).", advice: "Close some and try again."
-      )
+        .io, "There are not enough files to \(action) the vault at \(path): \(text).",
+        advice: "Raise the limit (ulimit -n), or close some and try again.")
     case EEXIST:
       return SecretError(
         .alreadyExists, "There is already a file at \(path).",
@@ -54,6 +59,15 @@ extension SecretError {
   static func notAVault(path: String) -> SecretError {
     SecretError(
       .notAVault, "The file at \(path) is not a vault.", advice: "Check the path; nothing was changed.")
+  }
+
+  static func convertedLineEnds(path: String) -> SecretError {
+    SecretError(
+      .tampered,
+      "The line ends of the vault at \(path) were converted, as git does with a file that it takes for text.",
+      advice:
+        "This copy is lost: take one from before. Add a line to .gitattributes first: secret doctor prints it."
+    )
   }
 
   /// The error for a vault that no new file can replace.
@@ -131,6 +145,16 @@ extension SecretError {
     .unverifiable(
       path: vault, what,
       advice: "Correct the directory, or set HOME or XDG_STATE_HOME to a directory of your own.")
+  }
+
+  /// The error if the record `file` of what was seen of the vault cannot be read, which says nothing about the vault. `nil` if
+  /// `error` is another one than that of permissions or of the system.
+  static func unread(_ error: SecretError, vault: String, _ file: String) -> SecretError? {
+    guard [.denied, .io].contains(error.code) else { return nil }
+    let failure = error.reason.split(separator: ": ").last ?? ""
+    return SecretError(
+      error.code, "What was seen of the vault at \(vault) cannot be read, in \(file): \(failure)",
+      advice: "Correct that, or set HOME or XDG_STATE_HOME to a directory of your own.")
   }
 
   /// The error for a decision to trust a vault that cannot be recorded in `directory`.

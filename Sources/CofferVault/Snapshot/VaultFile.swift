@@ -38,7 +38,10 @@ package struct VaultFile: Sendable {
     user = environment.user
     condition = known.flatMap { $0.now.status.isSameFile(as: status) ? $0 : nil } ?? FileCondition(status)
     let start = try storage.read(min(status.size, Layout.pageSize), at: 0)
-    guard start.starts(with: Layout.magic) else { throw .notAVault(path: path) }
+    guard start.starts(with: Layout.magic) else {
+      throw Layout.convertedMagics.contains(where: start.starts)
+        ? .convertedLineEnds(path: path) : .notAVault(path: path)
+    }
     headerLength = Header.paddedLength(try Header.length(ofHeaderBeginning: start))
     let bytes = headerLength == start.count ? start : try storage.read(headerLength, at: 0)
     header = try Header(parsing: bytes)

@@ -24,6 +24,7 @@ struct KnownVaultDirectory {
       if error.code == .vaultNotFound, isAbsent { return nil }
       // Another process may have made the directory after the first attempt.
       do throws(SecretError) { (location, status) = try open() } catch {
+        if let unread = SecretError.unread(error, vault: vault, path) { throw unread }
         throw .unusableRecords(vault: vault, "the directory of the records, \(path), cannot be opened")
       }
     }

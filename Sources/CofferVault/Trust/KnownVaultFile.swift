@@ -113,7 +113,8 @@ struct KnownVaultFile {
       if status.links > 1 { location.removeAbandoned(of: environment.user) }
     } catch {
       if error.code == .vaultNotFound, isVacant { return nil }
-      throw .unverifiable(path: path, "its record cannot be read")
+      throw .unread(error, vault: path, location.resolvedPath)
+        ?? .unverifiable(path: path, "its record cannot be read")
     }
     guard status.isRegular, status.owner == environment.user, status.mode & 0o077 == 0 else {
       throw .unverifiable(path: path, "its record is not a private file of this user")
@@ -162,7 +163,8 @@ struct KnownVaultFile {
     do throws(SecretError) {
       bytes = status.size <= Self.maximumSize ? try file.read(status.size, at: 0) : []
     } catch {
-      throw .unverifiable(path: path, "its record cannot be read")
+      throw .unread(error, vault: path, location.resolvedPath)
+        ?? .unverifiable(path: path, "its record cannot be read")
     }
     let ending = String(decoding: bytes.dropFirst(2 * length + 2), as: UTF8.self)
     let rest = ending.utf8.dropFirst(subject.text.utf8.count)

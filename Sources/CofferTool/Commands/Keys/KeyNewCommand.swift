@@ -30,7 +30,9 @@ struct KeyNewCommand: ParsableCommand {
     let comments = "# created: \(Date().formatted(.iso8601))\n# public key: \(recipient)\n"
     let line = identity.text().withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
     let text = line.withBytes { SecretBytes(joining: comments.utf8.span, $0) }
-    guard let output else { return try Output.standard.write(text) }
+    guard let output, OutputFile.descriptor(output) == nil else {
+      return try OutputFile.write(text, to: output ?? "-", replacing: false)
+    }
     let path = try Path.absolute(output)
     try GitWorkTree.requireIgnored(path, .current())
     try PrivateDirectory.create(Path.parent(of: path))

@@ -62,7 +62,7 @@ struct CheckCommand: ParsableCommand {
     var declared: [(identifier: SecretIdentifier, variable: String, isOptional: Bool)] = []
     for variable in try profile.variables(of: project) {
       guard case .secret(let name, let isOptional) = variable.source else { continue }
-      declared.append((try options.identifier(orReference: name), variable.name, isOptional))
+      declared.append((try options.identifier(name), variable.name, isOptional))
     }
     let backend = try UnreadableItems.leaveOut(of: global.open())
     let service = try options.serviceName
@@ -86,7 +86,7 @@ struct CheckCommand: ParsableCommand {
     for (identifier, users) in uses.sorted(by: { $0.key < $1.key }) where users.count > 1 {
       entries.append(Entry(.twice, users.map(\.variable), identifier, in: service))
     }
-    let named = Set(try project.file.secretNames.map { try options.identifier(orReference: $0) })
+    let named = Set(try project.file.secretNames.map { try options.identifier($0) })
     for identifier in found.keys.sorted() where identifier.service == service && !named.contains(identifier) {
       entries.append(Entry(.unused, [], identifier, in: service))
     }

@@ -30,8 +30,10 @@ struct InjectCommand: ParsableCommand {
   func run() throws {
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.open())
-    if let output { return try PrivateFile.writeOutput(filled, to: output, replacing: true) }
-    try Output.standard.reveal(
-      filled, force: force, "The result", ". Use --output or a pipe, or add --force.")
+    try OutputFile.write(filled, to: output ?? "-", replacing: true) {
+      if !force && !filled.isPlainText {
+        throw Output.unsafe("The result", ". Use --output or a pipe, or add --force.")
+      }
+    }
   }
 }

@@ -153,7 +153,7 @@ struct RunCommand: ParsableCommand {
       case .plain(let text): environment.addPlain(text, as: variable.name)
       case .secret(let name, let isOptional):
         if isOptional { optional.insert(variable.name) }
-        let identifier = try options.identifier(orReference: name)
+        let identifier = try options.identifier(name)
         chosen.append(EnvironmentAssignment(variable: variable.name, identifier: identifier))
       }
     }

@@ -63,7 +63,7 @@ struct GenerateCommand: ParsableCommand {
   func run() throws {
     let (value, bits) = try generated()
     let change = try MetadataChange(expires: expires)
-    let identifier = try global.identifier(name)
+    let identifier = try global.newIdentifier(name)
 
     let isTaken = try global.open().withTransaction { transaction throws(SecretError) in
       let existing = try transaction.item(identifier)
@@ -74,7 +74,7 @@ struct GenerateCommand: ParsableCommand {
     if isTaken { throw Failure.exists(identifier) }
     changed("The value was stored.")
     if bits < 80 {
-      inform("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
+      note("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
     }
     if print {
       try Output.standard.write(value.bytes)

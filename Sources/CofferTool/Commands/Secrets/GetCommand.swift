@@ -5,7 +5,7 @@ struct GetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "get", abstract: "Print a secret's value.",
     discussion: """
-      NAME may be a reference, secret://SERVICE/ACCOUNT. Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
+      Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
       and invisible characters to a terminal.
       """
   )
@@ -33,7 +33,7 @@ struct GetCommand: ParsableCommand {
   var force = false
 
   func run() throws {
-    let identifier = try global.identifier(orReference: name)
+    let identifier = try global.identifier(name)
     let value = try value(of: identifier)
     let output = Output.standard
     try output.reveal(

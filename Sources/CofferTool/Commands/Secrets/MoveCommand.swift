@@ -31,7 +31,9 @@ struct MoveCommand: ParsableCommand {
 
   func run() throws {
     let old = try global.identifier(name)
-    let new = try SecretIdentifier(service: toService ?? global.serviceName, account: newName)
+    let named = try global.newIdentifier(newName)
+    let isReference = named.account != newName
+    let new = isReference ? named : try SecretIdentifier(service: toService ?? old.service, account: newName)
     let backend = try global.open()
     let outcome: SecretMoveOutcome
     if let backend = backend as? any MultipleItemSecretBackend {

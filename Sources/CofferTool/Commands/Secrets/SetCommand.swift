@@ -56,7 +56,7 @@ struct SetCommand: ParsableCommand {
         """
       )
     }
-    let identifier = try global.identifier(name)
+    let identifier = try global.newIdentifier(name)
     let change = try MetadataChange(label: label, expires: expires, attributes: attributes)
     let backend = try noHistory ? global.openVersioned() : global.open()
     let input = ValueInput(file: fromFile, verbatim: verbatim)
@@ -73,6 +73,12 @@ struct SetCommand: ParsableCommand {
       let metadata = try change.applied(to: transaction.item(identifier)?.metadata)
       try transaction.storeIfChanged(value, for: identifier, metadata: metadata)
       if noHistory { try transaction.purge(identifier) }
+    }
+    if let vault = backend as? VaultBackend {
+      let configuration = CofferConfiguration.current()
+      let sentence = GitWorkTree.textSentence(
+        vault.path, GitWorkTree.attributes(of: vault.path, configuration))
+      if let sentence { note("secret: \(sentence)") }
     }
   }
 }

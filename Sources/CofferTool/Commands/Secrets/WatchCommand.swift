@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 internal import Dispatch
 internal import Synchronization
 
@@ -20,13 +21,14 @@ struct WatchCommand: ParsableCommand {
   var name: String?
 
   func run() throws {
-    let only = try name.map { name throws(SecretError) in try global.identifier(name) }
+    let only = try name.map(global.identifier)
     let backend = try UnreadableItems.leaveOut(of: global.open()).observable()
     let service = try global.serviceName
     // Begins before the first read, so that no change between the two is missed.
     let changes = backend.changes()
     let report = try ChangeReport(backend: backend, service: service, only: only, isJSON: format.json)
     inform("Watching. Press Ctrl-C to stop.")
+    WatchThread.noteMissingEvents()
 
     let ended = DispatchSemaphore(value: 0)
     let failure = Mutex<(any Error)?>(nil)
@@ -40,5 +42,16 @@ struct WatchCommand: ParsableCommand {
     }
     ended.wait()
     if let error = failure.withLock({ $0 }) { throw error }
+  }
+}
+
+extension WatchThread {
+  /// Says that changes are noticed late, if the user has no inotify instance left.
+  static func noteMissingEvents() {
+    if shared.lacksEvents {
+      note(
+        "secret: inotify has no instance left (fs.inotify.max_user_instances), so that a change is noticed up to two seconds later."
+      )
+    }
   }
 }

@@ -45,14 +45,16 @@ struct ExportCommand: ParsableCommand {
   @Option(help: "The format: \(ExportFormat.allCases.map(\.rawValue).joined(separator: ", ")).")
   var format = ExportFormat.json
 
-  @Option(name: .shortAndLong, path: "Write to this file, which must not exist.")
+  @Option(
+    name: .shortAndLong,
+    path: "Write to this file, which must not exist, or as it is to a FIFO, a device, or /dev/fd/N.")
   var output: String?
 
   @Flag(help: "Replace an existing file, or write to a terminal.")
   var force = false
 
   func run() throws {
-    if output == nil && Output.standard.isTerminal && !force {
+    if isatty(OutputFile.descriptor(output ?? "-") ?? -1) == 1 && !force {
       throw Failure.usage(
         "The secrets would be shown on the terminal. Use --output PATH or a pipe, or add --force to show them."
       )
@@ -71,14 +73,22 @@ struct ExportCommand: ParsableCommand {
     let secrets = try project.map { try declared(by: $0, in: backend) } ?? stored(in: backend)
     inform("Revealing \(secrets.map { "“\($0.identifier.account)”" }.listed(most: 20)).")
     let text = try format.text(of: secrets)
-    if let output { return try PrivateFile.writeOutput(text, to: output, replacing: force) }
-    guard let variables else { return try Self.reveal(text) }
+    guard let variables else {
+      // JSON has escapes for what a terminal would obey or hide. The other formats have none.
+      return try OutputFile.write(text, to: output ?? "-", replacing: force) {
+        if !text.isPlainText {
+          throw Output.unsafe(
+            "A value",
+            ", which only JSON can escape for a terminal. Use --output PATH, a pipe, or --format json.")
+        }
+      }
+    }
     for secret in secrets {
       let masks = ExportFormat.masks(of: secret.value.bytes)
       if masks.isEmpty && !secret.value.bytes.isEmpty {
         note("secret: “\(secret.identifier.account)” is not masked in the log: no line of it has 8 bytes.")
       }
-      try Self.reveal(masks)
+      try Output.standard.reveal(masks, "A value", ". Use a pipe.")
     }
     try withExtendedLifetime(variables) {
       try Output(descriptor: variables.number, name: "the file of GITHUB_ENV").write(text)
@@ -98,7 +108,7 @@ struct ExportCommand: ParsableCommand {
           identifier: try options.identifier(variable.name), value: SharedSecret(SecretBytes(copying: text)),
           metadata: nil, variable: variable.name)
       case .secret(let name, let isOptional):
-        let identifier = try options.identifier(orReference: name)
+        let identifier = try options.identifier(name)
         excepted.remove(identifier)
         if left.contains(identifier) { return nil }
         guard let value = try backend.lookUp(identifier) else {
@@ -143,13 +153,6 @@ struct ExportCommand: ParsableCommand {
       }
       return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
     }
-  }
-
-  /// Writes to standard output. JSON has escapes for what a terminal would obey or hide. The other formats have none.
-  private static func reveal(_ text: borrowing SecretBytes) throws {
-    try Output.standard.reveal(
-      text, "A value",
-      ", which only JSON can escape for a terminal. Use --output PATH, a pipe, or --format json.")
   }
 
   private func selected(from backend: any SecretBackend) throws -> [SecretItem] {

@@ -9,7 +9,8 @@ struct ImportCommand: ParsableCommand {
       of --service. The first character of the file determines whether it is JSON or lines of NAME=value. If a line is \
       invalid, nothing is imported, and the message names the line by its number. A vault keeps the values that \
       --overwrite replaces: to bring them back, use secret restore --as-of. --service replaces the one service of an \
-      exported file.
+      exported file. A value that dotenvx, sops, ansible-vault or age has encrypted, and a reference, are refused, because \
+      they are not the secret.
 
       With --from pass, gpg decrypts each *.gpg file of a password store. The secret's name is the file's path in the \
       store without .gpg. The value is the decrypted content; one final line feed is dropped if it is the only one. To \
@@ -39,6 +40,9 @@ struct ImportCommand: ParsableCommand {
   @Flag(help: "Import only the first line of each file of pass.")
   var firstLine = false
 
+  @Flag(help: "Import values that are encrypted, or references, as they are.")
+  var verbatim = false
+
   @Flag(help: "Print what would be imported, and import nothing.")
   var dryRun = false
 
@@ -63,6 +67,7 @@ struct ImportCommand: ParsableCommand {
       _ = try backend.identifiers(inService: global.serviceName)
       secrets = try secretsOfPass()
     }
+    if !verbatim { try Self.requireValues(secrets) }
     var plan = Plan()
     var stored = 0
     let progress = Progress(verb: "Imported")
@@ -100,6 +105,27 @@ struct ImportCommand: ParsableCommand {
         + "Unchanged: \(plan.same).")
   }
 
+  /// Throws a failure that names the secrets whose values other programs have encrypted, or that are references.
+  private static func requireValues(_ secrets: [ExchangedSecret]) throws(Failure) {
+    let beginnings = [
+      "encrypted:", "ENC[", "$ANSIBLE_VAULT;", "age-encryption.org/v1", "-----BEGIN AGE ENCRYPTED FILE-----",
+      SecretReference.scheme,
+    ]
+    let names = secrets.filter { secret in
+      secret.value.bytes.withBytes { bytes in
+        beginnings.contains { text in
+          text.utf8.count <= bytes.count && zip(text.utf8, bytes.indices).allSatisfy { bytes[$1] == $0 }
+        }
+      }
+    }.map { "“\($0.identifier.account)”" }
+    if names.isEmpty { return }
+    throw .usage(
+      """
+      The values of \(names.listed(most: 20)) are encrypted or references, and not the secrets. Nothing was imported. Decrypt them \
+      first, leave them out, or add --verbatim.
+      """)
+  }
+
   private func secretsOfFile() throws -> [ExchangedSecret] {
     guard let file else {
       throw Failure.usage("There is no file to import. Name one, or - for standard input.")
@@ -107,9 +133,9 @@ struct ImportCommand: ParsableCommand {
     if firstLine { throw Failure.usage("--first-line requires --from pass. Add it.") }
     let name = file == "-" ? "standard input" : file
     let contents = try ValueInput.read(file: file)
-    // No dotenv file begins with a brace.
+    // No dotenv file begins with a brace. Some editors begin a file with a byte order mark.
     let first = contents.withBytes { bytes in
-      bytes.indices.first { !" \t\r\n".utf8.contains(bytes[$0]) }.map { bytes[$0] }
+      bytes.indices.first { !" \t\r\n\u{FEFF}".utf8.contains(bytes[$0]) }.map { bytes[$0] }
     }
     guard first == UInt8(ascii: "{") else {
       return try Dotenv.entries(in: contents, of: name).map {

@@ -10,9 +10,8 @@ enum GitWorkTree {
     _ path: String, _ configuration: CofferConfiguration, advice: String = "or add it to .gitignore."
   ) throws(Failure) {
     let place = place(of: path)
-    guard configuration.isInWorkTree(place.directory + "/name"), !agrees(["check-ignore", "-q"], place) else {
-      return
-    }
+    guard configuration.isInWorkTree(place.directory + "/name"), answer(["check-ignore", "-q"], place) == nil
+    else { return }
     throw Failure(
       .refused,
       """
@@ -25,13 +24,87 @@ enum GitWorkTree {
   static func tracks(_ path: String, _ configuration: CofferConfiguration) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(place.directory + "/name")
-      && agrees(["ls-files", "--error-unmatch"], place)
+      && answer(["ls-files", "--error-unmatch"], place) != nil
   }
 
   /// Whether git has found changes of both sides of a merge in the file, and waits for a decision.
   static func isUnmerged(_ path: String, _ configuration: CofferConfiguration) -> Bool {
     let place = place(of: path)
-    return configuration.isInWorkTree(path) && agrees(["ls-files", "--unmerged", "--error-unmatch"], place)
+    return configuration.isInWorkTree(path)
+      && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
+  }
+
+  // MARK: Attributes
+
+  /// What git does with the vault as a file of a work tree.
+  enum Attributes {
+    /// It takes the vault for text, and may destroy the committed copy.
+    case text
+    /// It takes the vault for the binary file that it is, and shows no differences of its secrets.
+    case binary
+    /// As ``attributesLine(for:)`` says.
+    case right
+  }
+
+  /// Returns `nil` outside of a work tree, or if git cannot be asked.
+  static func attributes(of path: String, _ configuration: CofferConfiguration) -> Attributes? {
+    guard configuration.isInWorkTree(path),
+      let output = answer(["check-attr", "-z", "text", "eol", "diff", "merge"], place(of: path))
+    else { return nil }
+    // The path, the attribute and its value, each followed by a NUL.
+    let fields = output.split(separator: "\0", omittingEmptySubsequences: false)
+    var values: [Substring: Substring] = [:]
+    for start in stride(from: 0, to: fields.count - 2, by: 3) {
+      values[fields[start + 1]] = fields[start + 2]
+    }
+    let (text, eol) = (values["text"] ?? "", values["eol"] ?? "")
+    if text == "unset" { return values["diff"] == "coffer" && values["merge"] == "coffer" ? .right : .binary }
+    return text == "unspecified" && eol == "unspecified" || text == "auto" ? .binary : .text
+  }
+
+  /// The line of `.gitattributes` in the directory of the vault: see gitattributes(5).
+  static func attributesLine(for path: String) -> String {
+    var pattern = "/"
+    for scalar in Path.name(of: path).unicodeScalars {
+      if "*?[]\\".unicodeScalars.contains(scalar) { pattern += "\\" }
+      pattern.unicodeScalars.append(scalar)
+    }
+    let needsQuotes = pattern.unicodeScalars.contains {
+      $0.properties.isWhitespace || $0 == "\"" || $0.value < 0x20
+    }
+    if needsQuotes {
+      let escapes: [Unicode.Scalar: String] = [
+        "\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+      ]
+      pattern = "\"" + pattern.escaped { escapes[$0] } + "\""
+    }
+    return "\(pattern) -text diff=coffer merge=coffer"
+  }
+
+  /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns the
+  /// sentence for the user, or `nil` if there is nothing to say.
+  static func addAttributes(for path: String, _ configuration: CofferConfiguration) -> String? {
+    guard let found = attributes(of: path, configuration), found != .right else { return nil }
+    let (file, line) = (Path.parent(of: path) + "/.gitattributes", attributesLine(for: path))
+    let status = FileStatus(of: file, followingLink: false)
+    do throws(SecretError) {
+      if let status, !status.isRegular || status.owner != geteuid() { throw SecretError(.denied, "") }
+      var text = try PrivateFile.text(of: file, as: "The file \(file)", limit: 1 << 20) ?? ""
+      if !text.isEmpty && !text.hasSuffix("\n") { text += "\n" }
+      try PrivateFile.write("\(text)\(line)\n".utf8.span, to: file, replacing: true)
+      _ = chmod(file, (status?.mode ?? 0o644) & 0o777)
+      return
+        "Added a line for the vault to \(file), so that git does not take it for text. Commit that file with the vault."
+    } catch {
+      return textSentence(path, found)
+    }
+  }
+
+  /// Says that git takes the vault for text, and what to do; `nil` if it does not.
+  static func textSentence(_ path: String, _ found: Attributes?) -> String? {
+    guard found == .text else { return nil }
+    return "git takes the vault \(path) for text, and may destroy the committed copy. Add this line to "
+      + "\(Path.parent(of: path))/.gitattributes: \(attributesLine(for: path))"
   }
 
   /// The nearest directory that exists, and the path of the file from there. Links are resolved.
@@ -47,12 +120,12 @@ enum GitWorkTree {
     return (directory, String(decoding: rest, as: UTF8.self))
   }
 
-  /// Whether git ends with the status 0 for the file. Git gets no variable that selects another repository. Root's git does
+  /// What git prints for the file if it ends with the status 0, or `nil`. Git gets no variable that selects another repository. Root's git does
   /// not read the settings of another user.
   ///
   /// The repository may be hostile, so that its settings must not start a program: git runs no monitor and no hook, fetches
   /// no missing object, and no protocol is allowed to it.
-  private static func agrees(_ arguments: [String], _ place: (directory: String, rest: String)) -> Bool {
+  private static func answer(_ arguments: [String], _ place: (directory: String, rest: String)) -> String? {
     var environment: [String: String] = [:]
     environment["PATH"] = Environment.value("PATH")
     (environment["GIT_ALLOW_PROTOCOL"], environment["GIT_NO_LAZY_FETCH"]) = ("none", "1")
@@ -65,7 +138,7 @@ enum GitWorkTree {
         ] + arguments + ["--", "./" + place.rest],
         named: "git", environment: environment, standardError: .captured, limit: 1 << 16,
         timeout: .seconds(10))
-      return git.end == .status(0)
-    } catch { return false }
+      return git.end == .status(0) ? try git.output.string() : nil
+    } catch { return nil }
   }
 }

@@ -110,6 +110,7 @@ struct InitCommand: ParsableCommand {
         trust --vault \(path)
         """)
     }
+    if let said = GitWorkTree.addAttributes(for: path, configuration) { note(said) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
       note(
         """

@@ -1,0 +1,90 @@
+internal import CLinux
+internal import Coffer
+internal import CofferSystem
+internal import Glibc
+
+/// Where `--output` writes: a file that is replaced whole, or what is written to as it is.
+enum OutputFile {
+  /// How long the opening of a FIFO waits for a reader.
+  private static let timeout = Duration.seconds(10)
+
+  /// Writes `contents` to what `path` names: to an open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a FIFO or a
+  /// character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`, replaced whole.
+  /// `onTerminal` is called if that is a terminal. Blocks signals, so that none leaves an unfinished file behind.
+  static func write(
+    _ contents: borrowing SecretBytes, to path: String, replacing: Bool, onTerminal: () throws -> Void = {}
+  ) throws {
+    if let stream = try stream(path) {
+      defer { withExtendedLifetime(stream) {} }
+      if stream.output.isTerminal { try onTerminal() }
+      return try stream.output.write(contents)
+    }
+    let signals = try BlockedSignals(BlockedSignals.interruptions)
+    defer { withExtendedLifetime(signals) {} }
+    do throws(SecretError) { try PrivateFile.write(contents, to: path, replacing: replacing) } catch {
+      guard error.code == .alreadyExists else { throw error }
+      throw Failure(.wouldOverwrite, "\(error.reason) Add --force to replace it.")
+    }
+  }
+
+  /// What is written to as it is, with the file that was opened for it.
+  private static func stream(_ path: String) throws -> (output: Output, file: Descriptor?)? {
+    if let number = descriptor(path) {
+      // Those of this program's own files are closed when it starts another one.
+      let flags = fcntl(number, F_GETFD)
+      guard flags >= 0, flags & FD_CLOEXEC == 0 else {
+        throw Failure(
+          .inputOutput, "There is no open descriptor \(number), which \(path) names. Nothing was written.")
+      }
+      return (Output(descriptor: number, name: path), nil)
+    }
+    var status = stat()
+    guard stat(path, &status) == 0, [S_IFIFO, S_IFCHR].contains(status.st_mode & S_IFMT) else { return nil }
+    let deadline = ContinuousClock.now + timeout
+    while true {
+      do throws(FileSystemError) {
+        let file = try Descriptor(opening: path, O_WRONLY | O_NONBLOCK | O_NOCTTY)
+        _ = fcntl(file.number, F_SETFL, O_WRONLY)
+        return (Output(descriptor: file.number, name: path), file)
+      } catch {
+        guard error.number == ENXIO, status.st_mode & S_IFMT == S_IFIFO else {
+          throw SecretError.system(error, "The file \(path) cannot be opened")
+        }
+        if ContinuousClock.now > deadline {
+          throw SecretError(
+            .timedOut, "No program reads the FIFO \(path).", advice: "Start the reader first.")
+        }
+        usleep(10_000)
+      }
+    }
+  }
+
+  /// The number of the open descriptor that `path` names, or a link at `path`, or `nil`.
+  static func descriptor(_ path: String) -> Int32? {
+    if path == "-" { return STDOUT_FILENO }
+    var path = path
+    // The kernel follows at most 40 links.
+    for _ in 1...40 {
+      for directory in ["/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", "/proc/\(getpid())/fd/"]
+      where path.hasPrefix(directory) {
+        return Int32(path.dropFirst(directory.utf8.count))
+      }
+      var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+      let count = readlink(path, &buffer, buffer.count)
+      guard count > 0 else { return nil }
+      let target = String(decoding: buffer[..<count], as: UTF8.self)
+      path = target.hasPrefix("/") ? target : Path.parent(of: path) + "/" + target
+    }
+    return nil
+  }
+}
+
+extension PrivateFile {
+  static func write(
+    _ contents: borrowing SecretBytes, to path: String, replacing: Bool
+  ) throws(SecretError) {
+    try contents.withBytes { bytes throws(SecretError) in
+      try write(bytes, to: path, replacing: replacing)
+    }
+  }
+}
