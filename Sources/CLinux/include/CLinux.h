@@ -52,6 +52,9 @@ extern int pipe2(int ends[2], int flags);
 static inline int coffer_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
 /// A counter that a thread can wait for together with other descriptors. Reading it does not block.
+/// fork(2), which Swift does not have. The caller must have one thread.
+static inline pid_t coffer_fork(void) { return fork(); }
+
 static inline int coffer_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 /// Creates a file in memory, which is closed when a program is executed and can be sealed.

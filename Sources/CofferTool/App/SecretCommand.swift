@@ -77,7 +77,9 @@ struct SecretCommand: ParsableCommand {
         if let status = UnreadableItems.status { throw ExitCode(status) }
       } catch {
         VaultNotes.print()
-        Glibc.exit(report(error, arguments))
+        let status = report(error, arguments)
+        if status != 0 { ExportFormat.printFalse(arguments) }
+        Glibc.exit(status)
       }
     }
   }

@@ -34,15 +34,33 @@ enum Dotenv {
     throw Failure(.damaged, "\(file) cannot be read. \(sentences)")
   }
 
-  /// `value` in quotes, for after the equals sign, or `nil` if it contains a NUL.
-  static func quoted(_ value: borrowing SecretBytes) -> SecretBytes? {
-    value.withBytes { bytes in
-      if bytes.indices.contains(where: { bytes[$0] == 0 }) { return nil }
-      let hasQuote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") }
-      let escaped = hasQuote ? Set("\\\"$`".utf8) : []
-      return TemplateFilter.escaped(bytes, most: 2, in: hasQuote ? "\"" : "'") {
-        escaped.contains($0) ? "\\" + String(Unicode.Scalar($0)) : nil
+  /// What the value contains that python-dotenv, node, docker compose and bash do not read alike in quotes, or `nil`.
+  ///
+  /// In single quotes, python-dotenv takes `\\` for one backslash and expands `${…}`, and compose ends a value only at a quote
+  /// without a backslash before it. In double quotes, each of them has other escapes.
+  static func obstacle(to bytes: Span<UInt8>) -> String? {
+    func has(_ text: String, _ next: String = "") -> Bool {
+      let (first, next) = (Array(text.utf8), Array(next.utf8))
+      return bytes.indices.contains { index in
+        first.contains(bytes[index])
+          && (next.isEmpty || index + 1 < bytes.count && next.contains(bytes[index + 1]))
       }
+    }
+    if has("\0") { return "a NUL" }
+    if !bytes.isUTF8 { return "bytes that are not UTF-8" }
+    if has("\r") { return "a carriage return" }
+    if has("$", "{") { return "${" }
+    if has("\\", "\\") { return "two backslashes in a row" }
+    if bytes.count > 0, bytes[bytes.count - 1] == UInt8(ascii: "\\") { return "a backslash at its end" }
+    return has("'") && has("$\\\"`")
+      ? "a single quote together with a $, a backslash, a \" or a backquote" : nil
+  }
+
+  /// `value`, without an obstacle, in the quotes that it does not contain, for after the equals sign.
+  static func quoted(_ value: borrowing SecretBytes) -> SecretBytes {
+    value.withBytes { bytes in
+      let quote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") } ? "\"" : "'"
+      return TemplateFilter.escaped(bytes, most: 1, in: quote) { _ in nil }
     }
   }
 }

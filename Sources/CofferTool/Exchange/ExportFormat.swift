@@ -8,6 +8,17 @@ internal import Coffer
 enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   case shell, fish, dotenv, docker, github, json
 
+  /// Prints the command `false` for a failed `export` whose output a shell evaluates: `eval "$(secret export …)" || exit`.
+  static func printFalse(_ arguments: [String]) {
+    guard arguments.first == "export" else { return }
+    let given = zip(arguments, arguments.dropFirst()).filter { $0.0 == "--format" }.map { $0.1 }
+    let joined = arguments.compactMap { $0.hasPrefix("--format=") ? String($0.dropFirst(9)) : nil }
+    guard (given + joined).contains(where: { [Self.shell.rawValue, Self.fish.rawValue].contains($0) }) else {
+      return
+    }
+    do throws(SecretError) { try Output.standard.write("false\n") } catch {}
+  }
+
   /// The text for the secrets. Throws a failure for a secret that the format cannot hold.
   func text(of secrets: [ExchangedSecret]) throws -> SecretBytes {
     if self == .json { return try ExchangeFile(secrets).text() }
@@ -18,18 +29,24 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     try EnvironmentAssignment.checkDistinct(assignments)
     // No value contains the delimiter, because it is random, and the values were chosen before it.
     let delimiter = "ghadelimiter_\(UInt128.random(in: .min ... .max))"
-    let parts = try zip(assignments, secrets).map { assignment, secret in
-      let name = assignment.variable
-      let obstacle = obstacle(to: secret.value.bytes, in: name)
-      guard obstacle == nil, let value = written(secret.value.bytes) else {
-        let way =
-          self == .docker ? "pass it with secret run --set VAR=NAME -- docker run --env VAR" : "use json"
-        throw Failure.usage(
-          """
-          The secret “\(secret.identifier.account)” contains \(obstacle ?? "a NUL"), which the format \(rawValue) \
-          cannot hold. Leave it out with --except, or \(way).
-          """)
+    let obstacles = zip(assignments, secrets).compactMap { assignment, secret in
+      obstacle(to: secret.value.bytes, in: assignment.variable).map {
+        "The secret “\(secret.identifier.account)” contains \($0)"
       }
+    }
+    if !obstacles.isEmpty {
+      let way =
+        switch self {
+        case .docker: "pass it with secret run --set VAR=NAME -- docker run --env VAR"
+        case .dotenv: "use --format json, --format docker or secret run"
+        default: "use json"
+        }
+      throw Failure.usage(
+        "\(obstacles.joined(separator: ". ")), which the format \(rawValue) cannot hold. Leave it out with --except, or \(way)."
+      )
+    }
+    let parts = zip(assignments, secrets).map { assignment, secret in
+      let name = assignment.variable
       let (before, after) =
         switch self {
         case .shell: ("export \(name)=", "\n")
@@ -38,7 +55,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         case .github: ("\n\(name)<<\(delimiter)\n", "\n\(delimiter)\n")
         case .dotenv, .docker, .json: ("\(name)=", "\n")
         }
-      return (before: before, value: SharedSecret(value), after: after)
+      return (before: before, value: SharedSecret(written(secret.value.bytes)), after: after)
     }
     let count = parts.reduce(0) { $0 + $1.before.utf8.count + $1.value.bytes.count + $1.after.utf8.count }
     return SecretWriter.bytes(capacity: count) { writer in
@@ -50,10 +67,10 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
-  /// The value as the format writes it, or `nil` if it contains a NUL.
-  private func written(_ value: borrowing SecretBytes) -> SecretBytes? {
+  /// The value, without an obstacle, as the format writes it.
+  private func written(_ value: borrowing SecretBytes) -> SecretBytes {
     switch self {
-    case .shell: TemplateFilter.shell.applied(to: value)
+    case .shell: TemplateFilter.shell.applied(to: value) ?? value.copy()
     case .fish:
       value.withBytes { bytes in
         TemplateFilter.escaped(bytes, most: 2, in: "'") {
@@ -68,6 +85,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   /// What the value contains that the format cannot hold in a variable called `name`, or `nil`.
   private func obstacle(to value: borrowing SecretBytes, in name: String) -> String? {
     value.withBytes { bytes in
+      if self == .dotenv { return Dotenv.obstacle(to: bytes) }
       if bytes.indices.contains(where: { bytes[$0] == 0 }) { return "a NUL" }
       guard self == .docker || self == .github else { return nil }
       if !bytes.isUTF8 { return "bytes that are not UTF-8" }

@@ -23,17 +23,18 @@ struct OutputRedactor {
 
   mutating func finish() -> [UInt8] { take(isEnd: true) }
 
-  /// The most bytes of a value that ``showBeginning()`` shows: half of the value, and not more than these.
-  static let longestBeginning = 8
-
   /// Returns what can be shown of a possible beginning of a value, because the output pauses there and somebody
-  /// may wait for it. If the value goes on, its rest is redacted.
+  /// may wait for it: in every form that it may be of, at most ``RedactionPatterns/Pattern/beginning``. What was shown stays in
+  /// the search, so that the rest is redacted if the value goes on.
   mutating func showBeginning() -> [UInt8] {
     var end = held.count
     patterns.search(held) { search in
-      for index in 0..<min(held.count, Self.longestBeginning) {
-        guard let shortest = search.match(at: index, findsShortest: true).shortest else { continue }
-        end = min(end, index + min(shortest / 2, Self.longestBeginning))
+      var index = 0
+      while index < end {
+        if let beginning = search.match(at: index, findsBeginning: true).beginning {
+          end = min(end, index + beginning)
+        }
+        index += 1
       }
     }
     guard end > shownEarly else { return [] }

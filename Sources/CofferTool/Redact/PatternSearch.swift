@@ -11,11 +11,11 @@ struct PatternSearch {
     var (end, variable) = (0, 0)
     /// Whether more output may make a longer pattern of it.
     var isOpen = false
-    /// The least size of a pattern that agrees with the output, if that is asked for.
-    private(set) var shortest: Int?
+    /// The least beginning of a pattern that agrees with the output, if that is asked for.
+    private(set) var beginning: Int?
 
     mutating func agrees(_ pattern: RedactionPatterns.Pattern) {
-      shortest = min(shortest ?? .max, pattern.range.count)
+      beginning = min(beginning ?? .max, pattern.beginning)
     }
   }
 
@@ -57,7 +57,7 @@ struct PatternSearch {
   }
 
   /// Compares the output from `start` on with the patterns. A separator is no beginning of those that may have separators.
-  func match(at start: Int, findsShortest: Bool = false) -> Match {
+  func match(at start: Int, findsBeginning: Bool = false) -> Match {
     var match = Match()
     for kind in 0...(RedactionPatterns.isSeparator(text[start]) ? 0 : 1) {
       let patterns = patterns[kind]
@@ -82,7 +82,7 @@ struct PatternSearch {
           depth += 1
         } else {
           match.isOpen = true
-          if findsShortest { patterns[low..<high].forEach { match.agrees($0) } }
+          if findsBeginning { patterns[low..<high].forEach { match.agrees($0) } }
           break
         }
       }

@@ -13,6 +13,8 @@ struct PatternWriter {
 
   private let block: UnsafeMutableRawBufferPointer?
   private var variable = 0
+  /// Where the form of the value's first two bytes ends, in the pattern that is being written.
+  private var beginningEnd = 0
   private(set) var count: Int
   private(set) var patterns: [[RedactionPatterns.Pattern]] = [[], []]
 
@@ -49,12 +51,10 @@ struct PatternWriter {
   }
 
   private mutating func addForms(of bytes: Span<UInt8>) {
-    addPattern { writer in for index in bytes.indices { writer.append(bytes[index]) } }
+    addEach(of: bytes) { writer, index in writer.append(bytes[index]) }
     addBase64(of: bytes)
     for digits in [{ $0.hexadecimal }, { $0.hexadecimal.lowercased() }] as [(UInt8) -> String] {
-      addPattern(isSeparable: true) { writer in
-        for index in bytes.indices { writer.append(digits(bytes[index])) }
-      }
+      addEach(of: bytes, isSeparable: true) { writer, index in writer.append(digits(bytes[index])) }
       addPercentEncoded(bytes, digits)
       addJSON(bytes, digits)
     }
@@ -73,6 +73,7 @@ struct PatternWriter {
         addPattern(isSeparable: true, sharedBits: sharedBits) { writer in
           for bit in stride(from: 4 * before % 6, to: end, by: 6) {
             writer.append(Self.letters[start + bits(from: bit)])
+            if bit < 16 { writer.beginningEnd = writer.count }
           }
           writer.append(padding)
         }
@@ -160,9 +161,19 @@ struct PatternWriter {
   /// Adds the text that has what `escape` returns instead of the byte at an index, unless this is always `nil`.
   private mutating func addEscaped(_ bytes: Span<UInt8>, _ escape: (Int) -> String?) {
     guard bytes.indices.contains(where: { escape($0) != nil }) else { return }
-    addPattern { writer in
+    addEach(of: bytes) { writer, index in
+      if let text = escape(index) { writer.append(text) } else { writer.append(bytes[index]) }
+    }
+  }
+
+  /// Adds a pattern of what `write` appends for the byte at each index.
+  private mutating func addEach(
+    of bytes: Span<UInt8>, isSeparable: Bool = false, _ write: (inout PatternWriter, Int) -> Void
+  ) {
+    addPattern(isSeparable: isSeparable) { writer in
       for index in bytes.indices {
-        if let text = escape(index) { writer.append(text) } else { writer.append(bytes[index]) }
+        write(&writer, index)
+        if index == 1 { writer.beginningEnd = writer.count }
       }
     }
   }
@@ -173,7 +184,9 @@ struct PatternWriter {
     let start = count
     write(&self)
     patterns[isSeparable ? 1 : 0].append(
-      .init(variable: variable, range: start..<count, sharedBits: sharedBits))
+      .init(
+        variable: variable, range: start..<count, beginning: min(beginningEnd - start, (count - start) / 2),
+        sharedBits: sharedBits))
   }
 
   private mutating func append(_ byte: UInt8) {

@@ -6,8 +6,6 @@ final class RedactedStream {
   /// Where the command's output arrives; `nil` after its end.
   private(set) var source: Descriptor?
   let destination: Int32
-  /// Whether somebody may wait for what looks like the beginning of a value: on a terminal, and not in a pipe.
-  private let isInteractive: Bool
   private var redactor: OutputRedactor
   /// The redacted output that is not yet written.
   private var pending: [UInt8] = []
@@ -16,10 +14,8 @@ final class RedactedStream {
   /// Why the output could not be written.
   private(set) var failure: Int32?
 
-  init(
-    from source: Descriptor, to destination: Int32, isInteractive: Bool, _ patterns: RedactionPatterns
-  ) {
-    (self.source, self.destination, self.isInteractive) = (source, destination, isInteractive)
+  init(from source: Descriptor, to destination: Int32, _ patterns: RedactionPatterns) {
+    (self.source, self.destination) = (source, destination)
     redactor = OutputRedactor(patterns)
   }
 
@@ -35,7 +31,7 @@ final class RedactedStream {
     let count = Glibc.read(source.number, &buffer, buffer.count)
     if count > 0 {
       pending += redactor.redact(buffer[..<count])
-      pauseEnds = isInteractive && redactor.isHolding ? .now + .milliseconds(50) : nil
+      pauseEnds = redactor.isHolding ? .now + .milliseconds(50) : nil
     } else if count == 0 || (errno != EINTR && errno != EAGAIN) {
       end()
     }

@@ -10,6 +10,9 @@ final class RedactionPatterns: Sendable {
     let variable: Int
     /// Where the bytes are.
     let range: Range<Int>
+    /// How many bytes may be shown before it is known whether the pattern follows: those with the first two bytes of the value,
+    /// and at most half.
+    let beginning: Int
     /// How many bits of the next byte belong to the value, which shares that character of base64 with what follows.
     let sharedBits: Int
   }

@@ -46,7 +46,7 @@ extension CommandRelay {
     }
     withExtendedLifetime((inner.terminal, otherEnd)) {}
     if !onTerminal.contains(STDIN_FILENO) { redirectToNullDevice([STDIN_FILENO]) }
-    let shown = RedactedStream(from: inner.controller, to: outer.descriptor, isInteractive: true, patterns)
+    let shown = RedactedStream(from: inner.controller, to: outer.descriptor, patterns)
     let session = Session(outer: outer, shown: shown, channel: SessionChannel(descriptor: channel))
     return CommandRelay(
       process: process, signals: signals, outputs: piped + [shown], session: session,
@@ -74,7 +74,7 @@ extension CommandRelay {
         let (reading, writing) = try Descriptor.pipe()
         spawn.descriptors += group.map { ($0, .descriptor(writing.number)) }
         ends.append(writing)
-        outputs.append(RedactedStream(from: reading, to: group[0], isInteractive: false, patterns))
+        outputs.append(RedactedStream(from: reading, to: group[0], patterns))
       } catch {
         throw SecretError(.io, "A channel for the command's output cannot be created: \(error).")
       }

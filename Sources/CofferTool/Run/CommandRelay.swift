@@ -17,7 +17,7 @@ final class CommandRelay {
   let process: pid_t
   let outputs: [RedactedStream]
   let session: Session?
-  /// When the output of a command that has ended is read no more: processes that it left running may go on writing.
+  /// When to stop reading the output of a command that has ended. Its background processes may still write.
   var drainEnds: ContinuousClock.Instant?
 
   /// The parts of a relay with a terminal.
@@ -54,7 +54,7 @@ final class CommandRelay {
     if ownsTerminal { session?.outer.makeRaw() }
     var end: ProcessEnd?
     while true {
-      if drainEnds != nil { endDrainedOutputs() }
+      if drainEnds != nil, try endDrainedOutputs(), let end { return end }
       if let end, outputs.allSatisfy({ $0.isFinished }) {
         if let failure = outputs.lazy.compactMap(\.failure).first {
           throw SecretError(.io, "The command's output could not be written: \(FileSystemError(failure)).")
@@ -117,13 +117,30 @@ final class CommandRelay {
     return poll(&request, 1, milliseconds) > 0
   }
 
-  /// Ends the outputs of a command that has ended from which nothing more can be read at once.
-  private func endDrainedOutputs() {
-    for output in outputs {
-      guard let source = output.readable else { continue }
-      if !Self.isReady(source, for: POLLIN) || drainEnds.map({ $0 < .now }) == true { output.end() }
+  /// Ends the outputs of a command that has ended from which nothing more can be read at once. If its background processes may
+  /// still write to a pipe, a copy of this process goes on in the background: then returns `true` in this one.
+  private func endDrainedOutputs() throws -> Bool {
+    func isDrained(_ output: RedactedStream) -> Bool {
+      output.readable.map { !Self.isReady($0, for: POLLIN) || drainEnds.map({ $0 < .now }) == true } ?? false
     }
+    for output in outputs where output === session?.shown && isDrained(output) { output.end() }
     if session?.shown.isFinished == true { session?.outer.restore() }
+    let piped = outputs.filter { $0 !== session?.shown && $0.source != nil }
+    guard !piped.isEmpty, piped.allSatisfy(isDrained), session?.shown.isFinished != false else {
+      return false
+    }
+    let copy = coffer_fork()
+    if copy > 0 { return true }
+    if copy < 0 {
+      piped.forEach { $0.end() }
+      return false
+    }
+    // The terminal is not this copy's, and its status is nobody's.
+    (isTerminalGone, isChannelOpen, drainEnds) = (true, false, nil)
+    while !outputs.allSatisfy(\.isFinished) {
+      if let arrival = try exchange(), arrival.signal != SIGCHLD { handle(arrival, hasEnded: true) }
+    }
+    _exit(0)
   }
 
   private func handle(_ arrival: BlockedSignals.Arrival, hasEnded: Bool) {

@@ -36,8 +36,8 @@ struct RunCommand: ParsableCommand {
       gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted \
       are values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program \
       divides as it draws the screen, other encodings, and output to files. What may be the beginning of a value is \
-      held back until more output follows; on a terminal, up to half of the value, and up to \
-      \(OutputRedactor.longestBeginning) bytes, are shown after a moment.
+      held back until more output follows; at a pause, what carries its first two bytes, and at most half of it, is shown. \
+      Background processes of the command that write on after its end are redacted as well.
       """
   )
 

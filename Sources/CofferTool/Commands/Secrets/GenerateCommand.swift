@@ -8,7 +8,7 @@ struct GenerateCommand: ParsableCommand {
     discussion: """
       Chooses each character or word with the same probability, from the system's source of randomness. Prints the \
       value only with --print. The alphabets are alphanumeric, letters, digits, hex and printable (ASCII without the \
-      space); --characters sets another. With --words, the value is a phrase of words from a list of 2048, to type or \
+      space and quotes, $, backslash and backquote, which shells and files of variables read differently); --characters sets another. With --words, the value is a phrase of words from a list of 2048, to type or \
       to remember: each word is worth 11 bits, so that 8 words are about as strong as 15 letters and digits.
       """
   )
@@ -24,7 +24,7 @@ struct GenerateCommand: ParsableCommand {
       case .letters: letters
       case .digits: digits
       case .hex: digits + Array("abcdef".utf8)
-      case .printable: Array(UInt8(0x21)...0x7E)
+      case .printable: (UInt8(0x21)...0x7E).filter { !"'\"\\$`".utf8.contains($0) }
       }
     }
   }
