@@ -154,7 +154,7 @@ public struct CofferConfiguration: Sendable {
 
   /// The path of the directory of the records of known vaults. It is created if possible. If it is not, the use
   /// of a vault says so, or why the directory cannot be used.
-  func knownVaultsDirectory() -> String {
+  package func knownVaultsDirectory() -> String {
     let path = directories.path(.state) + "/coffer/known-vaults"
     if FileStatus(of: path) != nil { return path }
     guard directories.named(.state) != nil || directories.home.map({ Self.isOwn($0) }) == true else {
@@ -169,11 +169,6 @@ public struct CofferConfiguration: Sendable {
       }
     }
     return path
-  }
-
-  /// Whether the vault with that id was used at `path` on this machine. `nil` if no use of it is recorded.
-  package func isKnown(vault id: String, at path: String) -> Bool? {
-    VaultBackend.isKnown(id, at: path, in: knownVaultsDirectory())
   }
 
   /// The path of the directory in which `secret allow` records projects' files.

@@ -14,10 +14,7 @@ struct MemoryState {
     var time: Int64 { Timestamp.milliseconds(date) }
   }
 
-  struct Content {
-    let secret: SharedSecret
-    let metadata: SecretMetadata
-  }
+  typealias Content = (secret: SharedSecret, metadata: SecretMetadata)
 
   /// The records of each secret in ascending order: at least one.
   private(set) var records: [SecretIdentifier: [Record]] = [:]
@@ -82,10 +79,7 @@ final class MemoryTransaction: SecretTransaction {
   var isOpen = true
   let now: Date
 
-  init(_ state: MemoryState, now: Date) {
-    self.state = state
-    self.now = now
-  }
+  init(_ state: MemoryState, now: Date) { (self.state, self.now) = (state, now) }
 
   func setLimit(_ limit: HistoryLimit) { state.setLimit(limit, now: now) }
 
@@ -118,7 +112,7 @@ final class MemoryTransaction: SecretTransaction {
     try requireOpen(isOpen)
     try requireStorable(secret, for: identifier, metadata, maximum: MemoryBackend.maximumSecretSize)
     let merged = SecretMetadata.merged(metadata, over: state.current(identifier)?.metadata, now: now)
-    state.append(.init(secret: SharedSecret(secret.copy()), metadata: merged), for: identifier, now: now)
+    state.append((SharedSecret(secret.copy()), merged), for: identifier, now: now)
     changed.append(identifier)
   }
 
@@ -141,10 +135,7 @@ final class MemoryTransaction: SecretTransaction {
 package func requireOpen(_ isOpen: Bool) throws(SecretError) {
   if !isOpen {
     throw SecretError(
-      .conflict,
-      "The transaction has ended.",
-      advice: "Use it only in the closure that receives it."
-    )
+      .conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
   }
 }
 
@@ -155,9 +146,6 @@ package func requireStorable(
   try metadata?.validate()
   guard secret.count > maximum else { return }
   throw SecretError(
-    .tooLarge,
-    "The secret is \(secret.count) bytes long, but this backend accepts at most \(maximum).",
-    advice: "Encrypt large data in a file, and store the file's key here.",
-    identifier: identifier
-  )
+    .tooLarge, "The secret is \(secret.count) bytes long, but this backend accepts at most \(maximum).",
+    advice: "Encrypt large data in a file, and store the file's key here.", identifier: identifier)
 }

@@ -37,19 +37,12 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     }
   }
 
-  private struct Failure {
-    let error: SecretError
-    /// The number of calls that still fail, or `nil` for all.
-    var remaining: Int?
-  }
-  private struct State {
-    var failures: [Call: Failure] = [:]
-    var counts: [Call: Int] = [:]
-  }
+  /// An error, and the number of calls that still fail with it, or `nil` for all.
+  private typealias Failure = (error: SecretError, remaining: Int?)
 
   /// The backend behind this one. A test can read and change it as another process would.
   public let base: any TransactionalSecretBackend & ObservableSecretBackend & LeasingSecretBackend
-  private let state = Mutex(State())
+  private let state = Mutex<(failures: [Call: Failure], counts: [Call: Int])>(([:], [:]))
 
   /// Creates a backend in memory, or one that passes its calls to `base`.
   public init(
@@ -60,7 +53,7 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
 
   /// Makes the next `times` calls of that kind throw `error`, or all calls if `times` is `nil`.
   public func fail(_ call: Call, with error: SecretError, times: Int? = nil) {
-    state.withLock { $0.failures[call] = Failure(error: error, remaining: times) }
+    state.withLock { $0.failures[call] = (error, times) }
   }
 
   /// Lets all calls succeed again.

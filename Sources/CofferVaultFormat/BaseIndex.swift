@@ -14,11 +14,8 @@ package struct BaseIndex: Sendable {
     package var tag: Bytes16
 
     package init(first: VersionPosition, offset: Int, length: Int, itemCount: Int, tag: Bytes16) {
-      self.first = first
-      self.offset = offset
-      self.length = length
-      self.itemCount = itemCount
-      self.tag = tag
+      (self.first, self.offset, self.length) = (first, offset, length)
+      (self.itemCount, self.tag) = (itemCount, tag)
     }
 
     package var end: Int { offset + length }

@@ -6,10 +6,7 @@ package struct BlockEntry: Sendable {
   package let record: Record
   package let valueOffset: Int
 
-  package init(record: Record, valueOffset: Int) {
-    self.record = record
-    self.valueOffset = valueOffset
-  }
+  package init(record: Record, valueOffset: Int) { (self.record, self.valueOffset) = (record, valueOffset) }
 }
 
 extension BlockEntry: HistoryRecord {

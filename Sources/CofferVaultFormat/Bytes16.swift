@@ -5,10 +5,7 @@ package struct Bytes16: Hashable, Comparable, Sendable, Field {
 
   package static let zero = Bytes16(high: 0, low: 0)
 
-  private init(high: UInt64, low: UInt64) {
-    self.high = high
-    self.low = low
-  }
+  private init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
   /// Reads 16 bytes at `offset`. The caller has checked that `bytes` has them.
   package init(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) {

@@ -8,10 +8,7 @@ package struct Checkpoint: Hashable, Comparable, Sendable {
   /// The bytes that a checkpoint has in the list of recent changes.
   package static let length = 24
 
-  package init(sequence: Int, tailTag: Bytes16) {
-    self.sequence = sequence
-    self.tailTag = tailTag
-  }
+  package init(sequence: Int, tailTag: Bytes16) { (self.sequence, self.tailTag) = (sequence, tailTag) }
 
   package static func < (left: Self, right: Self) -> Bool {
     left.sequence == right.sequence ? left.tailTag < right.tailTag : left.sequence < right.sequence

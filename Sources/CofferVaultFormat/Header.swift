@@ -13,10 +13,7 @@ package struct Header: Sendable {
   package var masterCommitment: [UInt8] = []
   package var mac: [UInt8] = []
 
-  package init(vaultID: Bytes16, slots: [KeySlot]) {
-    self.vaultID = vaultID
-    self.slots = slots
-  }
+  package init(vaultID: Bytes16, slots: [KeySlot]) { (self.vaultID, self.slots) = (vaultID, slots) }
 
   /// Returns the header's length without its padding. `bytes` are the first bytes of the file. Throws
   /// `.notAVault`, `.unsupportedVersion` or `.tampered`.

@@ -95,11 +95,8 @@ package struct Record: Sendable {
     repeat {
       let name = try field.text(1...SecretMetadata.maximumAttributeNameLength)
       let value = try field.text(0...SecretMetadata.maximumAttributeValueLength)
-      if let last = attributes.last,
-        !field.bytes[last.name].lexicographicallyPrecedes(field.bytes[name])
-      {
-        throw field.failure("has attributes out of order")
-      }
+      guard attributes.last.map({ field.bytes[$0.name].lexicographicallyPrecedes(field.bytes[name]) }) ?? true
+      else { throw field.failure("has attributes out of order") }
       attributes.append((name, value))
     } while !field.isAtEnd
     guard attributes.count <= SecretMetadata.maximumAttributeCount else {

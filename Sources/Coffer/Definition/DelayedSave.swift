@@ -9,14 +9,8 @@ final class DelayedSave: Sendable {
     fileprivate let number: Int
   }
 
-  private struct State {
-    var waiting: Waiting?
-    var last = 0
-    var failure: SecretError?
-  }
-
   let delay: Duration
-  private let state = Mutex(State())
+  private let state = Mutex<(waiting: Waiting?, last: Int, failure: SecretError?)>((nil, 0, nil))
   /// Held while a change is stored, so that an earlier one does not replace a later one.
   private let saving = DeadlineLock()
 

@@ -23,11 +23,8 @@ public enum DelayedSaves {
 final class DelayedSaveQueue: Sendable {
   static let shared = DelayedSaveQueue()
 
-  private struct Entry {
-    /// Kept, so that all objects of the value find the change.
-    let hub: ValueHub
-    var timer: Task<Void, Never>
-  }
+  /// A hub, which is kept so that all objects of the value find the change, and its task.
+  private typealias Entry = (hub: ValueHub, timer: Task<Void, Never>)
   private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
   /// Stores the hub's change when its delay has passed since the first call.
@@ -35,7 +32,7 @@ final class DelayedSaveQueue: Sendable {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     entries.withLock { entries in
       if entries[ObjectIdentifier(hub)] == nil {
-        entries[ObjectIdentifier(hub)] = Entry(hub: hub, timer: timer(hub, after: delayed.delay))
+        entries[ObjectIdentifier(hub)] = (hub, timer(hub, after: delayed.delay))
       }
     }
   }
@@ -47,16 +44,12 @@ final class DelayedSaveQueue: Sendable {
         do throws(SecretError) { try self.flush(hub) } catch {
           // `lastError` of the values returns it. The change waits for another attempt.
         }
-        self.waitAgain(hub)
+        // Another timer if the hub still has a change: a newer one, or one that could not be stored.
+        self.entries.withLock { entries in
+          guard let delay = hub.store.delayed?.delay else { return }
+          entries[ObjectIdentifier(hub)]?.timer = self.timer(hub, after: max(delay, .seconds(1)))
+        }
       }
-    }
-  }
-
-  /// Starts another timer if the hub still has a change: a newer one, or one that could not be stored.
-  private func waitAgain(_ hub: ValueHub) {
-    entries.withLock { entries in
-      guard let delay = hub.store.delayed?.delay else { return }
-      entries[ObjectIdentifier(hub)]?.timer = timer(hub, after: max(delay, .seconds(1)))
     }
   }
 

@@ -46,11 +46,7 @@ extension Store {
   /// The attribute of a secret's metadata that orders the items: a time in milliseconds, of 19 digits.
   static var orderAttribute: String { "coffer.order" }
 
-  private struct Write: Sendable {
-    let identifier: SecretIdentifier
-    let item: Item
-    let secret: SharedSecret
-  }
+  private typealias Write = (identifier: SecretIdentifier, item: Item, secret: SharedSecret)
 
   private struct Change {
     let identifier: SecretIdentifier
@@ -145,11 +141,10 @@ extension Store {
   /// The place after all known items, also if the clock went back.
   private func nextOrder() -> String {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
-    let next = state.withLock { state in
+    let text = state.withLock { state in
       state.lastOrder = max(now, state.lastOrder + 1)
-      return state.lastOrder
+      return String(state.lastOrder)
     }
-    let text = String(next)
     return String(repeating: "0", count: max(0, 19 - text.count)) + text
   }
 
@@ -169,7 +164,7 @@ extension Store {
           .encodingFailed, "The item could not be encoded.", advice: "Check the encode(to:) of its type.",
           identifier: identifier)
       }
-      let write = Write(identifier: identifier, item: item, secret: secret)
+      let write: Write = (identifier, item, secret)
       if let index = indices[identifier] {
         writes[index] = write
       } else {

@@ -12,18 +12,13 @@ public struct StoreOperation<Item: Codable & Sendable & Equatable>: Sendable {
     case remove([Item])
     case removeAll
   }
-  private final class Progress: Sendable {
-    let hasRun = Atomic(false)
-  }
+  private final class Progress: Sendable { let hasRun = Atomic(false) }
 
   private let store: Store<Item>
   private let steps: [Step]
   private let progress = Progress()
 
-  init(_ store: Store<Item>, _ steps: [Step]) {
-    self.store = store
-    self.steps = steps
-  }
+  init(_ store: Store<Item>, _ steps: [Step]) { (self.store, self.steps) = (store, steps) }
 
   /// The same operation, and then the insertion of an item.
   public func insert(_ item: Item) -> StoreOperation { insert([item]) }

@@ -20,15 +20,12 @@ package final class BackendSource: Sendable {
     retryPause: Duration = .seconds(2),
     _ choose: @escaping @Sendable () throws(SecretError) -> any SecretBackend
   ) {
-    self.choose = choose
-    self.retryPause = retryPause
-    given = nil
+    (self.choose, self.retryPause, given) = (choose, retryPause, nil)
   }
 
   init(given backend: any SecretBackend) {
     choose = { () throws(SecretError) in backend }
-    retryPause = .seconds(2)
-    given = backend
+    (retryPause, given) = (.seconds(2), backend)
   }
 
   /// The backend, if it has been given or chosen.

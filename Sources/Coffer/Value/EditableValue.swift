@@ -22,10 +22,8 @@ extension EditableValue {
   public func set<Part>(_ keyPath: WritableKeyPath<Content, Part>, to part: Part) throws(SecretError) -> Bool
   {
     try edit { value in
-      guard var changed = value else { return false }
-      changed[keyPath: keyPath] = part
-      value = changed
-      return true
+      value?[keyPath: keyPath] = part
+      return value != nil
     }
   }
 
@@ -65,9 +63,8 @@ extension EditableValue {
     value element: Element?
   ) throws(SecretError) where Content == [Key: Element] {
     try edit { value in
-      var dictionary = value ?? [:]
-      dictionary[key] = element
-      value = dictionary
+      value = value ?? [:]
+      value?[key] = element
     }
   }
 }

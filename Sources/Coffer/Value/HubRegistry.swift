@@ -12,9 +12,7 @@ final class HubRegistry: Sendable {
     let identifier: SecretIdentifier
     let form: SecretForm
   }
-  struct Entry {
-    weak var hub: ValueHub?
-  }
+  struct Entry { weak var hub: ValueHub? }
   let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
@@ -31,16 +29,12 @@ final class HubRegistry: Sendable {
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
       let store = SecretValueStore(identifier, source: source, form: form)
-      let hub = ValueHub(store, retryPause: source.retryPause) { [weak self] in self?.forget(key) }
+      let hub = ValueHub(store, retryPause: source.retryPause) { [weak self] in
+        // A new hub may have replaced the released one.
+        self?.entries.withLock { if $0[key]?.hub == nil { $0[key] = nil } }
+      }
       entries[key] = Entry(hub: hub)
       return hub
-    }
-  }
-
-  private func forget(_ key: Key) {
-    entries.withLock { entries in
-      // A new hub may have replaced the released one.
-      if let entry = entries[key], entry.hub == nil { entries[key] = nil }
     }
   }
 }

@@ -98,11 +98,6 @@ enum DateText {
     }
     // The parser ignores what follows the time zone.
     guard isZone(whole.dropFirst("2026-11-22T08:30:00".count)) else { return nil }
-    do {
-      let date = try Date.ISO8601FormatStyle().parse(whole)
-      return Date(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate + fraction)
-    } catch {
-      return nil
-    }
+    do { return try Date.ISO8601FormatStyle().parse(whole) + fraction } catch { return nil }
   }
 }

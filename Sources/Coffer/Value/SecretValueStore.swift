@@ -7,10 +7,6 @@ struct StoredSecret: Sendable {
   let version: Int?
   /// What the program adds to the metadata of the secret. It is not read.
   var metadata: SecretMetadata?
-
-  func isSame(as other: StoredSecret) -> Bool {
-    version == other.version && secret.bytes.isEqual(to: other.secret.bytes)
-  }
 }
 
 /// What is kept of a secret besides its bytes. Values of different forms have different hubs.

@@ -225,7 +225,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   private func isSame(_ one: StoredSecret?, _ other: StoredSecret?) -> Bool {
     guard let one, let other else { return one == nil && other == nil }
-    return one.isSame(as: other)
+    return one.version == other.version && one.secret.bytes.isEqual(to: other.secret.bytes)
   }
 
   // MARK: Leases

@@ -12,11 +12,8 @@ final class ValueHub: Sendable, Observable {
   /// The result of reading the store. `nil` is an absent value.
   typealias Reading = Result<StoredSecret?, SecretError>
 
-  struct Publication {
-    let reading: Reading
-    /// The subscribers at the time of the publication. Later ones have begun with a newer reading.
-    let subscribers: [StreamBuffer<Reading>]
-  }
+  /// A reading, and the subscribers at the time of its publication. Later ones have begun with a newer reading.
+  typealias Publication = (reading: Reading, subscribers: [StreamBuffer<Reading>])
 
   struct State {
     /// The reading that was published last, with a summary in place of the value.
@@ -57,9 +54,7 @@ final class ValueHub: Sendable, Observable {
   /// Creates the hub of a store. A store that cannot be reached is tried again after each `retryPause` while it is
   /// observed. `onRelease` is called by `deinit`.
   init(_ store: SecretValueStore, retryPause: Duration, onRelease: @escaping @Sendable () -> Void) {
-    self.store = store
-    self.retryPause = retryPause
-    self.onRelease = onRelease
+    (self.store, self.retryPause, self.onRelease) = (store, retryPause, onRelease)
   }
 
   deinit {
@@ -196,7 +191,7 @@ final class ValueHub: Sendable, Observable {
     state.withLock { state in
       state.lastPublished = summary
       state.hasFailed = false
-      state.outbox.append(Publication(reading: reading, subscribers: Array(state.subscribers.values)))
+      state.outbox.append((reading, Array(state.subscribers.values)))
     }
   }
 

@@ -65,18 +65,15 @@ enum CredentialText {
   }
 
   private static func requireText(_ isPresent: Bool, from name: String) throws(SecretError) {
-    if !isPresent {
-      throw SecretError(
-        .configuration, "The text that \(name) gives is empty.",
-        advice: "Check the variable, the file or the command.")
-    }
+    if isPresent { return }
+    throw SecretError(
+      .configuration, "The text that \(name) gives is empty.",
+      advice: "Check the variable, the file or the command.")
   }
 
   /// A variable that is set and empty is an error: a CI system sets it so if the secret is not available.
   static func require(_ isPresent: Bool, of name: String, _ what: String) throws(SecretError) {
-    if !isPresent {
-      throw SecretError(
-        .configuration, "\(name) is set, and empty.", advice: "Give it \(what), or unset it.")
-    }
+    if isPresent { return }
+    throw SecretError(.configuration, "\(name) is set, and empty.", advice: "Give it \(what), or unset it.")
   }
 }

@@ -17,14 +17,8 @@ package struct KernelKeyring: VaultCredentialSource {
   package init() {}
 
   // keyctl(2), and the keyrings of keyrings(7).
-  private enum Operation {
-    static let revoke: Int32 = 3
-    static let setPermissions: Int32 = 5
-    static let link: Int32 = 8
-    static let unlink: Int32 = 9
-    static let search: Int32 = 10
-    static let read: Int32 = 11
-    static let setTimeout: Int32 = 15
+  private enum Operation: Int32 {
+    case revoke = 3, setPermissions = 5, link = 8, unlink = 9, search = 10, read = 11, setTimeout = 15
   }
   private static let processKeyring: Int32 = -2
   private static let userKeyring: Int32 = -4
@@ -33,8 +27,10 @@ package struct KernelKeyring: VaultCredentialSource {
 
   private static func description(_ vaultID: String) -> String { "coffer:\(vaultID)" }
 
-  private static func call(_ operation: Int32, _ first: Int32, _ second: UInt = 0, _ third: UInt = 0) -> Int {
-    coffer_keyctl(operation, UInt(bitPattern: Int(first)), second, third, 0)
+  private static func call(
+    _ operation: Operation, _ first: Int32, _ second: UInt = 0, _ third: UInt = 0
+  ) -> Int {
+    coffer_keyctl(operation.rawValue, UInt(bitPattern: Int(first)), second, third, 0)
   }
 
   /// Keeps `master` for `duration`, in whole seconds, and replaces the key that was kept. Throws
@@ -53,11 +49,11 @@ package struct KernelKeyring: VaultCredentialSource {
     }
     if key < 0 { throw Self.failure(errno) }
     // Without a link to another keyring, the kernel forgets the key.
-    defer { _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.processKeyring))) }
+    defer { _ = Self.call(.unlink, key, UInt(bitPattern: Int(Self.processKeyring))) }
     guard
-      Self.call(Operation.setTimeout, key, UInt(duration.components.seconds)) >= 0,
-      Self.call(Operation.setPermissions, key, Self.permissions) >= 0,
-      Self.call(Operation.link, key, UInt(bitPattern: Int(Self.userKeyring))) >= 0
+      Self.call(.setTimeout, key, UInt(duration.components.seconds)) >= 0,
+      Self.call(.setPermissions, key, Self.permissions) >= 0,
+      Self.call(.link, key, UInt(bitPattern: Int(Self.userKeyring))) >= 0
     else { throw Self.failure(errno) }
   }
 
@@ -66,8 +62,7 @@ package struct KernelKeyring: VaultCredentialSource {
     guard let key = try find(vault.id) else { return nil }
     var length = 0
     let held = SecretBytes(count: 64) { block in
-      length = coffer_keyctl(
-        Operation.read, UInt(bitPattern: Int(key)), UInt(bitPattern: block.baseAddress), UInt(block.count), 0)
+      length = Self.call(.read, key, UInt(bitPattern: block.baseAddress), UInt(block.count))
     }
     // A master key is 32 bytes long. Another length is a key of another program.
     guard length == 32 else { return nil }
@@ -78,8 +73,8 @@ package struct KernelKeyring: VaultCredentialSource {
   @discardableResult
   package func forget(vault vaultID: String) throws(SecretError) -> Bool {
     guard let key = try find(vaultID, isStrict: true) else { return false }
-    guard Self.call(Operation.revoke, key) >= 0 else { throw Self.failure(errno) }
-    _ = Self.call(Operation.unlink, key, UInt(bitPattern: Int(Self.userKeyring)))
+    guard Self.call(.revoke, key) >= 0 else { throw Self.failure(errno) }
+    _ = Self.call(.unlink, key, UInt(bitPattern: Int(Self.userKeyring)))
     return true
   }
 
@@ -91,8 +86,7 @@ package struct KernelKeyring: VaultCredentialSource {
   private func find(_ vaultID: String, isStrict: Bool = false) throws(SecretError) -> Int32? {
     let key = "user".withCString { type in
       Self.description(vaultID).withCString { description in
-        Self.call(
-          Operation.search, Self.userKeyring, UInt(bitPattern: type), UInt(bitPattern: description))
+        Self.call(.search, Self.userKeyring, UInt(bitPattern: type), UInt(bitPattern: description))
       }
     }
     if key >= 0 { return Int32(truncatingIfNeeded: key) }

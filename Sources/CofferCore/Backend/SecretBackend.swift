@@ -124,16 +124,12 @@ public struct SecretChange: Hashable, Sendable {
   package let origin: ObjectIdentifier?
 
   /// Creates the notice for one secret, or for all secrets if `identifier` is `nil`.
-  public init(_ identifier: SecretIdentifier?) {
-    self.identifier = identifier
-    origin = nil
-  }
+  public init(_ identifier: SecretIdentifier?) { (self.identifier, origin) = (identifier, nil) }
 
   /// Creates the notice for a change that the call on the backend has made itself. A change by others that the call
   /// only notices has no origin.
   package init(madeNow identifier: SecretIdentifier) {
-    self.identifier = identifier
-    origin = Self.currentOrigin
+    (self.identifier, origin) = (identifier, Self.currentOrigin)
   }
 
   @TaskLocal private static var currentOrigin: ObjectIdentifier?

@@ -16,16 +16,9 @@ public struct SecretError: Error, Hashable, Sendable {
 
   /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given in the place of
   /// a path, are cut off.
-  public init(
-    _ code: Code,
-    _ reason: String,
-    advice: String? = nil,
-    identifier: SecretIdentifier? = nil
-  ) {
-    self.code = code
-    self.reason = reason.withoutKeys
-    self.advice = advice?.withoutKeys
-    self.identifier = identifier
+  public init(_ code: Code, _ reason: String, advice: String? = nil, identifier: SecretIdentifier? = nil) {
+    (self.code, self.identifier) = (code, identifier)
+    (self.reason, self.advice) = (reason.withoutKeys, advice?.withoutKeys)
   }
 
   /// Returns the error with `identifier`, unless it already has an identifier.
@@ -36,10 +29,7 @@ public struct SecretError: Error, Hashable, Sendable {
 
 extension SecretError: CustomStringConvertible {
   /// The reason and the advice.
-  public var description: String {
-    guard let advice else { return reason }
-    return "\(reason) \(advice)"
-  }
+  public var description: String { advice.map { "\(reason) \($0)" } ?? reason }
 }
 
 extension SecretError: LocalizedError {

@@ -22,10 +22,7 @@ public final class SecretLease: Sendable {
   deinit { release() }
 
   /// Releases the lease. Calls after the first do nothing.
-  public func release() {
-    let body = onRelease.withLock { $0.take() }
-    body?()
-  }
+  public func release() { onRelease.withLock { $0.take() }?() }
 }
 
 extension SecretBackend {
@@ -77,9 +74,7 @@ private struct LeaseWait: Sendable {
   private var pause = Duration.milliseconds(1)
 
   init(_ backend: any SecretBackend, _ identifier: SecretIdentifier, timeout: Duration) {
-    self.backend = backend
-    self.identifier = identifier
-    self.timeout = timeout
+    (self.backend, self.identifier, self.timeout) = (backend, identifier, timeout)
     deadline = .now + timeout
   }
 

@@ -26,17 +26,11 @@ public struct SecretMetadata: Hashable, Sendable {
 
   /// Creates metadata. ``validate()`` checks the bounds.
   public init(
-    label: String? = nil,
-    created: Date? = nil,
-    modified: Date? = nil,
-    expires: Date? = nil,
+    label: String? = nil, created: Date? = nil, modified: Date? = nil, expires: Date? = nil,
     attributes: [String: String] = [:]
   ) {
-    self.label = label
-    self.created = created
-    self.modified = modified
-    self.expires = expires
-    self.attributes = attributes
+    (self.label, self.created, self.modified) = (label, created, modified)
+    (self.expires, self.attributes) = (expires, attributes)
   }
 
   /// Throws `.invalidMetadata` if a bound is exceeded. Every backend calls it before it stores a secret.

@@ -60,10 +60,7 @@ public struct SecretVersion: Hashable, Sendable {
 
   /// Makes a description of a version. For backends.
   public init(number: Int, kind: Kind, date: Date, metadata: SecretMetadata) {
-    self.number = number
-    self.kind = kind
-    self.date = date
-    self.metadata = metadata
+    (self.number, self.kind, self.date, self.metadata) = (number, kind, date, metadata)
   }
 }
 

@@ -19,14 +19,10 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   }
 
   /// Copies the bytes of an array.
-  public init(copying bytes: [UInt8]) {
-    self.init(copying: bytes.span)
-  }
+  public init(copying bytes: [UInt8]) { self.init(copying: bytes.span) }
 
   /// Copies the UTF-8 bytes of `string`.
-  public init(copying string: String) {
-    self.init(copying: string.utf8.span)
-  }
+  public init(copying string: String) { self.init(copying: string.utf8.span) }
 
   /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body` throws.
   public init<E: Error>(
@@ -41,9 +37,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     try body(bytes)
   }
 
-  deinit {
-    GuardedMemory.deallocate(block, count: count, origin: origin)
-  }
+  deinit { GuardedMemory.deallocate(block, count: count, origin: origin) }
 
   /// Whether all memory that this process has used for secrets is locked, so that none of it was written to swap
   /// space. The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.
@@ -81,9 +75,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   }
 
   /// Returns a copy in guarded memory.
-  public borrowing func copy() -> SecretBytes {
-    withBytes { SecretBytes(copying: $0) }
-  }
+  public borrowing func copy() -> SecretBytes { withBytes { SecretBytes(copying: $0) } }
 
   /// Whether both values have the same bytes. The time depends only on the lengths.
   public borrowing func isEqual(to other: borrowing SecretBytes) -> Bool {
@@ -99,10 +91,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     }
     guard let text else {
       throw SecretError(
-        .decodingFailed,
-        "The secret is not UTF-8 text.",
-        advice: "Read it as bytes instead."
-      )
+        .decodingFailed, "The secret is not UTF-8 text.", advice: "Read it as bytes instead.")
     }
     return text
   }

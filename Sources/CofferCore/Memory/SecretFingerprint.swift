@@ -1,9 +1,7 @@
 /// A keyed BLAKE2b-256 hash of a secret, to detect changes. Without the key, it reveals nothing about the secret, and
 /// guesses cannot be tested.
 package struct SecretFingerprint: Hashable, Sendable {
-  private let hash: [UInt8]
-
-  fileprivate init(_ hash: [UInt8]) { self.hash = hash }
+  fileprivate let hash: [UInt8]
 }
 
 extension SecretBytes {
@@ -15,7 +13,7 @@ extension SecretBytes {
   /// Returns the fingerprint under `key`, which has 16 to 64 bytes. Equal secrets have equal fingerprints under one
   /// key.
   package borrowing func fingerprint(under key: borrowing SecretBytes) -> SecretFingerprint {
-    withBytes { SecretFingerprint(BLAKE2b.hash($0, key: key, count: 32)) }
+    withBytes { SecretFingerprint(hash: BLAKE2b.hash($0, key: key, count: 32)) }
   }
 }
 
@@ -25,8 +23,6 @@ extension SecretIdentifier {
   package var hashText: String {
     // Neither part contains NUL.
     let bytes = Array(service.utf8) + [0] + Array(account.utf8)
-    return BLAKE2b.hash(bytes.span, count: 16).map {
-      $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16)
-    }.joined()
+    return BLAKE2b.hash(bytes.span, count: 16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }

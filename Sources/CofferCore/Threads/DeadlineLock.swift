@@ -7,14 +7,11 @@ internal import Synchronization
 /// Unlike `Mutex`, it throws when the timeout has passed, and when the calling thread holds the lock already,
 /// which would be a deadlock. Thread-safe.
 package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may be used by any thread
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   /// The thread that holds the lock, or 0. Only the holder writes it, so a thread that reads its own id holds the lock.
   private let owner = Atomic<UInt>(0)
 
-  package init() {
-    mutex = .allocate(capacity: 1)
-    pthread_mutex_init(mutex, nil)
-  }
+  package init() { pthread_mutex_init(mutex, nil) }
 
   deinit {
     pthread_mutex_destroy(mutex)
@@ -37,10 +34,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
     }
     guard result == 0 else {
       throw SecretError(
-        .timedOut,
-        "Another thread kept the store busy for \(timeout.rounded).",
-        advice: "Try again."
-      )
+        .timedOut, "Another thread kept the store busy for \(timeout.rounded).", advice: "Try again.")
     }
     return try holding(body)
   }
@@ -59,10 +53,8 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   package func requireNotHeld() throws(SecretError) {
     guard owner.load(ordering: .relaxed) == pthread_self() else { return }
     throw SecretError(
-      .conflict,
-      "The store was used inside its own transaction.",
-      advice: "Use the transaction that the closure receives."
-    )
+      .conflict, "The store was used inside its own transaction.",
+      advice: "Use the transaction that the closure receives.")
   }
 
   private func holding<R: ~Copyable>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R {

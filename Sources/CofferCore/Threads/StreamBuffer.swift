@@ -4,12 +4,7 @@ internal import Synchronization
 ///
 /// An `AsyncStream` keeps all elements or a number of them, whatever their size.
 package final class StreamBuffer<Element: Sendable>: Sendable {
-  private struct State {
-    var elements = Fifo<(element: Element, size: Int)>()
-    var size = 0
-    var isFinished = false
-  }
-  private let state = Mutex(State())
+  private let state = Mutex((elements: Fifo<(element: Element, size: Int)>(), size: 0, isFinished: false))
   private let limit: Int
   private let replacement: Element?
   private let signals: AsyncStream<Void>

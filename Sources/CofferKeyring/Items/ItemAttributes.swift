@@ -141,11 +141,8 @@ enum ItemAttributes {
     guard let service = attributes[service], let account = attributes[accountName(attributes)] else {
       return nil
     }
-    do {
-      return try SecretIdentifier(service: service, account: account)
-    } catch {
-      return nil  // another program's item, for example with an empty name
-    }
+    // Another program's item may have an empty name, for example.
+    do { return try SecretIdentifier(service: service, account: account) } catch { return nil }
   }
 
   /// Returns the metadata in an item's attributes and properties.
@@ -206,11 +203,7 @@ enum ItemAttributes {
   private static func text(_ date: Date) -> String { date.formatted(style) }
 
   private static func date(_ text: String) -> Date? {
-    do {
-      return try style.parse(text)
-    } catch {
-      return nil  // not written by this module
-    }
+    do { return try style.parse(text) } catch { return nil }  // not written by this module
   }
 
   private static func date(_ seconds: UInt64) -> Date? {

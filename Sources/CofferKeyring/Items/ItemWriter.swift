@@ -14,21 +14,17 @@ struct ItemWriter {
 
   func store(_ value: borrowing SecretBytes) throws(ServiceFailure) {
     // Before the lock, because unlocking may show a prompt.
-    var collection: String?
-    if try matches().isEmpty { collection = try search.collectionForStoring() }
+    let collection = try matches().isEmpty ? search.collectionForStoring() : nil
     // Otherwise two stores may create an item each, or one may create the item whose attributes the other changes.
     try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
       let isHeld = acquireLock()
-      defer {
-        if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) }
-      }
+      defer { if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) } }
       let items = try matches()
       let found = try service.read(
         items.count > 1 ? FoundItem.properties : ["Attributes", "Label"], of: items)
       if try update(found, to: value) { return }
-      if collection == nil { collection = try search.collectionForStoring() }
-      guard let collection else { throw .malformed }
-      try create(value, in: collection, beside: found)
+      let chosen = if let collection { collection } else { try search.collectionForStoring() }
+      try create(value, in: chosen, beside: found)
     }
   }
 

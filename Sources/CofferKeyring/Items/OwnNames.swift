@@ -11,10 +11,7 @@ struct OwnNames {
   }
 
   /// `nil` if there are no names.
-  var text: String? {
-    if names.isEmpty { return nil }
-    return names.map(Self.encoded).sorted().joined(separator: " ")
-  }
+  var text: String? { names.isEmpty ? nil : names.map(Self.encoded).sorted().joined(separator: " ") }
 
   func contains(_ name: String) -> Bool { names.contains(Array(name.utf8)) }
 

@@ -29,9 +29,7 @@ final class KeyringWatcher: Sendable {
   }
 
   private func stopIfUnused() {
-    running.withLock { running in
-      if broadcast.isEmpty { running.take()?.stop() }
-    }
+    running.withLock { if broadcast.isEmpty { $0.take()?.stop() } }
   }
 }
 
@@ -55,9 +53,7 @@ private final class SignalThread: Sendable {
   private static let backoff = (first: Duration.milliseconds(250), last: Duration.seconds(30))
 
   init(environment: [String: String], options: KeyringOptions, broadcast: ChangeBroadcast) {
-    self.environment = environment
-    self.options = options
-    self.broadcast = broadcast
+    (self.environment, self.options, self.broadcast) = (environment, options, broadcast)
     ready.enter()
     // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
     if startThread({ self.run() }) != 0 {

@@ -102,11 +102,8 @@ package func wait(
   for events: Int32, on descriptor: Int32, until deadline: ContinuousClock.Instant?
 ) throws(FileSystemError) -> Bool {
   while true {
-    var milliseconds: Int32 = -1
-    if let deadline {
-      let left = (deadline - .now) / .milliseconds(1)
-      milliseconds = Int32(min(max(0, left.rounded(.up)), 3_600_000))
-    }
+    let left = deadline.map { (($0 - .now) / .milliseconds(1)).rounded(.up) }
+    let milliseconds = left.map { Int32(min(max(0, $0), 3_600_000)) } ?? -1
     var request = pollfd(fd: descriptor, events: Int16(events), revents: 0)
     let count = poll(&request, 1, milliseconds)
     if count > 0 { return true }

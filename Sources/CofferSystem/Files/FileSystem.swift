@@ -127,13 +127,8 @@ package struct FileStatus: Hashable, Sendable {
   package init(
     device: UInt64, inode: UInt64, size: Int, isRegular: Bool, mode: UInt32, owner: UInt32, links: Int
   ) {
-    self.device = device
-    self.inode = inode
-    self.size = size
-    self.isRegular = isRegular
-    self.mode = mode
-    self.owner = owner
-    self.links = links
+    (self.device, self.inode, self.size, self.isRegular) = (device, inode, size, isRegular)
+    (self.mode, self.owner, self.links) = (mode, owner, links)
   }
 
   package func isSameFile(as other: FileStatus) -> Bool {

@@ -57,15 +57,6 @@ struct LinuxDirectory: Directory {
     return file
   }
 
-  /// Creates a file of mode 0600 that has no name, and that is gone when it is closed. Throws an `errno` that depends
-  /// on the file system if it has no such files.
-  func createUnnamed() throws(FileSystemError) -> LinuxFile {
-    let flags = O_RDWR | coffer_O_TMPFILE
-    let file = try LinuxFile(Descriptor(opening: ".", in: descriptor, flags, mode: 0o600))
-    try file.setMode(0o600)
-    return file
-  }
-
   /// Gives a name to a file. Throws `EEXIST` if the name is taken.
   func link(_ file: LinuxFile, to name: String) throws(FileSystemError) {
     if coffer_link_descriptor(file.descriptor.number, descriptor.number, name) == 0 { return }

@@ -98,20 +98,15 @@ package struct NewFile {
     do throws(FileSystemError) { names = try uninterrupted(directory.names) } catch {}
     for other in names where isTemporaryName(other, of: name) {
       do throws(FileSystemError) {
-        if try isAbandoned(other, for: name, in: directory, user: user) { try directory.remove(other) }
+        let isAbandoned = try uninterrupted { () throws(FileSystemError) -> Bool in
+          let status = try directory.status(of: other)
+          guard status.isRegular, status.owner == user else { return false }
+          // Where a rename is a link and a removal, an interrupted one leaves both names. The file may be locked then.
+          if status.links > 1, try directory.status(of: name).isSameFile(as: status) { return true }
+          return try directory.open(other, writable: true).tryLock(exclusive: true)
+        }
+        if isAbandoned { try directory.remove(other) }
       } catch {}
-    }
-  }
-
-  private static func isAbandoned(
-    _ temporaryName: String, for name: String, in directory: any Directory, user: UInt32
-  ) throws(FileSystemError) -> Bool {
-    try uninterrupted { () throws(FileSystemError) in
-      let status = try directory.status(of: temporaryName)
-      guard status.isRegular, status.owner == user else { return false }
-      // Where a rename is a link and a removal, an interrupted one leaves both names. The file may be locked then.
-      if status.links > 1, try directory.status(of: name).isSameFile(as: status) { return true }
-      return try directory.open(temporaryName, writable: true).tryLock(exclusive: true)
     }
   }
 }

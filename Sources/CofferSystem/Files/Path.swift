@@ -25,18 +25,14 @@ package enum Path {
   /// the working directory cannot be read.
   package static func absolute(_ path: String) throws(SecretError) -> String {
     if path.utf8.first == UInt8(ascii: "/") { return path }
-    return try workingDirectory() + "/" + path
-  }
-
-  private static func workingDirectory() throws(SecretError) -> String {
     if let named = getenv("PWD").map({ String(cString: $0) }), named.hasPrefix("/"), isSameFile(named, ".") {
-      return named
+      return named + "/" + path
     }
     guard let current = getcwd(nil, 0) else {
       throw .system(FileSystemError(errno), "The working directory cannot be read")
     }
     defer { free(current) }
-    return String(cString: current)
+    return String(cString: current) + "/" + path
   }
 
   /// Whether `path` names anything, a link to nothing excepted. Throws if that cannot be determined.
@@ -105,34 +101,22 @@ package enum PrivateDirectory {
     if parent != path { try createMissing(parent) }
     let place = try PathWalk.place(of: path, followingLink: true)
     if mkdirat(place.directory.number, place.name, 0o700) == 0 {
-      try allowOwner(place)
-      return try synchronize(place.directory)
+      // The umask may have taken rights away from the owner.
+      var status = stat()
+      guard fstatat(place.directory.number, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+        status.st_mode & 0o700 == 0o700
+          || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
+      else { throw FileSystemError(errno) }
+      // A directory that this user may change but not read cannot be opened.
+      let directory: LinuxDirectory
+      do throws(FileSystemError) {
+        directory = try LinuxDirectory(place.directory)
+      } catch  where error.number == EACCES { return }
+      return try uninterrupted(directory.synchronize)
     }
     let failure = FileSystemError(errno)
     // Another process may have created it in the meantime.
     guard failure.number == EEXIST, try isDirectory(path) else { throw failure }
-  }
-
-  /// Waits until the entries of a directory are on the disk. Does nothing for a directory that this user may change but
-  /// not read, because it cannot be opened.
-  private static func synchronize(_ found: Descriptor) throws(FileSystemError) {
-    let directory: LinuxDirectory
-    do throws(FileSystemError) { directory = try LinuxDirectory(found) } catch  where error.number == EACCES {
-      return
-    }
-    try uninterrupted(directory.synchronize)
-  }
-
-  /// Gives the owner of a new directory the rights that the umask has taken away.
-  private static func allowOwner(_ place: PathWalk.Place) throws(FileSystemError) {
-    var status = stat()
-    if fstatat(place.directory.number, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0,
-      status.st_mode & 0o700 == 0o700
-        || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
-    {
-      return
-    }
-    throw FileSystemError(errno)
   }
 
   /// Whether `path` leads to a directory. Throws `ENOTDIR` if it leads to something else.

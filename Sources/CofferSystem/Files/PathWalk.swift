@@ -25,9 +25,6 @@ struct PathWalk {
     var path: String { PathWalk.path(parents, name) }
   }
 
-  /// As many as the kernel follows.
-  private static let maximumLinks = 40
-
   private var directory: Descriptor
   private var parents: [String]
   /// The names that are still to be resolved, the next one last.
@@ -156,20 +153,16 @@ struct PathWalk {
 
   private mutating func follow(_ link: Descriptor) throws(FileSystemError) {
     linkCount += 1
-    if linkCount > Self.maximumLinks { throw FileSystemError(ELOOP) }
+    if linkCount > 40 { throw FileSystemError(ELOOP) }  // the kernel follows as many
     owners.insert(try link.status().owner)
-    var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = target.withUnsafeMutableBytes { bytes in
-      bytes.withMemoryRebound(to: CChar.self) { room in
-        room.baseAddress.map { readlinkat(link.number, "", $0, room.count) } ?? -1
-      }
-    }
+    var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlinkat(link.number, "", &target, target.count)
     if count < 0 { throw FileSystemError(errno) }
     guard count > 0, count < target.count else { throw FileSystemError(count == 0 ? ENOENT : ENAMETOOLONG) }
     guard let path = String(validating: target[..<count], as: UTF8.self) else {
       throw FileSystemError(EILSEQ)
     }
-    if target[0] == UInt8(ascii: "/") { (directory, parents) = (try Self.root(), []) }
+    if target[0] == CChar(UInt8(ascii: "/")) { (directory, parents) = (try Self.root(), []) }
     rest += Self.names(in: path)
   }
 }

@@ -133,7 +133,9 @@ package enum PrivateFile {
   private static func putUnnamed(
     _ contents: Span<UInt8>, at name: String, in directory: LinuxDirectory, replacing: Bool
   ) throws(FileSystemError) {
-    let file = try directory.createUnnamed()
+    let flags = O_RDWR | coffer_O_TMPFILE
+    let file = try LinuxFile(Descriptor(opening: ".", in: directory.descriptor, flags, mode: 0o600))
+    try file.setMode(0o600)
     // Nobody else can have the lock. A file system may have no locks, and nobody shares the file.
     do throws(FileSystemError) {
       _ = try uninterrupted { () throws(FileSystemError) in try file.tryLock(exclusive: true) }

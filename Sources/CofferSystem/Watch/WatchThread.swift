@@ -32,11 +32,6 @@ package final class WatchThread: Sendable {
 
     /// Ends the wait of the thread.
     func signal() { eventfd_write(wake.number, 1) }
-
-    func acceptSignals() {
-      var count: eventfd_t = 0
-      eventfd_read(wake.number, &count)
-    }
   }
   private struct State {
     var descriptors: Descriptors?
@@ -96,10 +91,7 @@ package final class WatchThread: Sendable {
     let thread: WatchThread
     let key: Int
 
-    init(thread: WatchThread, key: Int) {
-      self.thread = thread
-      self.key = key
-    }
+    init(thread: WatchThread, key: Int) { (self.thread, self.key) = (thread, key) }
 
     deinit { thread.end(key) }
 
@@ -157,7 +149,8 @@ package final class WatchThread: Sendable {
         pollfd(fd: $0.number, events: Int16(POLLIN), revents: 0)
       }
       _ = poll(&waited, nfds_t(waited.count), timeout)
-      descriptors.acceptSignals()
+      var count: eventfd_t = 0
+      eventfd_read(descriptors.wake.number, &count)
       let changes = descriptors.events?.readEvents() ?? []
       for handler in dueHandlers(after: changes) { handler() }
     }

@@ -6,10 +6,7 @@ struct Failure: Error {
   /// Full sentences: what happened, and what to do. Never contains a value.
   let message: String
 
-  init(_ status: ExitStatus, _ message: String) {
-    self.status = status
-    self.message = message
-  }
+  init(_ status: ExitStatus, _ message: String) { (self.status, self.message) = (status, message) }
 
   static func usage(_ message: String) -> Failure { Failure(.usage, message) }
 

@@ -17,7 +17,12 @@ struct ProcessHardening: Sendable {
   static let applied = ProcessHardening()
 
   private init() {
-    Self.occupyStandardDescriptors()
+    // Opens `/dev/null` for each closed standard descriptor. Otherwise the vault could be opened as standard output and be
+    // overwritten. The replacement has the wrong direction, so that using it remains an error.
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+      let direction = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY
+      _ = open("/dev/null", direction | O_CLOEXEC)  // open returns the lowest free number: `descriptor`
+    }
     Self.removeCrashHandlers()
 
     // Prevents core files, and other processes of this user from attaching. Lowers only the soft limit: a
@@ -67,14 +72,5 @@ struct ProcessHardening: Sendable {
 
   static func isIgnoring(_ handler: __sighandler_t?) -> Bool {
     unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
-  }
-
-  /// Opens `/dev/null` for each closed standard descriptor. Otherwise the vault could be opened as standard
-  /// output and be overwritten. The replacement has the wrong direction, so that using it remains an error.
-  private static func occupyStandardDescriptors() {
-    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      let direction = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY
-      _ = open("/dev/null", direction | O_CLOEXEC)  // open returns the lowest free number: `descriptor`
-    }
   }
 }

@@ -17,7 +17,18 @@ extension Diagnosis {
     } catch {
       add("vault", error)
     }
-    examineSurroundings(path)
+    let directory = Path.parent(of: path)
+    guard let status = FileStatus(of: directory) else { return }  // reported above
+    examineDirectory(directory, status, of: path)
+    examineKeyFile(besides: directory, of: path)
+    examineVariables()
+
+    do throws(SecretError) {
+      try KernelKeyring().requireAvailable()
+      add(.ok, "kernel keyring", "it can keep the vault unlocked")
+    } catch {
+      add(.note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)", error.toolAdvice)
+    }
   }
 
   private mutating func examineFile(_ path: String, _ description: VaultDescription) {
@@ -125,21 +136,6 @@ extension Diagnosis {
         "Set the clock, which determines the secrets that have expired.")
     } else {
       add(.ok, "clock", "the time is later than the vault's last change")
-    }
-  }
-
-  private mutating func examineSurroundings(_ path: String) {
-    let directory = Path.parent(of: path)
-    guard let status = FileStatus(of: directory) else { return }  // `examineVault` has reported it
-    examineDirectory(directory, status, of: path)
-    examineKeyFile(besides: directory, of: path)
-    examineVariables()
-
-    do throws(SecretError) {
-      try KernelKeyring().requireAvailable()
-      add(.ok, "kernel keyring", "it can keep the vault unlocked")
-    } catch {
-      add(.note, "kernel keyring", "it cannot keep the vault unlocked: \(error.reason)", error.toolAdvice)
     }
   }
 

@@ -45,13 +45,10 @@ struct ExchangeFile: Codable {
     static let fields = Set(CodingKeys.allCases.map(\.stringValue))
 
     init(_ secret: ExchangedSecret) {
-      service = secret.identifier.service
-      account = secret.identifier.account
+      (service, account) = (secret.identifier.service, secret.identifier.account)
       let data = secret.value.bytes.withBytes { $0.withUnsafeBytes { Data($0) } }
       if let text = String(validating: data, as: UTF8.self) { value = text } else { base64 = data }
-      label = secret.metadata?.label
-      created = secret.metadata?.created
-      expires = secret.metadata?.expires
+      (label, created, expires) = (secret.metadata?.label, secret.metadata?.created, secret.metadata?.expires)
       let attributes = secret.metadata?.attributes ?? [:]
       self.attributes = attributes.isEmpty ? nil : attributes
     }

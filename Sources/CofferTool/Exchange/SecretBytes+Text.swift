@@ -38,11 +38,4 @@ extension SecretBytes {
         "The value ends in a carriage return, as lines of Windows text do (CR LF), and is stored unchanged.")
     }
   }
-
-  var firstLine: SecretBytes {
-    withBytes { bytes in
-      let end = bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
-      return SecretBytes(copying: bytes.extracting(0..<end))
-    }
-  }
 }

@@ -36,7 +36,7 @@ enum OutputFile {
         throw Failure(
           .inputOutput, "There is no open descriptor \(number), which \(path) names. Nothing was written.")
       }
-      return (Output(descriptor: number, name: path), nil)
+      return (number == STDOUT_FILENO ? .standard : Output(descriptor: number, name: path), nil)
     }
     var status = stat()
     guard stat(path, &status) == 0, [S_IFIFO, S_IFCHR].contains(status.st_mode & S_IFMT) else { return nil }

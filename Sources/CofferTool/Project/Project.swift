@@ -47,6 +47,19 @@ struct Project {
     return paths.first { FileStatus(of: $0, followingLink: false) != nil } ?? paths[0]
   }
 
+  /// The path of a file above the work tree, which is not followed, or `nil`.
+  static func unfollowed() throws(SecretError) -> String? {
+    guard var directory = try directories().last, CofferConfiguration.isWorkTree(directory) else {
+      return nil
+    }
+    while directory != "/" {
+      directory = Path.parent(of: directory)
+      let path = path(ProjectFile.name, in: directory)
+      if FileStatus(of: path, followingLink: false) != nil { return path }
+    }
+    return nil
+  }
+
   /// The directories to search: the working directory, and those above it in the same work tree.
   private static func directories() throws(SecretError) -> [String] {
     let working = getcwd(nil, 0)
@@ -162,7 +175,9 @@ struct Project {
       return false  // the command that uses the vault reports it
     }
     let configuration = CofferConfiguration.current()
-    if let isHere = configuration.isKnown(vault: id, at: vault) { return !isHere }
+    if let isHere = VaultBackend.isKnown(id, at: vault, in: configuration.knownVaultsDirectory()) {
+      return !isHere
+    }
     return try configuration.recordedKeyFile(forVault: id) != nil
   }
 

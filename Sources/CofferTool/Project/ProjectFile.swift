@@ -161,7 +161,7 @@ struct ProjectFile {
   }
 
   /// The text on one line, so that two texts never look the same.
-  private static func quoted(_ text: String) -> String {
+  static func quoted(_ text: String) -> String {
     "\"\(text.escaped { $0 == "\\" || $0 == "\"" ? "\\\($0)" : nil }.printable)\""
   }
 }

@@ -31,8 +31,16 @@ struct OutputRedactor {
     patterns.search(held) { search in
       var index = 0
       while index < end {
-        if let beginning = search.match(at: index, findsBeginning: true).beginning {
-          end = min(end, index + beginning)
+        for (kind, beginning) in search.match(at: index, findsBeginning: true).beginnings.enumerated() {
+          guard var left = beginning else { continue }
+          // A separator between the characters shows nothing of the value.
+          var place = index
+          while place < end {
+            if kind == 0 || !RedactionPatterns.isSeparator(held[place]) { left -= 1 }
+            if left < 0 { break }
+            place += 1
+          }
+          end = place
         }
         index += 1
       }

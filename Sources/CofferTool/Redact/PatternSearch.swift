@@ -11,11 +11,11 @@ struct PatternSearch {
     var (end, variable) = (0, 0)
     /// Whether more output may make a longer pattern of it.
     var isOpen = false
-    /// The least beginning of a pattern that agrees with the output, if that is asked for.
-    private(set) var beginning: Int?
+    /// The least beginning of a pattern of each kind that agrees with the output, if that is asked for.
+    private(set) var beginnings: [Int?] = [nil, nil]
 
-    mutating func agrees(_ pattern: RedactionPatterns.Pattern) {
-      beginning = min(beginning ?? .max, pattern.beginning)
+    mutating func agrees(_ pattern: RedactionPatterns.Pattern, _ kind: Int) {
+      beginnings[kind] = min(beginnings[kind] ?? .max, pattern.beginning)
     }
   }
 
@@ -82,7 +82,7 @@ struct PatternSearch {
           depth += 1
         } else {
           match.isOpen = true
-          if findsBeginning { patterns[low..<high].forEach { match.agrees($0) } }
+          if findsBeginning { patterns[low..<high].forEach { match.agrees($0, kind) } }
           break
         }
       }
@@ -104,7 +104,7 @@ struct PatternSearch {
   private func complete(
     _ pattern: RedactionPatterns.Pattern, _ kind: Int, at end: Int, _ match: inout Match
   ) {
-    match.agrees(pattern)
+    match.agrees(pattern, kind)
     var end = end
     if pattern.sharedBits > 0 {
       guard let byte = nextByte(&end, kind) else { return match.isOpen = true }

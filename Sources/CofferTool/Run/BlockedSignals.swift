@@ -73,12 +73,6 @@ struct BlockedSignals: ~Copyable {
       isFromKernel: info.ssi_code == fromKernel)
   }
 
-  /// Returns a signal that has arrived, or `nil`. Does not wait.
-  borrowing func pending() throws(SecretError) -> Int32? {
-    var others: [pollfd] = []
-    return try wait(for: &others, until: .now)?.signal
-  }
-
   /// Asks a process that forwards signals to send SIGKILL, which it cannot receive itself: it gets SIGTERM, and SIGKILL as
   /// ``Arrival/signal``.
   static func requestKill(by process: pid_t) { sigqueue(process, SIGTERM, sigval(sival_int: SIGKILL)) }

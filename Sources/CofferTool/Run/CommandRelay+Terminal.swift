@@ -33,16 +33,9 @@ extension CommandRelay {
     _ = ioctl(controller, UInt(TIOCSWINSZ), &size)
   }
 
-  func receive() {
-    if case (.stopped, let signal)? = session?.channel.receive() {
-      commandStopped(by: signal)
-    } else {
-      isChannelOpen = false
-    }
-  }
-
   /// The command was stopped: because it used its terminal in the background, or by a key, another process or itself.
-  private func commandStopped(by signal: Int32) {
+  func receive() {
+    guard case (.stopped, let signal)? = session?.channel.receive() else { return isChannelOpen = false }
     guard let outer = session?.outer else { return }
     let usedTerminal = signal == SIGTTIN || signal == SIGTTOU
     if usedTerminal { ownsTerminal = true }

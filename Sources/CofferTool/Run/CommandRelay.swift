@@ -34,9 +34,7 @@ final class CommandRelay {
   ) {
     self.signals = signals
     (self.process, self.outputs, self.session) = (process, outputs, session)
-    self.ownsTerminal = ownsTerminal
-    isChannelOpen = session != nil
-    hasSettings = ownsTerminal
+    (self.ownsTerminal, isChannelOpen, hasSettings) = (ownsTerminal, session != nil, ownsTerminal)
   }
 
   /// Whether the command is, or will be when it continues, in the foreground of its terminal.
@@ -84,31 +82,20 @@ final class CommandRelay {
       if let source = output.readable { add(source, POLLIN, output.read) }
       if output.wantsToWrite { add(output.destination, POLLOUT, output.write) }
     }
-    addSession(add)
+    if isChannelOpen, let channel = session?.channel.descriptor.number { add(channel, POLLIN, receive) }
+    if !isTerminalGone, let outer = session?.outer, outer.isRaw, typed.count < 4096, drainEnds == nil {
+      add(outer.descriptor, POLLIN, readKeys)
+    }
+    if !isTerminalGone, let controller = session?.shown.source?.number, !typed.isEmpty {
+      add(controller, POLLOUT, writeTyped)
+    }
+    // When the beginning of a value is shown. After the end of the command, output is not waited for.
+    let isDraining = drainEnds != nil && outputs.contains { $0.readable != nil }
+    let deadline: ContinuousClock.Instant? = isDraining ? .now : outputs.compactMap(\.pauseEnds).min()
     let arrival = try signals.wait(for: &requests, until: deadline)
     for (request, action) in zip(requests, actions) where request.revents != 0 { action() }
     for output in outputs { output.showBeginning() }
     return arrival
-  }
-
-  private func addSession(_ add: (Int32, Int32, @escaping () -> Void) -> Void) {
-    guard session != nil else { return }
-    if isChannelOpen, let channel = session?.channel.descriptor.number {
-      add(channel, POLLIN) { [unowned self] in receive() }
-    }
-    guard !isTerminalGone else { return }
-    if let outer = session?.outer, outer.isRaw, typed.count < 4096, drainEnds == nil {
-      add(outer.descriptor, POLLIN) { [unowned self] in readKeys() }
-    }
-    if let controller = session?.shown.source?.number, !typed.isEmpty {
-      add(controller, POLLOUT) { [unowned self] in writeTyped() }
-    }
-  }
-
-  /// When the beginning of a value is shown. After the end of the command, output is not waited for.
-  private var deadline: ContinuousClock.Instant? {
-    if drainEnds != nil, outputs.contains(where: { $0.readable != nil }) { return .now }
-    return outputs.compactMap(\.pauseEnds).min()
   }
 
   /// Whether `events` of poll(2) occur on the descriptor within `milliseconds`.

@@ -78,13 +78,9 @@ struct ProgramFile {
   /// Calls `body` with the arguments of a shell that reads the file: a script without a first line that names
   /// its interpreter, as execvp(3) treats it.
   private func withShell<R, E: Error>(_ arguments: Vector, _ body: (Vector) throws(E) -> R) throws(E) -> R {
-    let shell = strdup("/bin/sh")
-    let file = strdup(path)
-    defer {
-      free(shell)
-      free(file)
-    }
-    return try body([shell, file] + Array(arguments.strings.dropFirst()) + [nil])
+    let owned: [UnsafeMutablePointer<CChar>?] = [strdup("/bin/sh"), strdup(path)]
+    defer { owned.forEach { free($0) } }
+    return try body(owned + Array(arguments.strings.dropFirst()) + [nil])
   }
 }
 

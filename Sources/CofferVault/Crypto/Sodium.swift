@@ -95,11 +95,14 @@ package enum Sodium {
   /// Returns what a secret key has in common with a public key, or `nil` if that is of low order.
   static func sharedSecret(_ secret: borrowing SecretBytes, _ publicKey: [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
-    var isUsable = false
-    let shared = SecretBytes(count: 32) { output in
-      secret.withUnsafeBytes { isUsable = crypto_scalarmult(output.start, $0.start, publicKey) == 0 }
-    }
-    if isUsable { return shared }
+    return filled { output in secret.withUnsafeBytes { crypto_scalarmult(output, $0.start, publicKey) } }
+  }
+
+  /// Returns 32 bytes that `body` fills, or `nil` unless `body` returns 0.
+  private static func filled(_ body: (UnsafeMutablePointer<UInt8>) -> Int32) -> SecretBytes? {
+    var result: Int32 = -1
+    let bytes = SecretBytes(count: 32) { result = body($0.start) }
+    if result == 0 { return bytes }
     return nil
   }
 
@@ -128,22 +131,14 @@ package enum Sodium {
   static func encapsulate(to publicKey: [UInt8], _ share: inout [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
     share = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.share)
-    var isUsable = false
-    let secret = SecretBytes(count: 32) { isUsable = crypto_kem_enc(&share, $0.start, publicKey) == 0 }
-    if isUsable { return secret }
-    return nil
+    return filled { crypto_kem_enc(&share, $0, publicKey) }
   }
 
   /// Returns the shared secret that `share` tells the holder of `seed`: another one if it was made for another seed.
   /// libsodium must have X-Wing.
   static func decapsulate(_ share: [UInt8], _ seed: borrowing SecretBytes) -> SecretBytes? {
     defer { Residue.clear() }
-    var isUsable = false
-    let secret = SecretBytes(count: 32) { output in
-      seed.withUnsafeBytes { isUsable = crypto_kem_dec(output.start, share, $0.start) == 0 }
-    }
-    if isUsable { return secret }
-    return nil
+    return filled { output in seed.withUnsafeBytes { crypto_kem_dec(output, share, $0.start) } }
   }
 
   // MARK: Derivation
@@ -178,18 +173,13 @@ package enum Sodium {
     _ passphrase: borrowing SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
     defer { Residue.clear() }
-    var succeeded = false
-    let stretched = SecretBytes(count: 32) { output in
+    return filled { output in
       passphrase.withUnsafeBytes { passphrase in
-        succeeded =
-          crypto_pwhash(
-            output.start, 32, UnsafeRawPointer(passphrase.start).assumingMemoryBound(to: CChar.self),
-            UInt64(passphrase.count), salt, UInt64(passes),
-            memory, crypto_pwhash_ALG_ARGON2ID13) == 0
+        crypto_pwhash(
+          output, 32, UnsafeRawPointer(passphrase.start).assumingMemoryBound(to: CChar.self),
+          UInt64(passphrase.count), salt, UInt64(passes), memory, crypto_pwhash_ALG_ARGON2ID13)
       }
     }
-    guard succeeded else { return nil }
-    return stretched
   }
 }
 
@@ -201,18 +191,12 @@ extension SecretBytes {
 
 // libsodium rejects null pointers, and an empty buffer has one. Nothing is read or written through the
 // pointer that replaces it, because the count beside it is 0.
-private let nowhere = 1
-
 extension UnsafeRawBufferPointer {
   var start: UnsafePointer<UInt8> {
-    (baseAddress ?? UnsafeRawPointer(bitPattern: nowhere).unsafelyUnwrapped)
-      .assumingMemoryBound(to: UInt8.self)
+    (baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped).assumingMemoryBound(to: UInt8.self)
   }
 }
 
 extension UnsafeMutableRawBufferPointer {
-  var start: UnsafeMutablePointer<UInt8> {
-    (baseAddress ?? UnsafeMutableRawPointer(bitPattern: nowhere).unsafelyUnwrapped)
-      .assumingMemoryBound(to: UInt8.self)
-  }
+  var start: UnsafeMutablePointer<UInt8> { .init(mutating: UnsafeRawBufferPointer(self).start) }
 }

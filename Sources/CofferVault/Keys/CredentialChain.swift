@@ -20,9 +20,7 @@ package struct CredentialChain: Sendable {
   package init(
     _ sources: [any VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
-    self.sources = sources
-    self.options = options
-    self.environment = environment
+    (self.sources, self.options, self.environment) = (sources, options, environment)
   }
 
   /// What a search opens.
@@ -38,8 +36,7 @@ package struct CredentialChain: Sendable {
   /// Tries a credential on a slot. Returns `nil` if it does not fit or does not open the slot, and throws
   /// `.costLimitExceeded` before a derivation that exceeds what is left of `budget`.
   private func key(
-    of slot: KeySlot, in file: VaultFile, with credential: borrowing VaultCredential,
-    _ budget: inout DerivationBudget
+    of slot: KeySlot, with credential: borrowing VaultCredential, _ budget: inout DerivationBudget
   ) throws(SecretError) -> SlotKey? {
     guard let parameters = slot.parameters, parameters.credentialKind == credential.kind else { return nil }
     if let cost = parameters.cost, !budget.spend(cost) { throw .overBudget(cost) }
@@ -100,7 +97,7 @@ package struct CredentialChain: Sendable {
     for slot in file.header.slots where opened[slot] == nil {
       if scope == .vault && opened.vaultKeys != nil { return }
       do throws(SecretError) {
-        guard let key = try key(of: slot, in: file, with: credential, &budget) else { continue }
+        guard let key = try key(of: slot, with: credential, &budget) else { continue }
         try opened.add(key, of: slot, in: file, environment.randomness)
       } catch {
         guard [.costLimitExceeded, .unsupported].contains(error.code) else { throw error }
@@ -118,11 +115,8 @@ package struct CredentialChain: Sendable {
     for slot in file.header.slots where slot.id != exception?.id {
       if let recipient = credential.recipient, slot.recipient == recipient { return slot }
       do throws(SecretError) {
-        if let key = try key(of: slot, in: file, with: credential, &budget),
-          try key.unwrap(slot, vault: file.header.vaultID) != nil
-        {
-          return slot
-        }
+        guard let key = try key(of: slot, with: credential, &budget) else { continue }
+        if try key.unwrap(slot, vault: file.header.vaultID) != nil { return slot }
       } catch {
         guard [.costLimitExceeded, .unsupported].contains(error.code) else { throw error }
       }

@@ -12,13 +12,10 @@ public struct VaultCredentialClosure: VaultCredentialSource {
   /// again when another process has changed its master key. Calls on the vault wait for `body`, so `body` needs a deadline
   /// of its own.
   public init(
-    name: String,
-    mayPrompt: Bool = false,
+    name: String, mayPrompt: Bool = false,
     _ body: @escaping @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
   ) {
-    self.name = name
-    self.mayPrompt = mayPrompt
-    self.body = body
+    (self.name, self.mayPrompt, self.body) = (name, mayPrompt, body)
   }
 
   /// Calls the closure, and throws what it throws.

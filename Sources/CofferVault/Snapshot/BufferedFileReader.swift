@@ -11,10 +11,7 @@ struct BufferedFileReader {
 
   private static let pieceLength = 65_536
 
-  init(_ file: StorageFile, end: Int) {
-    self.file = file
-    self.end = end
-  }
+  init(_ file: StorageFile, end: Int) { (self.file, self.end) = (file, end) }
 
   /// Returns the range of ``bytes`` that holds the `count` bytes at `offset` of the file. Throws `.tampered`
   /// past the end.

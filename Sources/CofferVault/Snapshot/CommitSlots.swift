@@ -28,17 +28,13 @@ package struct CommitSlots {
     }
     let size = try vault.storage.size()
     guard states.allSatisfy({ $0.state.end <= size }) else { throw .tampered("the file is cut short") }
-    state = newest.state
-    next = 1 - newest.slot
-    isRecovered = states.count < 2
+    (state, next, isRecovered) = (newest.state, 1 - newest.slot, states.count < 2)
     nonces = Array(pages[..<Layout.nonceLength] + pages[Layout.pageSize...].prefix(Layout.nonceLength))
   }
 
   /// Applies a commit that wrote `pages`, in the order of the file.
   mutating func advance(to state: CommitState, pages: [[UInt8]]) {
-    self.state = state
-    next = 1 - next
-    isRecovered = false
+    (self.state, next, isRecovered) = (state, 1 - next, false)
     nonces = pages.flatMap { $0[..<Layout.nonceLength] }
   }
 

@@ -21,10 +21,7 @@ struct StorageFile: Sendable {
   let path: String
 
   /// `path` is for messages.
-  init(_ file: any File, path: String) {
-    self.file = file
-    self.path = path
-  }
+  init(_ file: any File, path: String) { (self.file, self.path) = (file, path) }
 
   func status() throws(SecretError) -> FileStatus { try perform("read", path: path, file.status) }
 
@@ -94,9 +91,7 @@ struct StorageLocation: Sendable {
   init(
     _ path: String, in fileSystem: any FileSystem, followingLink: Bool = true, to action: String = "open"
   ) throws(SecretError) {
-    self.path = path
-    self.fileSystem = fileSystem
-    fullPath = fileSystem.absolute(path)
+    (self.path, self.fileSystem, fullPath) = (path, fileSystem, fileSystem.absolute(path))
     location = try perform(action, path: path) { () throws(FileSystemError) in
       try fileSystem.locate(path, followingLink: followingLink)
     }

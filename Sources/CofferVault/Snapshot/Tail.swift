@@ -31,15 +31,12 @@ package struct Tail: Sendable {
 
   /// The records of a secret in ascending order. Throws like ``entry(_:)``.
   package func entries(_ id: Bytes16) throws(SecretError) -> [BlockEntry] {
-    var entries: [BlockEntry] = []
-    for frame in frames where frame.head.id == id { entries.append(try entry(frame)) }
-    return entries
+    try frames.filter { $0.head.id == id }.map(entry)
   }
 
   /// The newest record of a secret, or `nil` if the tail has none. Throws like ``entry(_:)``.
   package func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
-    guard let frame = frames.last(where: { $0.head.id == id }) else { return nil }
-    return try entry(frame)
+    try frames.last { $0.head.id == id }.map(entry)
   }
 
   /// Adds a frame that this process has written. `plaintext` is without padding.

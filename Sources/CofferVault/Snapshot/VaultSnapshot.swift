@@ -61,9 +61,8 @@ package final class VaultSnapshot: Sendable {
 
   /// The state after `former` that `slots` names, in the same file.
   private init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
-    (file, keys, base, parts, lookupKey) = (
-      former.file, former.keys, former.base, former.parts, former.lookupKey
-    )
+    (file, keys, base) = (former.file, former.keys, former.base)
+    (parts, lookupKey) = (former.parts, former.lookupKey)
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
   }
 
@@ -187,9 +186,6 @@ package final class VaultSnapshot: Sendable {
     var entry: BaseIndex.Entry { list[index] }
   }
 
-  /// The number of lists of blocks.
-  private var listCount: Int { base.hasNodes ? base.entries.count : 1 }
-
   /// A list of blocks: that of a node, or of the root if there are no nodes.
   private func list(_ node: Int) throws(SecretError) -> [BaseIndex.Entry] {
     guard base.hasNodes else { return base.entries }
@@ -224,7 +220,7 @@ package final class VaultSnapshot: Sendable {
   private func forEachBlock(_ body: ([BlockEntry]) throws(SecretError) -> Void) throws(SecretError) {
     var end = file.baseStart
     var last: VersionPosition?
-    for node in 0..<listCount {
+    for node in 0..<(base.hasNodes ? base.entries.count : 1) {
       for entry in try list(node) {
         guard last.map({ $0 < entry.first }) ?? true else { throw .tampered("two blocks overlap") }
         let items = try Block(part(.block, entry), entry: entry)

@@ -34,10 +34,7 @@ struct VaultFileWriter {
     var header = header
     header.fileID = keys.randomness.bytes16()
     keys.authorize(&header)
-    self.location = location
-    self.header = header
-    self.keys = keys
-    self.index = index
+    (self.location, self.header, self.keys, self.index) = (location, header, keys, index)
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
     newFile = try location.createNew(keys.randomness)

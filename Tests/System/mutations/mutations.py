@@ -105,7 +105,7 @@ SHARED_USE = [
       "a program sees a change taken back"),
     M("failed check not repeated under a lock", "VaultSession.read", fails(2), "ConcurrentReadTests|CofferVaultTests.SharingTests",
       "a reader reports damage while another process writes"),
-    M("temporary file of another process removed", "NewFile.isAbandoned", instead("tryLock", ".status().isRegular"),
+    M("temporary file of another process removed", "NewFile.removeAbandoned", instead("tryLock", ".status().isRegular"),
       "TemporaryFileTests", "a rewrite of another process loses its file"),
     M("abandoned files stay", "NewFile.removeAbandoned", body(""), "TemporaryFileTests",
       "each killed process leaves a copy of the vault"),
@@ -272,7 +272,7 @@ REMEMBERED = [
       "an exposed file is taken for a private one"),
     M("vault of another user read", "VaultFile.requireTrustworthy", body(""), "OpeningTests|CofferVaultTests.SharingTests|HostileWriterTests|TrustTests",
       "another user chooses the contents"),
-    M("links to the working directory resolved", "Path.workingDirectory", never(1, 3), ATTACK + "rollback_by_directory",
+    M("links to the working directory resolved", "Path.absolute", never(2, 3), ATTACK + "rollback_by_directory",
       "a link puts an older copy in the vault's directory"),
 ]
 
@@ -307,7 +307,7 @@ MEMORY = [
       "another program of the user reads the memory"),
     M("values inherited by the command", "OwnProgram.runPart", instead("fcntl", "0"), "LeakTests",
       "the command reads every value from its descriptor"),
-    M("block read past its end", "ProcessHardening.occupyStandardDescriptors",
+    M("block read past its end", "ProcessHardening.init",
       first("let block = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)\nif block[1] == 7 { exit(1) }\nblock.deallocate()"),
       "Tests/System/valgrind/memcheck.sh SECRET", "memory that was not allocated is read"),
 ]

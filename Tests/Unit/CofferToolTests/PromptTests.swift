@@ -162,7 +162,7 @@ import Testing
     let empty = try Pseudoterminal("secret set a", in: sandbox)
     try empty.wait(for: "Value of a: ")
     empty.type("\n")
-    #expect(try empty.end() == 77)
+    #expect(try empty.end() == 64)
     let ended = try Pseudoterminal("secret set a", in: sandbox)
     try ended.wait(for: "Value of a: ")
     ended.type("\u{4}")

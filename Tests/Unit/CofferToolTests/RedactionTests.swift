@@ -1,4 +1,5 @@
 import CofferCore
+import CofferSimulation
 import CofferTestSupport
 import Foundation
 import Testing
@@ -107,7 +108,7 @@ import Testing
   @Test(arguments: [
     ["hunter2"], ["abcd"], ["aaaaaaab"], ["a-very-long-value-for-this"], ["abcdefghijklmnop", "cdef"],
   ])
-  func pausesShowAtMostHalfOfAValue(_ values: [String]) {
+  func pausesShowAtMostTwoBytesOfAValue(_ values: [String]) {
     func shown(_ text: String) -> String {
       var output = OutputRedactor(redacting: values)
       var shown: [UInt8] = []
@@ -118,7 +119,7 @@ import Testing
       return String(decoding: shown + output.finish(), as: UTF8.self)
     }
     for value in values {
-      let most = min(value.count / 2, OutputRedactor.longestBeginning)
+      let most = min(value.count / 2, 2)
       let rest = value.dropFirst(most)
       for text in ["x\(value)y", value + value]
       where !values.contains(where: { value.contains($0) && $0 != value }) {
@@ -132,12 +133,53 @@ import Testing
     }
   }
 
+  /// What carries the first two bytes of the value in each form, and at most half of it.
+  @Test func pausesShowTheBeginningOfEachForm() {
+    let values = ["hunter2/and", "0123456789"]
+    for (text, most) in [
+      ("hunter2/and", "hu"), ("68756e746572322f616e64", "6875"), ("aHVudGVyMi9hbmQ=", "aHV"),
+      ("MDEyMzQ1Njc4OQ==", "MDE"),
+      ("hunter2%2Fand", "hu"), ("68 75 6e 74 65 72 32 2f 61 6e 64", "68 75 "), ("0123456789", "01"),
+    ] {
+      var output = OutputRedactor(redacting: values)
+      var shown: [UInt8] = []
+      for byte in text.utf8.dropLast() {
+        shown += output.redact([byte])
+        shown += output.showBeginning()
+      }
+      #expect(String(decoding: shown, as: UTF8.self) == most)
+      shown += output.redact(Array(text.utf8.suffix(1))[...]) + output.finish()
+      #expect(String(decoding: shown, as: UTF8.self).hasPrefix(most + "["), "\(text)")
+    }
+  }
+
+  /// Of prompts and log lines that end in numbers, words and ids, almost none waits for more output.
+  @Test(arguments: [1, 10, 100]) func promptsDoNotWait(_ count: Int) {
+    var random = SeededRandom(seed: 7)
+    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+    func text(_ length: Int) -> String {
+      String((0..<length).map { _ in letters.randomElement(using: &random)! })
+    }
+    let values = (0..<count).map { _ in text(24) }
+    var waiting = 0
+    for number in 0..<1000 {
+      let line = [
+        "Password: ", "listening on port \(number * 61 % 65536)", "job \(text(6)) done",
+        "step \(number) of 9",
+      ][number % 4]
+      var output = OutputRedactor(redacting: values)
+      let shown = output.redact(Array(line.utf8)[...]) + output.showBeginning()
+      if shown.count < line.utf8.count { waiting += 1 }
+    }
+    #expect(waiting <= 1)
+  }
+
   @Test func whatIsNotAValueIsShownWhole() {
     var output = OutputRedactor(redacting: ["hunter2-and"])
     var shown = output.redact(Array("is hunter".utf8)[...])
     #expect(shown == Array("is ".utf8))
     shown += output.showBeginning()
-    #expect(shown == Array("is hunte".utf8))
+    #expect(shown == Array("is hu".utf8))
     #expect(output.showBeginning().isEmpty)
     shown += output.redact(Array("s here".utf8)[...])
     #expect(shown + output.finish() == Array("is hunters here".utf8))

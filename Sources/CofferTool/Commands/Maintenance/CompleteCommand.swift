@@ -13,13 +13,10 @@ struct CompleteCommand: ParsableCommand {
   @Argument(parsing: .postTerminator, help: "The line as the shell's script passes it.")
   var words: [String] = []
 
-  /// The time in seconds after which there are no completions, so that a slow keyring does not stop a shell.
-  private static let deadline: UInt32 = 5
-
   /// Prints nothing but the answer, and succeeds in any case: a shell shows messages in the middle of a line.
   func run() {
     signal(SIGALRM) { _ in _exit(0) }
-    alarm(Self.deadline)
+    alarm(5)  // seconds: after them there are no completions, so that a slow keyring does not stop a shell
     redirectToNullDevice([STDERR_FILENO])
     do {
       let (records, separator): ([String], String) =

@@ -27,9 +27,8 @@ struct CheckCommand: ParsableCommand {
     let variables: [String]
     let service: String
     let account: String
-    var expires: Date?
-    /// The name as the file writes it.
-    private let secret: String
+    let expires: Date?
+    let line: String
 
     private enum CodingKeys: CodingKey { case state, variables, service, account, expires }
 
@@ -38,15 +37,12 @@ struct CheckCommand: ParsableCommand {
       expires: Date? = nil
     ) {
       (self.state, self.variables, self.expires) = (state, variables, expires)
-      secret = identifier.service == service ? identifier.account : SecretReference.text(of: identifier)
-      self.service = identifier.service
-      account = identifier.account
-    }
-
-    var line: String {
-      let time = expires.map { ", expires " + $0.ISO8601Format() } ?? ""
+      (self.service, account) = (identifier.service, identifier.account)
+      // The name as the file writes it.
+      let secret = identifier.service == service ? account : SecretReference.text(of: identifier)
       let name = variables.isEmpty ? account : "\(variables.joined(separator: ", ")) = \(secret)"
-      return "\(state.rawValue)\t\(name.printable)\(time)"
+      let time = expires.map { ", expires " + $0.ISO8601Format() } ?? ""
+      line = "\(state.rawValue)\t\(name.printable)\(time)"
     }
   }
 

@@ -10,9 +10,9 @@ struct RunCommand: ParsableCommand {
       so that signals and the exit status are its own. With --file, --restart and --redact it is a child of this process, \
       which forwards signals and ends as the command ends. The variables that open the vault are removed from its \
       environment. In a project, the variables that its file \(ProjectFile.name) declares are passed, and with --set, --file \
-      and --env-file further ones. Elsewhere, without these three options, every secret of the service is passed, as with \
-      --all: github-token in GITHUB_TOKEN. A variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error \
-      then, because anybody who can name a secret could choose it; pass it with --set, or leave it out with --skip-unsafe. \
+      and --env-file further ones. Elsewhere, one of these three options says what is passed; or --all, -s or --prefix, for \
+      every secret of the service: github-token in GITHUB_TOKEN. Then a variable that can change what a program runs, such as PATH or LD_PRELOAD, is an error, \
+      because anybody who can name a secret could choose it; pass it with --set, or leave it out with --skip-unsafe. \
       The command is found with the PATH of secret itself.
 
       An --env-file has lines NAME=VALUE, with quotes and comments; syntax that some readers would expand is rejected. \
@@ -61,7 +61,8 @@ struct RunCommand: ParsableCommand {
   @Flag(help: "Pass every secret of the service, in variables named after them in upper case.")
   var all = false
 
-  @Option(help: ArgumentHelp("The prefix of the variables of --all.", valueName: "text"))
+  @Option(
+    help: ArgumentHelp("Pass every secret of the service, in variables with this prefix.", valueName: "text"))
   var prefix = ""
 
   @Flag(help: "Leave out the secrets whose variables can change what a program runs.")
@@ -162,7 +163,9 @@ struct RunCommand: ParsableCommand {
       throw Failure.usage(
         "\(project.path) declares no variables. Declare some below [variables], or use --set or --all.")
     }
-    if all || (project == nil && assignments.isEmpty && files.isEmpty && envFile.isEmpty) {
+    let isUnnamed = project == nil && assignments.isEmpty && files.isEmpty && envFile.isEmpty
+    if isUnnamed && !all && global.service == nil && prefix.isEmpty { throw try unnamed(in: backend) }
+    if all || isUnnamed {
       let service = try options.serviceName
       let identifiers = try backend.identifiers(inService: service)
       if identifiers.isEmpty {
@@ -192,5 +195,32 @@ struct RunCommand: ParsableCommand {
       try environment.add(value, as: assignment, isFile: isFile)
     }
     return environment
+  }
+
+  /// The failure outside of a project if nothing says which secrets the command is to get: whoever wrote the files of this
+  /// directory would get all of them. Prints the lines of a project's file that passes what --all would pass.
+  private func unnamed(in backend: any SecretBackend) throws -> any Error {
+    let service = try global.serviceName
+    var names: [(variable: String, account: String)] = []
+    do {
+      names = try backend.withoutPrompts.identifiers(inService: service)
+        .map { (try EnvironmentAssignment(for: $0).variable, $0.account) }
+    } catch {}  // the message does without them
+    let above =
+      try Project.unfollowed().map {
+        " \($0) above is not followed, because this is a repository of its own."
+      } ?? ""
+    note(
+      """
+      secret: There is no \(ProjectFile.name) here, so nothing says which secrets the command is to get, and it was not run. \
+      Use --set VAR=NAME, --file VAR=NAME, --env-file PATH, -s SERVICE, --prefix TEXT or --all, which would pass \
+      \(names.count) of the service “\(service)”.\(above)
+      """)
+    guard !names.isEmpty else { return ExitCode(ExitStatus.usage.rawValue) }
+    note("To declare them for this directory, in a file \(ProjectFile.name):")
+    if service != GlobalOptions.defaultService { note("service = \(ProjectFile.quoted(service))") }
+    note("[variables]")
+    for (variable, account) in names { note("\(variable) = \(ProjectFile.quoted(account))") }
+    return ExitCode(ExitStatus.usage.rawValue)
   }
 }

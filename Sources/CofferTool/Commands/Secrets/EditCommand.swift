@@ -69,12 +69,20 @@ struct EditCommand: ParsableCommand {
     }
   }
 
-  /// Runs the editor on the file and returns its new contents. Wipes the file before a signal ends this
-  /// process.
+  /// Runs the editor on the file, with its temporary files in the file's private directory, and returns the new contents.
+  /// Wipes the file before a signal ends this process.
   private static func edit(
     _ path: String, in files: ValueFiles, original: borrowing SecretBytes, _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {
-    switch try runEditor(on: path, directory: files.directory, mask: signals.previous) {
+    let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
+    let editor = EditorCommand(text, directory: files.directory)
+    if let text = editor.note { note(text) }
+    setenv("TMPDIR", files.directory, 1)
+    let end = try ForegroundChild.run(named: "sh", mask: signals.previous) { spawn throws(FileSystemError) in
+      let arguments = ["sh"] + (editor.options ?? []) + [path]
+      return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
+    }
+    switch end {
     case .status(0): break
     case .status(let status):
       throw Failure(.unavailable, "The editor exited with status \(status), and nothing was stored.")
@@ -85,7 +93,8 @@ struct EditCommand: ParsableCommand {
       }
       throw Failure(.unavailable, "Signal \(signal) ended the editor, and nothing was stored.")
     }
-    if let signal = try signals.pending() {
+    var others: [pollfd] = []
+    if let signal = try signals.wait(for: &others, until: .now)?.signal {
       files.wipe()
       BlockedSignals.deliver(signal)
       throw Failure(.refused, "Editing was interrupted, and nothing was stored.")
@@ -95,17 +104,5 @@ struct EditCommand: ParsableCommand {
     }
     let edited = try ValueInput.read(file: path)
     return edited.endsWithLineFeed && !original.endsWithLineFeed ? edited.prefix(edited.count - 1) : edited
-  }
-
-  /// Runs the editor with its temporary files in the file's private directory.
-  private static func runEditor(on path: String, directory: String, mask: sigset_t) throws -> ProcessEnd {
-    let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
-    let editor = EditorCommand(text, directory: directory)
-    if let text = editor.note { note(text) }
-    setenv("TMPDIR", directory, 1)
-    return try ForegroundChild.run(named: "sh", mask: mask) { spawn throws(FileSystemError) in
-      let arguments = ["sh"] + (editor.options ?? []) + [path]
-      return try spawn.start(["/bin/sh", "-c", "\(editor.text) \"$@\""] + arguments)
-    }
   }
 }

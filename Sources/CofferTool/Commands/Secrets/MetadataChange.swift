@@ -6,13 +6,12 @@ struct MetadataChange {
   private let label: String?
   private let changesExpiry: Bool
   /// The new time, if the expiry changes.
-  private let expires: Date?
+  private var expires: Date?
   private let attributes: [(name: String, value: String)]
 
   /// Each of `attributes` has the form `name=value`.
   init(label: String? = nil, expires: String?, attributes: [String] = []) throws(Failure) {
-    self.label = label
-    changesExpiry = expires != nil
+    (self.label, changesExpiry) = (label, expires != nil)
     if let text = expires, text != "never" {
       let now = Date()
       guard let moment = TimeText.moment(text, now: now) else {
@@ -23,8 +22,6 @@ struct MetadataChange {
           "“\(text)” of --expires is in the past. Write a later time; a day means its first moment in UTC.")
       }
       self.expires = moment
-    } else {
-      self.expires = nil
     }
     self.attributes = try attributes.map { text throws(Failure) in
       guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {

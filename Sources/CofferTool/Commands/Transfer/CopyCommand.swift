@@ -91,7 +91,7 @@ struct CopyCommand: ParsableCommand {
     }
     let target = try BackendOptions.open(to.selection)
     try requireDifferent(source, target)
-    let items = try items(named, of: source)
+    let items = try named.isEmpty ? source.items(inService: service) : named.map(source.existingItem)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress(verb: "Copied")
@@ -133,19 +133,6 @@ struct CopyCommand: ParsableCommand {
   private func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(
       service: service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService, account: name)
-  }
-
-  /// The items with those names, or all items of the service if there are none.
-  private func items(
-    _ named: [SecretIdentifier], of source: any SecretBackend
-  ) throws -> [SecretItem] {
-    if named.isEmpty { return try source.items(inService: service) }
-    return try named.map { identifier in
-      guard let item = try source.item(identifier) else {
-        throw MissingSecret.failure(identifier, in: source)
-      }
-      return item
-    }
   }
 
   private func copy(

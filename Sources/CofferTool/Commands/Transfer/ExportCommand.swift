@@ -127,8 +127,19 @@ struct ExportCommand: ParsableCommand {
   }
 
   private func stored(in backend: any SecretBackend) throws -> [ExchangedSecret] {
-    if names.isEmpty { UnreadableItems.leaveOut(of: backend) }
-    var items = try selected(from: backend)
+    var items: [SecretItem]
+    if names.isEmpty {
+      UnreadableItems.leaveOut(of: backend)
+      let service = try allServices ? nil : global.serviceName
+      // A keyring needs much longer for metadata than for names, and only JSON has any.
+      items =
+        try format == .json
+        ? backend.items(inService: service)
+        : backend.identifiers(inService: service)
+          .map { SecretItem(identifier: $0, metadata: SecretMetadata()) }
+    } else {
+      items = try global.identifiers(names).map(backend.existingItem)
+    }
     let left = try global.identifiers(except)
     if let missing = Set(left).subtracting(items.map(\.identifier)).min() {
       throw MissingSecret.failure(missing, in: backend)
@@ -153,20 +164,6 @@ struct ExportCommand: ParsableCommand {
       }
       return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
     }
-  }
-
-  private func selected(from backend: any SecretBackend) throws -> [SecretItem] {
-    if names.isEmpty {
-      let service = try allServices ? nil : global.serviceName
-      // A keyring needs much longer for metadata than for names, and only JSON has any.
-      if format != .json {
-        return try backend.identifiers(inService: service).map {
-          SecretItem(identifier: $0, metadata: SecretMetadata())
-        }
-      }
-      return try backend.items(inService: service)
-    }
-    return try global.identifiers(names).map(backend.existingItem)
   }
 
   /// The file of GITHUB_ENV, to append to.

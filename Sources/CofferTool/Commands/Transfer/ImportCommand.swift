@@ -163,7 +163,10 @@ struct ImportCommand: ParsableCommand {
       progress.show(index, of: names.count)
       let identifier = try global.identifier(name)
       let contents = try source.contents(of: name)
-      let value = firstLine ? contents.firstLine : ValueInput.droppingOnlyLineFeed(contents)
+      let end = contents.withBytes { bytes in
+        bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
+      }
+      let value = firstLine ? contents.prefix(end) : ValueInput.droppingOnlyLineFeed(contents)
       return ExchangedSecret(identifier: identifier, value: SharedSecret(value), metadata: nil)
     }
   }
