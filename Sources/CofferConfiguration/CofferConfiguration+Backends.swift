@@ -162,7 +162,7 @@ extension CofferConfiguration {
     options.isInWorkTree = isInWorkTree(path)
     if options.firstUsePolicy == nil, options.isInWorkTree { options.firstUsePolicy = .versioned }
     if options.pins.isEmpty, let pins = environment["COFFER_PIN"] {
-      options.pins = pins.split(whereSeparator: \.isWhitespace).map(String.init)
+      options.pins = pins.split { $0.isASCII && $0.isWhitespace }.map(String.init)
       // A variable that is set and empty is an error: a CI system sets it so if the pin is not available.
       if options.pins.isEmpty { options.pins = [""] }
     }

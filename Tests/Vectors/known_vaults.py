@@ -168,7 +168,8 @@ def raised(data, vault, path):
     record = Record.parse(data, path)
     seen = record.seen
     now = seen_now(vault, path, seen.policy, seen.only_here)
-    if seen.policy == VERSIONED and now != seen and now.sequence <= seen.sequence:
+    moves_back = seen.policy == VERSIONED and now != seen and now.sequence <= seen.sequence
+    if now.commitment != seen.commitment or moves_back:
         return Raise("anew", made(vault, path, seen.policy, seen.only_here))
     if now.sequence < seen.sequence or now.sequence == seen.sequence and not record.is_half_damaged:
         return Raise(None, data)

@@ -363,7 +363,7 @@ def recent(j):
         ("versioned-rekeyed", "the same, and a new master key", "versioned-another-14", "rekeyed-recent", ok),
         ("older-key", "a former master key with the changes", "rekeyed-15", "recent", key),
     ):
-        written = "B" if judgement == ok else None
+        written = None if judgement != ok else "anew" if "rekeyed" in vector else "B"
         j.add(f"recent-{name}", comment, record, f"ok-known-{vector}", judgement, written)
 
 
@@ -375,9 +375,9 @@ def keys(j):
     j.add("another-vault-wrong-key", "another vault that the key does not open", "strict-14", "wrong-key", vault)
     j.add("wrong-key", "the vault, and a key that opens nothing", "strict-14", "known-wrong-key", f.WRONG_KEY)
     j.add("tampered", "the vault, and both slots damaged", "strict-14", "known-both-slots", f.TAMPERED)
-    j.add("rekeyed", "a new master key that names the one seen", "strict-14", "ok-rekeyed", ok, "B")
-    j.add("rekeyed-later", "the same, with later changes", "strict-14", "ok-known-rekeyed-later", ok, "B")
-    j.add("rekeyed-seen-9", "the same; an early change was seen", "strict-9", "ok-rekeyed", ok, "B")
+    j.add("rekeyed", "a new master key that names the one seen", "strict-14", "ok-rekeyed", ok, "anew")
+    j.add("rekeyed-later", "the same, with later changes", "strict-14", "ok-known-rekeyed-later", ok, "anew")
+    j.add("rekeyed-seen-9", "the same; an early change was seen", "strict-9", "ok-rekeyed", ok, "anew")
     j.add("rekeyed-seen-15", "the root is as high as what was seen", "strict-15", "ok-rekeyed", key)
     j.add("rekeyed-14", "the root is as high as what was seen: 14", "strict-14", "ok-known-rekeyed-14", key)
     j.add(
@@ -387,8 +387,8 @@ def keys(j):
         "ok-known-rekeyed-13-later",
         key,
     )
-    j.add("rekeyed-twice", "the key seen is the second of the lineage", "strict-14", "ok-known-rekeyed-twice", ok, "B")
-    j.add("rekeyed-64", "the key seen is the last of 64", "strict-14", "ok-known-rekeyed-64", ok, "B")
+    j.add("rekeyed-twice", "the key seen is the second of the lineage", "strict-14", "ok-known-rekeyed-twice", ok, "anew")
+    j.add("rekeyed-64", "the key seen is the last of 64", "strict-14", "ok-known-rekeyed-64", ok, "anew")
     j.add("rekeyed-65", "the key seen is no longer in the lineage", "strict-14", "ok-known-rekeyed-65", key)
     j.add("rekeyed-own-key", "a lineage without the key seen", "strict-14", "ok-known-rekeyed-own-key", key)
     j.add("rekeyed-no-lineage", "no lineage", "strict-14", "ok-known-rekeyed-no-lineage", key)
@@ -450,7 +450,7 @@ def policies(j):
     j.add("versioned-fork-later", "another change 14, and 15", record, "ok-known-fork-14-later", ok, "B")
     j.add("versioned-later", "change 15", record, "ok-known-later", ok, "B")
     j.add("versioned-later-in-place", "change 15, and the slots differ", "versioned-10-14", "ok-known-later", ok, "B")
-    j.add("versioned-rekeyed", "a new master key", record, "ok-rekeyed", ok, "B")
+    j.add("versioned-rekeyed", "a new master key", record, "ok-rekeyed", ok, "anew")
     j.add("versioned-rekeyed-14", "a new master key at the same change", record, "ok-known-rekeyed-14", ok, "anew")
     j.add("versioned-rekeyed-2-later", "a new master key, early", record, "ok-known-rekeyed-2-later", ok, "anew")
     j.add("versioned-no-lineage", "a new master key, no lineage", record, "ok-known-rekeyed-no-lineage", key)
@@ -572,14 +572,14 @@ def vaults(j):
         j.add(f"vault-{name}", comment, record, vector, judgement, written, of_vault=former)
     j.add("vault-refuses", "the place accepts the former key", "strict-14", "ok-known", key, of_vault=new)
     j.add("vault-refuses-versioned", "the same, versioned", "versioned-14", "ok-known", key, of_vault=new)
-    j.add("vault-raised", "a successor of both records", "strict-14", "ok-rekeyed", ok, "B", of_vault=former)
+    j.add("vault-raised", "a successor of both records", "strict-14", "ok-rekeyed", ok, "anew", of_vault=former)
     j.add("vault-behind", "the place has the new key", "rekeyed-15", "ok-rekeyed", ok, of_vault=former)
     j.add("only-here", "a former key, only here", "only-here-14", "ok-known", ok, of_vault=new)
     j.add("only-here-later", "the same, and a later change", "only-here-14", "ok-known-later", ok, "B", of_vault=new)
     j.add("only-here-alone", "only here, and no record of the vault", "only-here-14", "ok-known", ok)
     j.add("only-here-older", "only here, and a change was seen", "only-here-14", "ok-known-earlier", f.ROLLED_BACK)
     comment = "only here, and the key was changed here"
-    j.add("only-here-rekeyed", comment, "only-here-14", "ok-rekeyed", ok, "B", of_vault=former)
+    j.add("only-here-rekeyed", comment, "only-here-14", "ok-rekeyed", ok, "anew", of_vault=former)
     j.add("only-here-other-key", "only here, under another key", "only-here-rekeyed-15", "ok-known", key)
     damaged = each(flip(HASH), flip(SLOT_B + HASH))
     first_use("damaged", "both slots are damaged", former, "ok-known", bad, damaged)

@@ -28,6 +28,7 @@ enum CredentialText {
     of command: String, named name: String, environment: [String: String], timeout: Duration
   ) throws(SecretError) -> SecretBytes {
     try require(!command.isEmpty, of: name, "a shell command")
+    try VaultCredential.requirePath(command, from: name)
     do throws(SecretError) {
       let process = try CapturedProcess.run(
         ["/bin/sh", "-c", command], named: "The command in \(name)", environment: environment,

@@ -144,7 +144,7 @@ extension Diagnosis {
       add(
         .bad, "directory",
         "other users can write to \(directory), and replace the vault",
-        "Run chmod go-w \(directory).", status: .refused)
+        "Run chmod go-w \(directory.quotedForShell).", status: .refused)
     } else if status.owner != geteuid() && status.owner != 0 {
       add(
         .note, "directory",

@@ -28,15 +28,14 @@ struct Terminal {
   /// Asks a question, and throws a failure unless the answer is `y` or `yes`. If nobody can be asked, also if a program
   /// provides the standard input, the failure has `message`. Throws as ``readLine(_:isHidden:)`` does.
   static func confirm(_ question: String, otherwise message: String) throws {
-    guard let isAgreed = try answer(question) else { throw Failure(.wouldOverwrite, message) }
-    if !isAgreed { throw Failure(.refused, "Nothing was changed.") }
+    guard let answer = try answer("\(question) [y/N] ") else { throw Failure(.wouldOverwrite, message) }
+    if !["y", "yes"].contains(answer) { throw Failure(.refused, "Nothing was changed.") }
   }
 
-  /// Asks a question to be answered with yes or no, which is the default. Returns `nil` if nobody can be asked.
-  static func answer(_ question: String) throws -> Bool? {
+  /// Asks a question on the terminal. Returns the answer in lower case, or `nil` if nobody can be asked.
+  static func answer(_ question: String) throws -> String? {
     guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else { return nil }
-    let answer = try Terminal().readLine("\(question) [y/N] ", isHidden: false).string().lowercased()
-    return answer == "y" || answer == "yes"
+    return try Terminal().readLine(question, isHidden: false).string().lowercased()
   }
 
   /// Prompts, and reads one line without echo if `isHidden`. Has no deadline.

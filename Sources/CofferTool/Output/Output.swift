@@ -91,7 +91,8 @@ func afterChanges(_ message: String) -> String {
   return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
 }
 
-/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A failure to print it is not an error.
+/// Prints an error or a warning on standard error, without a key that was given in the place of something else. A failure to
+/// print it is not an error.
 func note(_ text: String) {
   do throws(SecretError) {
     try Output.messages.write(text.withoutKeys.printable + "\n")

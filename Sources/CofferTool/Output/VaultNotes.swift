@@ -41,7 +41,7 @@ enum VaultNotes {
     else { return nil }
     return (
       "is a copy of \(other): both have the same id, so that one can be put in the place of the other",
-      "For a vault of its own, create one with secret init --vault NEW, and fill it: secret copy --from vault:\(vault.path) "
+      "For a vault of its own, create one with secret init --vault NEW, and fill it: secret copy --from \("vault:\(vault.path)".quotedForShell) "
         + "--to vault:NEW"
     )
   }
@@ -64,6 +64,11 @@ enum VaultNotes {
     if condition.isUnrecorded {
       note(
         "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
+      )
+    }
+    if condition.ignoresPins {
+      note(
+        "secret: None of the pins in COFFER_PIN is for the vault \(path), so it was compared with none of them."
       )
     }
     if condition.isFirstUse && condition.trustPolicy == .versioned && Output.messages.isTerminal {

@@ -242,9 +242,17 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   public func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil
   ) throws(SecretError) -> String {
+    try trust(policy, pin: pin, onlyHere: onlyHere, knowsOtherKey: true)
+  }
+
+  /// The same; without `knowsOtherKey`, throws `.unexpectedKey` if another master key of the vault was seen at any path.
+  @discardableResult
+  package func trust(
+    _ policy: TrustPolicy?, pin: String?, onlyHere: Bool?, knowsOtherKey: Bool
+  ) throws(SecretError) -> String {
     let pins = try VaultPins(pin.map { [$0] } ?? [])
     return try withSession { session throws(SecretError) in
-      try session.trust(policy?.recorded, pins, isDetached: onlyHere, unlocking)
+      try session.trust(policy?.recorded, pins, isDetached: onlyHere, knowsOtherKey: knowsOtherKey, unlocking)
     }
   }
 
@@ -252,13 +260,17 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   /// ``trust(_:pin:onlyHere:)``: a forged vault has a pin as well. Throws an error of the vault.
   public func unconfirmedPin() throws(SecretError) -> String { try unconfirmed().pin }
 
-  /// The pin of a vault that is refused; whether one of ``VaultOptions/pins`` was compared with it; and the error if a master
+  /// The pin of a vault; whether one of ``VaultOptions/pins`` was compared with it; why it is refused; and the error if a master
   /// key of the vault was seen at any path, and this one does not follow from it.
-  package typealias Unconfirmed = (pin: String, isPinned: Bool, refusal: SecretError?)
+  package typealias Unconfirmed = (
+    pin: String, isPinned: Bool, refusal: SecretError?, keyRefusal: SecretError?
+  )
 
-  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``. Throws an error of the vault.
-  package func unconfirmed() throws(SecretError) -> Unconfirmed {
-    try withSession { session throws(SecretError) in try session.unconfirmed(unlocking) }
+  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. Throws if the vault is not in the
+  /// state of `pin`, and an error of the vault.
+  package func unconfirmed(pin: String? = nil) throws(SecretError) -> Unconfirmed {
+    let pins = try VaultPins(pin.map { [$0] } ?? [])
+    return try withSession { session throws(SecretError) in try session.unconfirmed(pins, unlocking) }
   }
 
   /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last use of

@@ -17,4 +17,6 @@ public struct VaultCondition: Hashable, Sendable {
   public let isRecordDamaged: Bool
   /// Whether the state of the vault could not be recorded. A later run may not notice an older copy.
   public internal(set) var isUnrecorded: Bool
+  /// Whether ``VaultOptions/pins`` are given, and none of them is for a path of this vault: it was compared with none.
+  public let ignoresPins: Bool
 }

@@ -119,7 +119,8 @@ extension SecretError {
         + "follow from it.",
       advice:
         "A key that was removed may open one of the two, and which one cannot be told from the files. Compare the pin of "
-        + "each with one that came by another way, and use the right one. If it is this one, or a backup that is to be used "
+        + "each with one that came by another way, and use the right one. If this is an older checkout, update it, as with "
+        + "git pull. If it is this one, or a backup that is to be used "
         + "only here, \(confirming(path))")
   }
 
@@ -135,7 +136,9 @@ extension SecretError {
   }
 
   /// The end of the advice of an error if a person may confirm that the vault is the right one.
-  private static func confirming(_ path: String) -> String { "confirm it: secret trust --vault \(path)" }
+  private static func confirming(_ path: String) -> String {
+    "confirm it: secret trust --vault \(path.quotedForShell)"
+  }
 
   /// Whether a person may confirm that the vault is the right one.
   package var canBeConfirmed: Bool { advice?.contains("confirm it: secret trust --vault ") == true }

@@ -153,19 +153,27 @@ final class VaultSession {
 
   /// Accepts the vault as it is now, if `pins` do, whatever was accepted before. Returns its pin.
   func trust(
-    _ policy: KnownVaultRecord.Policy?, _ pins: VaultPins, isDetached: Bool?, _ unlocking: Unlocking
+    _ policy: KnownVaultRecord.Policy?, _ pins: VaultPins, isDetached: Bool?, knowsOtherKey: Bool,
+    _ unlocking: Unlocking
   ) throws(SecretError) -> String {
     try readUnconfirmed(unlocking) { opened throws(SecretError) in
       try pins.requireIdentity(opened.file)
       _ = try pins.areShown(by: opened)
-      try knownVaults.trustAndPublish(opened, policy, isDetached: isDetached)
+      try knownVaults.trustAndPublish(
+        opened, policy, isDetached: isDetached, knowsOtherKey: knowsOtherKey)
       return VaultPin(opened).description
     }
   }
 
-  /// The vault as it is now, whatever was accepted before: see ``VaultBackend/unconfirmed()``.
-  func unconfirmed(_ unlocking: Unlocking) throws(SecretError) -> VaultBackend.Unconfirmed {
-    try readUnconfirmed(unlocking) { opened throws(SecretError) in try knownVaults.unconfirmed(opened) }
+  /// The vault as it is now, if `pins` accept it, whatever was accepted before: see ``VaultBackend/unconfirmed(pin:)``.
+  func unconfirmed(
+    _ pins: VaultPins, _ unlocking: Unlocking
+  ) throws(SecretError) -> VaultBackend.Unconfirmed {
+    try readUnconfirmed(unlocking) { opened throws(SecretError) in
+      try pins.requireIdentity(opened.file)
+      _ = try pins.areShown(by: opened)
+      return try knownVaults.unconfirmed(opened)
+    }
   }
 
   /// Another path at which the key of the vault was seen last, or `nil`.
@@ -187,7 +195,7 @@ final class VaultSession {
       trustPolicy: TrustPolicy(shared.accepted?.record.policy ?? .strict),
       countsOnlyHere: shared.accepted?.record.isDetached ?? false, isFirstUse: knownVaults.isFirstUse,
       isRecordDamaged: knownVaults.isRecordDamaged,
-      isUnrecorded: knownVaults.isUnrecorded)
+      isUnrecorded: knownVaults.isUnrecorded, ignoresPins: knownVaults.ignoresPins)
     if vault.slots.isRecovered { foundDamagedSlot = true }
   }
 

@@ -99,8 +99,10 @@ extension VaultCredential {
   package static func requirePath(_ path: String, from name: String) throws(SecretError) {
     guard isSecret(path) else { return }
     throw SecretError(
-      .configuration, "\(name) has a key or an identity itself, and not the path of its file.",
-      advice: "Give the path, or put a key into COFFER_KEY. Replace the key if others may have seen it.")
+      .configuration, "\(name) has a key or an identity itself, and not what leads to it.",
+      advice:
+        "Give the path of its file, or put a key into COFFER_KEY. Replace the key if others may have seen it."
+    )
   }
 
   /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too old.

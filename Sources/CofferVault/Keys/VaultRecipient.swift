@@ -52,7 +52,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
         if let control = line.first(where: \.isControl) {
           throw SecretError(
             .invalidKey,
-            "There is a control character, U+\(String(control.value, radix: 16, uppercase: true)).",
+            "There is a control character, U+\(String(control.value + 0x10000, radix: 16, uppercase: true).dropFirst()).",
             advice: "Lines end with LF or CR LF. Remove the character, and look at what follows it.")
         }
         if line.isEmpty || line.first == "#" { continue }

@@ -63,7 +63,7 @@ package struct VaultFile: Sendable {
     guard condition.now.status.mode & (allowingReaders ? 0o033 : 0o077) == 0 else {
       throw SecretError(
         .denied, "The vault at \(path) is open to other users, so it was not changed.",
-        advice: "Close it with `chmod 600 \(path)` first.")
+        advice: "Close it with `chmod 600 \(path.quotedForShell)` first.")
     }
   }
 
@@ -80,7 +80,7 @@ package struct VaultFile: Sendable {
     guard status.mode & 0o022 == 0 else {
       throw SecretError(
         .denied, "Other users can change the vault at \(path).",
-        advice: "Run `chmod go-w \(path)`, and consider who may have changed it.")
+        advice: "Run `chmod go-w \(path.quotedForShell)`, and consider who may have changed it.")
     }
   }
 

@@ -235,7 +235,10 @@ struct KnownVaultFile {
     var record = form(of: record)
     (record.policy, record.isDetached) = (known.policy, known.isDetached)
     let (old, new) = (known.checkpoint.sequence, record.checkpoint.sequence)
-    if known.policy != .strict, new <= old, record != known {
+    // What says that a key was removed is on the disk before the removal is acknowledged.
+    if known.masterCommitment != record.masterCommitment
+      || known.policy != .strict && new <= old && record != known
+    {
       try make(record, keys, replacing: true)
       return true
     }

@@ -40,6 +40,8 @@ struct KnownVaults {
   private(set) var isUnrecorded = false
   /// What the vault was compared with when it was opened.
   private(set) var compared = VaultReport.Comparison.nothing
+  /// Whether there are pins, and none of them is for a path of the vault.
+  private(set) var ignoresPins = false
   /// Another path, at which the key of this vault was seen last.
   private(set) var otherPath: String?
 
@@ -72,12 +74,17 @@ struct KnownVaults {
     }
   }
 
-  /// Admits a file that was just opened, after ``identify(_:)``, and publishes it. Throws `.rolledBack`,
-  /// `.unexpectedVault`, `.unexpectedKey` or `.unverifiable`.
+  /// What a judgement has found.
+  private typealias Judgement = (
+    pins: VaultPins, known: [KnownVaultFile.Slots?], isDetached: Bool, vault: KnownVaultFile.Slots?
+  )
+
+  /// Judges a file that was just opened, after ``identify(_:)``, and changes nothing. Throws `.rolledBack`,
+  /// `.unexpectedVault`, `.unexpectedKey`, `.unverifiable` or `.untrusted`.
   ///
   /// The records are read again, because a prompt may have lasted since ``identify(_:)``, and another process may have
   /// recorded a later state.
-  mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
+  private mutating func judge(_ opened: VaultSnapshot) throws(SecretError) -> Judgement {
     let pins = try requirePins(of: opened.file)
     _ = try pins.areShown(by: opened)
     let accepted = shared.accepted
@@ -95,23 +102,34 @@ struct KnownVaults {
     let isVouchedFor = opened.keys.origin == .secret || opened.keys.origin == .kept && directory == nil
     guard isVouchedFor || isBackup || !pins.isEmpty || accepted != nil || known.contains(where: { $0 != nil })
     else { throw .untrusted(path: opened.file.path, opened.keys.origin) }
+    return (pins, known, isDetached, vault)
+  }
+
+  /// Admits a file that was just opened, after ``identify(_:)``, and publishes it. Throws as ``judge(_:)`` does.
+  mutating func admitAndPublish(_ opened: VaultSnapshot) throws(SecretError) {
+    let (pins, known, isDetached, vault) = try judge(opened)
+    let accepted = shared.accepted
     let policy =
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
     shared.publish(opened, SeenState(record, opened.keys))
     isUnrecorded = directory != nil && places.isEmpty
+    ignoresPins = pins.isEmpty && !pinTexts.isEmpty
     let isFirstUse = known.allSatisfy { $0 == nil }
     if accepted == nil {
       self.isFirstUse = !places.isEmpty && isFirstUse
-      compared = !pins.isEmpty ? .pin : isFirstUse && vault == nil ? .nothing : .record
+      compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
     }
-    otherPath = vault.flatMap { vault in paths.contains(vault.path) ? nil : vault.path }
+    otherPath = vault.flatMap { vault in isOwn(vault.path) ? nil : vault.path }
     for (file, known) in zip(records(isDetached), known + [vault]) {
       remember(record, in: known, at: file, opened)
     }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
   }
+
+  /// Whether the vault has this path, by its bytes: Swift compares texts by what is seen.
+  private func isOwn(_ path: String) -> Bool { paths.contains { $0.utf8.elementsEqual(path.utf8) } }
 
   /// The records that count: those of the paths, and that of the vault unless only its path counts.
   private func records(_ isDetached: Bool) -> [KnownVaultFile] {
@@ -142,7 +160,7 @@ struct KnownVaults {
     _ opened: VaultSnapshot, against known: KnownVaultFile.Slots, in file: KnownVaultFile
   ) throws(SecretError) {
     do throws(SecretError) { try Self.check(opened, against: known.newest, path: file.path) } catch {
-      throw error.code == .unexpectedKey && file.subject.isVault && !paths.contains(known.path)
+      throw error.code == .unexpectedKey && file.subject.isVault && !isOwn(known.path)
         ? .unexpectedKey(path: file.path, seenAt: known.path) : error
     }
   }
@@ -228,9 +246,10 @@ struct KnownVaults {
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only at its
-  /// path; `nil`: as its records say. Throws `.io` or `.denied` if a record cannot be written.
+  /// path; `nil`: as its records say. Without `knowsOtherKey`, the vault's record must not be of another master key. Throws `.io` or
+  /// `.denied` if a record cannot be written.
   mutating func trustAndPublish(
-    _ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?, isDetached: Bool?
+    _ opened: VaultSnapshot, _ policy: KnownVaultRecord.Policy?, isDetached: Bool?, knowsOtherKey: Bool = true
   ) throws(SecretError) {
     try locate(opened.file)
     _ = try requirePins(of: opened.file).areShown(by: opened)
@@ -238,6 +257,8 @@ struct KnownVaults {
     let record = Self.record(
       of: opened, policy ?? known.policy ?? shared.accepted?.record.policy ?? firstUsePolicy,
       isDetached: isDetached ?? known.isDetached)
+    // Another process may have recorded another key while a person was asked.
+    if !record.isDetached && !knowsOtherKey { try requireKey(of: opened) }
     if let directory, places.isEmpty {
       throw .undecided(.io, vault: opened.file.path, directory: directory.path)
     }
@@ -251,17 +272,27 @@ struct KnownVaults {
     (isRecordDamaged, isUnrecorded) = (false, false)
   }
 
-  /// What a person should know before ``trustAndPublish(_:_:isDetached:)``: see ``VaultBackend/unconfirmed()``.
+  /// What a person should know before ``trustAndPublish(_:_:isDetached:knowsOtherKey:)``: see
+  /// ``VaultBackend/unconfirmed(pin:)``. Changes nothing.
   mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> VaultBackend.Unconfirmed {
-    try locate(opened.file)
-    let isPinned = try !requirePins(of: opened.file).isEmpty
-    var refusal: SecretError?
+    var (refusal, keyRefusal): (SecretError?, SecretError?)
+    let isPinned = try { () throws(SecretError) in
+      try locate(opened.file)
+      return try !requirePins(of: opened.file).isEmpty
+    }()
     do throws(SecretError) {
-      if let vaultRecord, let known = try vaultRecord.load() {
-        try check(opened, against: known, in: vaultRecord)
-      }
+      try identify(opened.file)
+      _ = try judge(opened)
     } catch { refusal = error }
-    return (VaultPin(opened).description, isPinned, refusal)
+    do throws(SecretError) { try requireKey(of: opened) } catch { keyRefusal = error }
+    return (VaultPin(opened).description, isPinned, refusal, keyRefusal)
+  }
+
+  /// Throws unless the master key is the one in the vault's record, or follows from it.
+  private func requireKey(of opened: VaultSnapshot) throws(SecretError) {
+    if let vaultRecord, let known = try vaultRecord.load() {
+      try check(opened, against: known, in: vaultRecord)
+    }
   }
 
   /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A record
@@ -332,9 +363,8 @@ struct KnownVaults {
 
   private mutating func locate(_ file: VaultFile) throws(SecretError) {
     var paths = [namedPath]
-    for path in [file.location.linkPath, file.location.resolvedPath] where !paths.contains(path) {
-      paths.append(path)
-    }
+    for path in [file.location.linkPath, file.location.resolvedPath]
+    where !paths.contains(where: { $0.utf8.elementsEqual(path.utf8) }) { paths.append(path) }
     let vault = KnownVaultFile.Subject.vault(file.header.vaultID.hex)
     if self.paths == paths, directory == nil || vaultRecord?.subject == vault { return }
     self.paths = paths

@@ -50,7 +50,8 @@ struct KeyChangePassphraseCommand: ParsableCommand {
       inform("The vault has a new master key. The old passphrase opens only earlier copies of the vault.")
       try editor.printNewPin(format)
     } else {
-      inform(
+      if format.json { try Output.standard.json(["newMasterKey": false]) }
+      note(
         """
         The master key stays, because a new one needs the credentials of \(missing.map(\.summary).joined(separator: ", ")). \
         Whoever has the old passphrase and an earlier copy of the vault can read what you store from now on. To prevent \

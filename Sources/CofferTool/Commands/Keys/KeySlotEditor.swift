@@ -96,13 +96,14 @@ struct KeySlotEditor {
   /// Call it directly after a change of the master key. Removes the former one that `unlock` kept.
   func noteNewMasterKey() {
     do throws(SecretError) { try KernelKeyring().forget(vault: description.id) } catch {}
-    changed("The vault has a new master key. To print its pin: secret verify --vault \(vault.path)")
+    changed(
+      "The vault has a new master key. To print its pin: secret verify --vault \(vault.path.quotedForShell).")
   }
 
   private struct NewMasterKey: Encodable {
     let pin: String
     let change: Int
-    /// Whether this machine refuses the former master key from now on.
+    /// Whether this machine refuses the former master key from now on, at every path.
     let recorded: Bool
     let removed: [String]
   }
@@ -110,8 +111,16 @@ struct KeySlotEditor {
   /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
   func printNewPin(_ format: JSONOption, removed: [VaultKeySlot] = []) throws {
     let (pin, change) = (try vault.pin(), try vault.lastChange())
-    let isRecorded = try vault.lastCondition()?.isUnrecorded == false
-    if !isRecorded {
+    let condition = try vault.lastCondition()
+    let isRecorded = condition?.isUnrecorded == false && condition?.countsOnlyHere == false
+    if condition?.countsOnlyHere == true {
+      note(
+        """
+        The vault counts only at this path, so the new master key was recorded only here: at another path, a copy that a \
+        removed key opens may be accepted. To make it the vault everywhere: secret trust --everywhere --vault \
+        \(vault.path.quotedForShell)
+        """)
+    } else if !isRecorded {
       note(
         """
         The new master key could not be recorded on this machine, which may accept an earlier copy of the vault that a \
@@ -133,7 +142,9 @@ struct KeySlotEditor {
       "Secrets that the removed key could read and that are unchanged since: \(services.count). Change each where it is used, and "
         + "then here. To list those that are left:")
     for service in Set(services).sorted() {
-      inform("  secret -s \(service.printable) list --unchanged-since \(change)")
+      inform(
+        "  secret --vault \(vault.path.quotedForShell) -s \(service.quotedForShell) list --unchanged-since \(change)"
+      )
     }
   }
 

@@ -33,7 +33,7 @@ struct ListCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       """
-      Print only secrets whose newest version is from this time or earlier: \(TimeText.pastForms); in a vault, also the \
+      Print only secrets that have the same value as at this time or earlier: \(TimeText.pastForms); in a vault, also the \
       number of a change, which does not depend on clocks, as secret key remove prints it.
       """, valueName: "time"))
   var unchangedSince: String?
@@ -101,16 +101,35 @@ struct ListCommand: ParsableCommand {
     var items = try backend.items(inService: global.serviceName)
     if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
     if let unchangedSince {
-      if let change = Int(unchangedSince), let versioned {
-        items = try items.filter { try versioned.versions(of: $0.identifier).first?.number ?? 0 <= change }
-      } else if let moment = TimeText.pastMoment(unchangedSince, now: now) {
-        items.removeAll { $0.metadata.modified ?? .distantPast > moment }
-      } else {
+      let versioned = versioned as? VaultBackend
+      let change = versioned == nil ? nil : Int(unchangedSince)
+      guard let moment = change == nil ? TimeText.pastMoment(unchangedSince, now: now) : .distantPast else {
         throw Failure.usage(
           "“\(unchangedSince)” is not a valid time for --unchanged-since. Write \(TimeText.pastForms).")
       }
+      items = try items.filter { item in
+        if change == nil && item.metadata.modified ?? .distantPast <= moment { return true }
+        guard let versioned else { return false }
+        return try Self.hasFormerValue(item.identifier, in: versioned) { version in
+          change.map { version.number <= $0 } ?? (version.date <= moment)
+        }
+      }
     }
     return items.map(ItemDescription.init)
+  }
+
+  /// Whether the secret has the value of a version that `isFormer`: a value may be stored again, and has not changed then.
+  private static func hasFormerValue(
+    _ identifier: SecretIdentifier, in backend: VaultBackend, _ isFormer: (SecretVersion) -> Bool
+  ) throws -> Bool {
+    let versions = try backend.versions(of: identifier)
+    guard let newest = versions.first else { return false }
+    if isFormer(newest) { return true }
+    let former = versions.filter(isFormer)
+    guard !former.isEmpty, let value = try backend.lookUp(identifier) else { return false }
+    return try former.contains {
+      try backend.lookUp(identifier, version: $0.number)?.isEqual(to: value) == true
+    }
   }
 
   private static func line(_ item: ItemDescription, now: Date) -> String {

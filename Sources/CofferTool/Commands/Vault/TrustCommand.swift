@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSystem
 
 struct TrustCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -30,59 +31,81 @@ struct TrustCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The pin that the vault must have, in place of a question.", valueName: "pin"))
   var pin: String?
 
-  @Flag(
-    help: """
-      Trust it only at this path, such as a backup or an old release: what was seen of the same vault elsewhere still \
-      counts there.
-      """)
-  var onlyHere = false
+  enum Scope: String, EnumerableFlag {
+    case onlyHere, everywhere
+
+    static func help(for value: Scope) -> ArgumentHelp? {
+      value == .onlyHere
+        ? """
+        Trust it only at this path, such as a backup or an old release: what was seen of the same vault elsewhere still \
+        counts there.
+        """
+        : "Trust it as the vault from now on, at every path. Ends an earlier --only-here."
+    }
+  }
+
+  @Flag(exclusivity: .exclusive) var scope: Scope?
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
-    var (pin, onlyHere) = (pin, onlyHere ? true : nil)
-    do throws(SecretError) { try vault.unlock() } catch {
-      guard error.canBeConfirmed else { throw error }
-      let found = try vault.unconfirmed()
-      let consequence =
-        switch error.code {
-        case .rolledBack: "what was stored or removed since then is undone"
-        case .untrusted: "what is stored in it can be read by whoever made it"
-        case .unexpectedVault: "the secrets and the keys of this vault count"
-        case .unexpectedKey: "keys that were removed since may open it"
-        default: "nothing that was seen of it before counts"
-        }
-      note("\(error.reason) If you trust it, \(consequence).")
-      if let refusal = found.refusal, refusal.code != error.code { note(refusal.reason) }
-      if pin == nil && !found.isPinned {
-        let command = "secret trust --vault \(vault.path) --pin PIN"
-        note(
-          "Its pin is \(found.pin). If you were sent another one, answer no, and let the command compare: \(command)"
-        )
-        try Terminal.confirm(
-          "Trust it as it is now?",
-          otherwise:
-            "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")
-        pin = found.pin
-      }
-      if onlyHere == nil, found.refusal != nil {
-        onlyHere = try Terminal.answer(
-          "Is it the vault from now on, at every path? No: it is a copy that counts only here, such as a backup."
-        )
-        .map { !$0 }
-      }
-      // Without an answer, the vault is the one that the pin names.
-      onlyHere = onlyHere ?? false
+    let found = try vault.unconfirmed(pin: pin)
+    var scope = scope
+    // A copy that counts only here is not refused until it is to count everywhere.
+    if let refusal = found.refusal ?? (scope == .everywhere ? found.keyRefusal : nil) {
+      guard refusal.canBeConfirmed else { throw refusal }
+      explain(refusal, found)
+      if pin == nil && !found.isPinned { try confirm(found, vault.path) }
+      if scope == nil && found.keyRefusal != nil { scope = try askForScope() }
     }
     let accepted = try vault.trust(
-      policy.map { $0 == .versioned ? .versioned : .strict }, pin: pin, onlyHere: onlyHere)
+      policy.map { $0 == .versioned ? .versioned : .strict }, pin: found.pin,
+      onlyHere: scope.map { $0 == .onlyHere }, knowsOtherKey: found.keyRefusal != nil)
     changed("The vault is trusted now.")
     let condition = try vault.condition()
-    let scope =
+    let scopeNote =
       condition.countsOnlyHere ? " It counts only here; a removed key may read what is stored in it." : ""
-    try Output.standard.line("Trusted \(vault.path).\(scope)")
+    try Output.standard.line("Trusted \(vault.path).\(scopeNote)")
     try Output.standard.line("pin: \(accepted)")
     if condition.trustPolicy == .versioned {
       try Output.standard.line("Older states of it are accepted, because its policy is versioned.")
+    }
+  }
+
+  private func explain(_ refusal: SecretError, _ found: VaultBackend.Unconfirmed) {
+    let consequence =
+      switch refusal.code {
+      case .rolledBack: "what was stored or removed since then is undone"
+      case .untrusted: "what is stored in it can be read by whoever made it"
+      case .unexpectedVault: "the secrets and the keys of this vault count"
+      case .unexpectedKey: "keys that were removed since may open it"
+      default: "nothing that was seen of it before counts"
+      }
+    note("\(refusal.reason) If you trust it, \(consequence).")
+    if let other = found.keyRefusal, other.code != refusal.code { note(other.reason) }
+  }
+
+  private func confirm(_ found: VaultBackend.Unconfirmed, _ path: String) throws {
+    let option = scope.map { $0 == .onlyHere ? " --only-here" : " --everywhere" } ?? ""
+    let command = "secret trust --vault \(path.quotedForShell)\(option) --pin PIN"
+    note(
+      "Its pin is \(found.pin). If you were sent another one, answer no, and let the command compare: \(command)"
+    )
+    try Terminal.confirm(
+      "Trust it as it is now?",
+      otherwise: "Nothing was changed. Without a terminal, give the pin that came by another way: \(command)")
+  }
+
+  /// Asks which of the two the vault is. Returns `nil` if nobody can be asked: the mark that is recorded counts, and a vault
+  /// without one is the one that the pin names.
+  private func askForScope() throws -> Scope? {
+    let answer = try Terminal.answer(
+      "Is it the vault from now on, at every path, or a copy that counts only here, such as a backup? [vault/copy] "
+    )
+    switch answer {
+    case nil: return nil
+    case "vault": return .everywhere
+    case "copy": return .onlyHere
+    default: throw Failure(.refused, "Nothing was changed.")
     }
   }
 }

@@ -49,7 +49,7 @@ struct DockerCredentialCommand: ParsableCommand {
       case "version":
         try Output.standard.write(
           "docker-credential-secret (secret) \(Version.current)\n")
-      default: throw Failure.usage("The operation “\(action)” of docker is not supported.")
+      default: throw Failure.usage("The operation “\(action.withoutKeys)” of docker is not supported.")
       }
     } catch let refusal as Refusal {
       try Output.standard.write(refusal.rawValue + "\n")
