@@ -63,7 +63,7 @@ extension SecretError {
 
   static func convertedLineEnds(path: String) -> SecretError {
     SecretError(
-      .tampered,
+      .notAVault,
       "The line ends of the vault at \(path) were converted, as git does with a file that it takes for text.",
       advice:
         "This copy is lost: take one from before. Add a line to .gitattributes first: secret doctor prints it."

@@ -243,7 +243,7 @@ REMEMBERED = [
     M("record of the vault not raised", "KnownVaults.recordCommit",
       operator("record.isDetached || !isNewKey", "true"), TRUST, "a removed key is accepted at another path"),
     M("record of another master key raised in place", "KnownVaultFile.raise",
-      operator("known.masterCommitment != record.masterCommitment ||", ""), TRUST + "|KnownVaultVector",
+      operator("known.masterCommitment != record.masterCommitment", "false"), TRUST + "|KnownVaultVector",
       "a power loss brings a removed key back"),
     M("a path that counts by itself counts for links to it", "KnownVaults.judge",
       operator("known.allSatisfy", "known.contains", 1), TRUST, "a link brings a removed key to another path"),

@@ -162,6 +162,7 @@ struct CopyCommand: ParsableCommand {
           advice: "Keep the original, and run secret verify on the copy.")
       }
     }
+    if !dryRun && report.copied.isEmpty && report.replaced.isEmpty { changed("Secrets were copied.") }
     if exists { report.replaced.append(name) } else { report.copied.append(name) }
   }
 
@@ -182,7 +183,7 @@ struct CopyCommand: ParsableCommand {
   private static func afterCopies(_ error: SecretError) -> SecretError {
     SecretError(
       error.code, error.reason,
-      advice: "The copies that were made stay. Run the command again when this is solved.",
+      advice: "Run the command again when this is solved.",
       identifier: error.identifier)
   }
 
