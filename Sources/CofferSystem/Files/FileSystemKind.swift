@@ -2,7 +2,7 @@ internal import CLinux
 
 /// The kind of a file system, by the numbers of linux/magic.h.
 package enum FileSystemKind: Hashable, Sendable {
-  case memory, network(String), overlay, other
+  case memory, network(String), fuse, overlay, other
 
   /// The kind of the file system that `path` is on, or `nil` if it cannot be determined.
   package init?(of path: String) {
@@ -15,10 +15,23 @@ package enum FileSystemKind: Hashable, Sendable {
       case 0xFF53_4D42, 0xFE53_4D42, 0x517B: .network("SMB")
       case 0x00C3_6400: .network("Ceph")
       case 0x0102_1997: .network("9P")
-      case 0x6573_5546: .network("FUSE")
+      case 0x6573_5546: .fuse
       case 0x5346_414F: .network("AFS")
       case 0x794C_7630: .overlay
       default: .other
       }
+  }
+
+  /// What several machines that change a file here at the same time should know, or `nil` if only one can.
+  package var sharing: (text: String, advice: String)? {
+    let loss = "two machines that change the vault at once lose acknowledged changes"
+    let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."
+    return switch self {
+    case .fuse:
+      ("is on FUSE, such as sshfs, which usually has no locks between machines: then \(loss)", advice)
+    case .network(let name):
+      ("is on a network file system (\(name)). If it has no locks between machines, \(loss)", advice)
+    default: nil
+    }
   }
 }

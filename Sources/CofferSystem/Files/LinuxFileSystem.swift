@@ -105,7 +105,7 @@ struct LinuxDirectory: Directory {
   }
 
   func names() throws(FileSystemError) -> [String] {
-    try Path.names(in: LinuxDirectory(descriptor).descriptor)
+    try Path.names(in: LinuxDirectory(descriptor).descriptor).map { String(decoding: $0, as: UTF8.self) }
   }
 
   func synchronize() throws(FileSystemError) {

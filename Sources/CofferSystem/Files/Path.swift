@@ -53,11 +53,13 @@ package enum Path {
   /// The names in a directory without `.` and `..`, in no order, with invalid UTF-8 repaired. Throws the
   /// `errno` if the directory cannot be opened.
   package static func names(inDirectory path: String) throws(FileSystemError) -> [String] {
-    try names(in: Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
+    try names(in: Descriptor(opening: path, O_RDONLY | O_DIRECTORY)).map {
+      String(decoding: $0, as: UTF8.self)
+    }
   }
 
-  /// The names in an open directory, whose position changes.
-  static func names(in directory: Descriptor) throws(FileSystemError) -> [String] {
+  /// The bytes of the names in an open directory, whose position changes.
+  static func names(in directory: Descriptor) throws(FileSystemError) -> [[UInt8]] {
     // closedir closes the descriptor as well.
     let copy = fcntl(directory.number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
     if copy < 0 { throw FileSystemError(errno) }
@@ -67,7 +69,7 @@ package enum Path {
       throw FileSystemError(failure)
     }
     defer { closedir(stream) }
-    var names: [String] = []
+    var names: [[UInt8]] = []
     while true {
       errno = 0
       guard let entry = readdir(stream) else {
@@ -75,9 +77,9 @@ package enum Path {
         return names
       }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        Array(bytes.prefix { $0 != 0 })
       }
-      if name != "." && name != ".." { names.append(name) }
+      if name != [0x2E] && name != [0x2E, 0x2E] { names.append(name) }
     }
   }
 }

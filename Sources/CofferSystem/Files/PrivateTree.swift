@@ -28,29 +28,51 @@ package final class PrivateTree {
   /// Follows no link, and leaves what is mounted. May be called again. Throws the `errno` if the directory cannot be removed,
   /// and `ESTALE` if something else has its name.
   package func wipe(first: [String]) throws(FileSystemError) {
-    first.forEach { remove($0, from: directory) }
-    removeAll(from: directory)
+    var directories: [String] = []
+    first.forEach { remove(Array($0.utf8), from: directory, &directories) }
+    removeAll(from: directory, &directories)
+    // One after another at the top, so that a deep tree takes neither descriptors nor the stack.
+    while let name = directories.popLast() {
+      do throws(FileSystemError) { removeAll(from: try directory.directory(name), &directories) } catch {}
+      unlinkat(directory.descriptor.number, name, AT_REMOVEDIR)
+    }
     do throws(FileSystemError) {
       guard try place.status(of: name).isSameFile(as: status) else { throw FileSystemError(ESTALE) }
       if unlinkat(place.descriptor.number, name, AT_REMOVEDIR) != 0 { throw FileSystemError(errno) }
     } catch  where error.number == ENOENT {}
   }
 
-  private func removeAll(from directory: LinuxDirectory) {
-    do throws(FileSystemError) { try directory.names().forEach { remove($0, from: directory) } } catch {}
+  private func removeAll(from below: LinuxDirectory, _ directories: inout [String]) {
+    do throws(FileSystemError) {
+      // An entry can be moved only out of a directory that can be written.
+      if try below.status(of: ".").mode & 0o700 != 0o700 { fchmod(below.descriptor.number, 0o700) }
+      for name in try Path.names(in: LinuxDirectory(below.descriptor).descriptor) {
+        remove(name, from: below, &directories)
+      }
+    } catch {}  // what stays keeps the directory from being removed
   }
 
-  private func remove(_ name: String, from directory: LinuxDirectory) {
+  /// Moves an entry, whose name need not be UTF-8, to the top under a new name, and removes it there, or adds the new name of a
+  /// directory to `directories`. What is mounted cannot be moved, also if it is a directory of the same file system.
+  private func remove(_ name: [UInt8], from below: LinuxDirectory, _ directories: inout [String]) {
+    let moved = String(UInt64.random(in: .min ... .max), radix: 16)
     do throws(FileSystemError) {
-      let found = try directory.status(of: name)
-      guard found.device == status.device else { return }
-      if found.isRegular { overwrite(name, found, in: directory) }
-      do throws(FileSystemError) { return try directory.remove(name) } catch  where error.number == EISDIR {}
-      let below = try directory.directory(name)
-      guard try below.status(of: ".").isSameFile(as: found) else { return }
-      removeAll(from: below)
-      unlinkat(directory.descriptor.number, name, AT_REMOVEDIR)
-    } catch {}  // what stays keeps the directory from being removed
+      let old = (name + [0]).map(CChar.init(bitPattern:))
+      let (from, top) = (below.descriptor.number, directory.descriptor.number)
+      if renameat(from, old, top, moved) != 0 {
+        // A directory that cannot be written cannot be moved.
+        let entry = errno == EACCES ? openat(from, old, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1
+        if entry < 0 { return }
+        fchmod(entry, 0o700)
+        close(entry)
+        if renameat(from, old, top, moved) != 0 { return }
+      }
+      let found = try directory.status(of: moved)
+      if found.isRegular { overwrite(moved, found, in: directory) }
+      do throws(FileSystemError) { try directory.remove(moved) } catch  where error.number == EISDIR {
+        directories.append(moved)
+      }
+    } catch {}
   }
 
   private func overwrite(_ name: String, _ found: FileStatus, in directory: LinuxDirectory) {

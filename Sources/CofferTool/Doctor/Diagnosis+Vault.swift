@@ -185,16 +185,16 @@ extension Diagnosis {
         "Keep one of them, that of the side that removed a key if one did: git checkout --ours or --theirs. Make the "
           + "changes of the other side again, and run git add on the vault.")
     }
-    switch FileSystemKind(of: path) ?? FileSystemKind(of: directory) {
+    let kind = FileSystemKind(of: path) ?? FileSystemKind(of: directory)
+    switch kind {
     case .memory?:
       add(
         .note, "directory",
         "\(directory) is in memory, so a restart removes the vault", "Move the vault to a disk.")
-    case .network(let name)?:
-      add(
-        .note, "directory",
-        "\(directory) is on a network file system (\(name)), whose server determines locking and the order of writes",
-        "Move the vault to a local disk, unless several machines use it.")
+    case .network?, .fuse?:
+      if let sharing = kind?.sharing {
+        add(.note, "directory", "\(directory) \(sharing.text)", sharing.advice)
+      }
     case .overlay?:
       add(
         .note, "directory",

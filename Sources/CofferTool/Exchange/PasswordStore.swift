@@ -61,6 +61,12 @@ struct PasswordStore {
     }
     var names: [String] = []
     for entry in entries.sorted() where entry != ".git" && entry != ".extensions" {
+      if entry.unicodeScalars.contains("\u{FFFD}") {
+        throw Failure(
+          .usage,
+          "The name of the file \(path)/\(entry) is not UTF-8, or has a U+FFFD. Nothing was imported; rename the file."
+        )
+      }
       guard stat("\(path)/\(entry)", &status) == 0 else { throw Self.unreadable("\(path)/\(entry)", errno) }
       if status.st_mode & S_IFMT == S_IFDIR {
         names += try self.names(below: "\(prefix)\(entry)/", ancestors: ancestors + [place])

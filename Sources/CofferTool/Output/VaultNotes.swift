@@ -46,6 +46,13 @@ enum VaultNotes {
     )
   }
 
+  /// Says that several machines may change the vault without locks.
+  static func noteSharing(_ path: String) {
+    if let sharing = FileSystemKind(of: path)?.sharing {
+      note("secret: The vault \(path) \(sharing.text). \(sharing.advice)")
+    }
+  }
+
   private static func print(_ condition: VaultCondition, of path: String) {
     if condition.isRecovered {
       note(
@@ -71,6 +78,7 @@ enum VaultNotes {
         "secret: None of the pins in COFFER_PIN is for the vault \(path), so it was compared with none of them."
       )
     }
+    if condition.isFirstUse && condition.isWritable { noteSharing(path) }
     if condition.isFirstUse && condition.trustPolicy == .versioned && Output.messages.isTerminal {
       inform(
         """

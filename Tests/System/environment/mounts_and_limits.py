@@ -3,7 +3,7 @@
 
 usage: mounts_and_limits.py SECRET [PART]...
 
-PART is one of full_disk, read_only, single_file, overlay, hostile_directory, limits, memory_limit, times, empty_root,
+PART is one of full_disk, read_only, single_file, value_files, overlay, hostile_directory, limits, memory_limit, times, empty_root,
 no_memory and unknown_user; by default all of them. SECRET is the built tool. It must be static: one check runs it in an empty root directory. The mounts are in a mount
 namespace of this script and disappear with it, which takes root or user namespaces.
 
@@ -133,6 +133,26 @@ def single_file(tool):
     check("it can be written without a rewrite", result.returncode == 0, result)
     check("the written values can be read", vault.holds("large", bytes([40]) * 100_000) and source.holds("a", b"1"))
     check("no temporary file is left", os.listdir(place) == ["vault"], os.listdir(place))
+
+
+def value_files(tool):
+    """What a command mounts in the directory of its value files is not theirs."""
+    vault = Vault(tool, directory("values")).make()
+    vault.run("set", "a", given=b"1")
+    other, runtime = directory("other"), directory("runtime")
+    for name in ("kept", "below/kept"):
+        os.makedirs(os.path.dirname(f"{other}/{name}"), exist_ok=True)
+        with open(f"{other}/{name}", "w") as file:
+            file.write("text")
+    script = f"""d=$(dirname "$A"); mkdir -p "$d/x/y"; touch "$d/file"; mount --bind {other} "$d/x/y"
+        mount --bind {other}/kept "$d/file"; cp "$A" "$d/x/copy" """
+    result = vault.run("run", "--file", "A=a", "--", "sh", "-c", script, prefix=("env", f"XDG_RUNTIME_DIR={runtime}"))
+    check("a command that mounts something ends", result.returncode == 0, result)
+    check("what is mounted is kept", all(open(f"{other}/{n}").read() == "text" for n in ("kept", "below/kept")))
+    left = [name for _, _, names in os.walk(runtime) for name in names]
+    check("values beside it are removed", sorted(left) == ["file", "kept", "kept"], left)
+    check("what is left is named", b"could not be removed" in result.stderr, result)
+    subprocess.run(f"umount {runtime}/*/file {runtime}/*/y {runtime}/*/*/y", shell=True, capture_output=True)
 
 
 def overlay(tool):
@@ -309,7 +329,7 @@ def unknown_user(tool):
     subprocess.run(["umount", "/etc/passwd"], check=True)
 
 
-PARTS = (full_disk, read_only, single_file, overlay, hostile_directory, limits, memory_limit, times, empty_root, no_memory,
+PARTS = (full_disk, read_only, single_file, value_files, overlay, hostile_directory, limits, memory_limit, times, empty_root, no_memory,
          unknown_user)
 
 

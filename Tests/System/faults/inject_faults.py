@@ -166,7 +166,11 @@ def check_key(scene, files, state, said, is_killed, fail):
 def check_files(scene, files, before, after, result, is_killed, fail):
     """Nothing is left beyond the files before and after the command, and no value in plain text."""
     known = set(before["files"]) | set(after["files"])
+    # The record of a new vault is named by the vault's id, which is random.
+    records = [sum(bool(RECORD.match(name)) for name in some) for some in (files, after["files"])]
     for name in set(files) - known:
+        if RECORD.match(name) and records[0] <= records[1]:
+            continue
         base = os.path.basename(name)
         # A message may name the directory of an edited text, without its file.
         is_named = is_killed or os.path.dirname(name) in result.stderr.decode()

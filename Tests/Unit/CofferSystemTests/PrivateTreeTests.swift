@@ -60,4 +60,26 @@ import Testing
     #expect(FileStatus(of: tree.path) == nil)
     try tree.wipe(first: ["value"])
   }
+
+  /// A deep tree takes neither the stack nor a descriptor for each level, and a name need not be UTF-8.
+  @Test func aDeepTreeWithNamesOfAnyBytesIsRemoved() throws {
+    let tree = try tree()
+    var level = open(tree.path, O_RDONLY | O_DIRECTORY)
+    for _ in 0..<20_000 {
+      #expect(mkdirat(level, "d", 0o700) == 0)
+      let below = openat(level, "d", O_RDONLY | O_DIRECTORY)
+      close(level)
+      level = below
+    }
+    let name: [CChar] = [0x61, -1, 0]
+    let file = openat(level, name, O_WRONLY | O_CREAT, 0o600)
+    #expect(write(file, "secret", 6) == 6)
+    #expect(linkat(level, name, AT_FDCWD, directory.file("kept"), 0) == 0)
+    #expect(fchmod(level, 0o500) == 0)
+    close(file)
+    close(level)
+    try tree.wipe(first: [])
+    #expect(FileStatus(of: tree.path) == nil)
+    #expect(try data("kept") == Data(count: 6))
+  }
 }

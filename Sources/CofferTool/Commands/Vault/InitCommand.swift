@@ -107,9 +107,10 @@ struct InitCommand: ParsableCommand {
       note(
         """
         What was created could not be recorded, so an older copy may not be noticed later. If the vault is refused: secret \
-        trust --vault \(path)
+        trust --vault \(path.quotedForShell)
         """)
     }
+    VaultNotes.noteSharing(path)
     if let said = GitWorkTree.addAttributes(for: path, configuration) { note(said) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
       note(
