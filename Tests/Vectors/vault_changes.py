@@ -198,7 +198,15 @@ def rewritten(vault, description, random):
         record, value = d.described_change(change, sequence)
         record = replace(record, lookup_id=p.lookup_id(lookup, record.service, record.account))
         entries.setdefault(record.lookup_id, []).append(r.Entry(record, value))
-    return new_file(vault, entries, sequence + 1, recent_changes(vault), description, random)
+    return new_file(vault, entries, sequence + 1, recent_changes(vault), judged(description, vault), random)
+
+
+def judged(description, *vaults):
+    """The description with the time by which the age of versions is judged, whatever the clock of this machine says."""
+    now = description.get("now", int(time.time() * 1000))
+    records = [[one.record for found in vault.entries.values() for one in found] for vault in vaults]
+    last = [max(found, key=lambda record: record.sequence).time for found in records if found]
+    return {**description, "now": min([now, *last])}
 
 
 def new_file(vault, entries, sequence, recent, description, random):
@@ -241,7 +249,7 @@ def merge(path, other, credential, random=w.system_random, now=None):
     with locked(path) as descriptor, locked(other) as other_descriptor:
         _, vault = opened_for_writing(descriptor, credential)
         _, theirs = opened_for_writing(other_descriptor, credential)
-        data, state = new_file(vault, *merged(vault, theirs), description, random)
+        data, state = new_file(vault, *merged(vault, theirs), judged(description, vault, theirs), random)
         replace_file(path, data)
         return state
 
@@ -348,7 +356,7 @@ def root_fields(vault, description, sealer, is_rekey):
 def kept_entries(vault, entries, description, fields):
     history = dict(fields).get(p.HISTORY)
     limit = p.HistoryLimit.parse(history) if history else p.HistoryLimit()
-    now = description.get("now", int(time.time() * 1000))
+    now = description["now"]
     purged = {(one["service"], one["account"]) for one in description.get("purge", [])}
     for found in entries.values():
         record = found[0].record

@@ -12,7 +12,7 @@ DAY = 86_400_000
 
 @dataclass(frozen=True)
 class Version:
-    """An earlier value, and the time of the record after it."""
+    """An earlier value, and when it was superseded."""
 
     entry: object
     superseded: int
@@ -41,13 +41,14 @@ def versions(entries, limit, now):
     for entry, after in reversed(list(zip(entries, entries[1:]))):
         if not entry.record.is_put:
             continue
+        superseded = max(entry.record.time, after.record.time)
         if is_in_conflict(entry, entries[-1]):
-            found.append(Version(entry, after.record.time))
+            found.append(Version(entry, superseded))
             continue
-        too_old = limit.days > 0 and now - after.record.time > limit.days * DAY
+        too_old = limit.days > 0 and now - superseded > limit.days * DAY
         within = within and counted < limit.versions and not too_old
         if within:
-            found.append(Version(entry, after.record.time))
+            found.append(Version(entry, superseded))
             counted += 1
     return found
 

@@ -72,7 +72,7 @@ def expected_versions(events, history, now):
             break
         if not event.put:
             continue
-        is_old = history["days"] and now - after.time > history["days"] * DAY
+        is_old = history["days"] and now - superseded(event, after) > history["days"] * DAY
         if last.put and event.put.get("conflict") == last.sequence:
             found.append(expected_version(event, after))
         elif counting and not is_old and count < history["versions"]:
@@ -89,10 +89,14 @@ def expected_item(described):
     return item | short_value(described["value"])
 
 
+def superseded(event, after):
+    return max(event.time, after.time)
+
+
 def expected_version(event, after):
     put = event.put
     version = {"service": put["service"], "account": put["account"], "sequence": event.sequence}
-    return version | {"stored": put["modified"], "superseded": after.time} | short_value(put["value"])
+    return version | {"stored": put["modified"], "superseded": superseded(event, after)} | short_value(put["value"])
 
 
 def expected_member(described):

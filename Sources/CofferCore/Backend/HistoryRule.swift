@@ -68,10 +68,10 @@ package struct HistoryRule: Sendable {
   private let now: Int64
   private static let millisecondsPerDay: Int64 = 86_400_000
 
-  package init(_ limit: HistoryLimit, now: Date) {
-    self.limit = limit
-    self.now = Timestamp.milliseconds(now)
-  }
+  package init(_ limit: HistoryLimit, now: Date) { self.init(limit, time: Timestamp.milliseconds(now)) }
+
+  /// `time` is the one by which age is judged, in milliseconds since 1970.
+  package init(_ limit: HistoryLimit, time: Int64) { (self.limit, now) = (limit, time) }
 
   /// Returns the records to keep of one secret, oldest first as they are given: the current version, the newest earlier
   /// versions within the limit, those that lost to it in a merge, and the removals directly after earlier versions.
@@ -86,7 +86,8 @@ package struct HistoryRule: Sendable {
       if index + 1 < records.count {
         let next = records[index + 1]
         if !records[index].lost(to: newest) {
-          isWithin = isWithin && earlier < limit.versions && !isTooOld(next.time)
+          isWithin =
+            isWithin && earlier < limit.versions && !isTooOld(max(records[index].time, next.time))
           guard isWithin else { continue }
           earlier += 1
         }

@@ -50,7 +50,9 @@ extension VaultSnapshot {
     }
     // A version that the old limit has dropped does not come back under a new one.
     let now = environment.now()
-    let rules = [HistoryRule(base.settings.history, now: now), HistoryRule(changes.history, now: now)]
+    // One change by a clock that is ahead drops no version for its age.
+    let time = try min(Timestamp.milliseconds(now), lastTime() ?? .max)
+    let rules = [HistoryRule(base.settings.history, time: time), HistoryRule(changes.history, time: time)]
     let (recent, floor) = try changesBeforeRewrite()
     file.location.removeAbandoned(of: environment.user)
     let sequence = transaction.state.sequence + 1
@@ -85,6 +87,16 @@ extension VaultSnapshot {
       writer.abandon()
       throw error
     }
+  }
+
+  /// The time of the record with the highest sequence, or `nil` if there is none.
+  private func lastTime() throws(SecretError) -> Int64? {
+    if let last = tail.frames.last { return try tail.entry(last).record.time }
+    var last: Record?
+    try forEachSecret { records in
+      if let newest = records.last?.record, newest.sequence > last?.sequence ?? 0 { last = newest }
+    }
+    return last?.time
   }
 
   /// The changes up to this state that the next root lists, and the sequence from which on the list is complete.

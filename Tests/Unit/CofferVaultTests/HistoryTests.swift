@@ -69,10 +69,46 @@ import Testing
     #expect(try earlier("a") == [[2], [1]])
     clock.advance(20 * Self.day)
     #expect(try earlier("a") == [[2]])
+    // Dropped when the vault is written anew after a later change.
+    try open().set("b", [1])
     #expect(try earlier("a", in: compacted()) == [[2]])
     // A clock that goes back brings nothing back.
     clock.advance(-20 * Self.day)
     #expect(try earlier("a") == [[2]])
+  }
+
+  /// A wrong clock alone decides nothing: neither one that is ahead once, nor one that is behind.
+  @Test func oneChangeByAWrongClockDropsNoVersion() throws {
+    for value: UInt8 in 1...3 { try open().set("a", [value]) }
+    try open().set("b", [1])
+    try open().remove(identifier("b"))
+    clock.advance(400 * Self.day)
+    try open().storeWithoutHistory(SecretBytes(copying: "z"), for: identifier("z"), metadata: nil)
+    clock.advance(-400 * Self.day)
+    for _ in 0..<10 {
+      try open().set("c", [1])
+      try open().compact()
+    }
+    #expect(try earlier("a") == [[2], [1]])
+    #expect(try open().removedItems(inService: nil).map(\.identifier) == [identifier("b")])
+    clock.advance(-1_700_000_000)
+    try open().set("a", [4])
+    clock.advance(1_700_000_000)
+    #expect(try earlier("a", in: compacted()) == [[3], [2], [1]])
+  }
+
+  /// The age counts up to the change before, so that a vault that is rarely changed drops a version one change later.
+  @Test func aVaultThatIsChangedOnceAYearKeepsARemovedSecretForTwoChanges() throws {
+    try open().set("a", [1])
+    try open().remove(identifier("a"))
+    var isLeft: [Bool] = []
+    for year: UInt8 in 1...3 {
+      clock.advance(365 * Self.day)
+      // Written anew together with the change.
+      try open().storeWithoutHistory(SecretBytes(copying: "\(year)"), for: identifier("b"), metadata: nil)
+      isLeft.append(try open().verify().excessVersionCount > 0)
+    }
+    #expect(isLeft == [true, false, false])
   }
 
   @Test func versionsShowNumbersTimesAndMetadata() throws {

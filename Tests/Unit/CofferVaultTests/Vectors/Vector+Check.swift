@@ -90,7 +90,7 @@ extension Vector {
           name == (try SecretIdentifier(service: expected.service, account: expected.account)),
           version.number == expected.sequence, version.date == Timestamp.date(expected.stored),
           // Versions beyond the limit may lie between two that count.
-          newer.date == Timestamp.date(expected.superseded) || hidesVersions
+          max(newer.date, version.date) == Timestamp.date(expected.superseded) || hidesVersions
         else { throw Mismatch(description: "\(name) has the version \(version)") }
         try compare(
           value: backend.lookUp(name, version: version.number)?.array(), of: expected.account, expected.value,
