@@ -125,15 +125,17 @@ extension Diagnosis {
     }
   }
 
-  /// Whether a secret has expired depends on the clock. Nothing else does.
+  /// The clock decides which secrets have expired and which earlier versions are old, and nothing else.
   private mutating func examineClock(_ vault: VaultBackend) throws(SecretError) {
-    let last = try vault.items(inService: nil).compactMap(\.metadata.modified).max()
     let now = Date()
-    if let last, last > now {
+    let later = try vault.items(inService: nil).filter { $0.metadata.modified ?? .distantPast > now }
+    if let last = later.compactMap(\.metadata.modified).max() {
+      let list = later.map { "“\(SecretReference.text(of: $0.identifier))”" }.listed(most: 10)
       add(
         .note, "clock",
-        "the time is \(now.formatted(.iso8601)), but the vault was changed at \(last.formatted(.iso8601))",
-        "Set the clock, which determines the secrets that have expired.")
+        "the time is \(now.formatted(.iso8601)), but these secrets are of a later one, up to "
+          + "\(last.formatted(.iso8601)): \(list)",
+        "Set the clock if it is wrong. Otherwise that of another change was: store these secrets again.")
     } else {
       add(.ok, "clock", "the time is later than the vault's last change")
     }
