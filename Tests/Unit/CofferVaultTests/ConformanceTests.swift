@@ -40,7 +40,10 @@ import Testing
       time.advance(Int.random(in: 0...40_000, using: &random))
       for backend in backends {
         switch change {
-        case 0: try backend.setHistoryLimit(limit)
+        case 0:
+          // The vault judges the age of versions by the change before.
+          try backend.store(SecretBytes(copying: value), for: name, metadata: label)
+          try backend.setHistoryLimit(limit)
         case 1: try backend.storeWithoutHistory(SecretBytes(copying: value), for: name, metadata: label)
         case 2: try backend.removeWithHistory(name)
         case 3: try (backend as? VaultBackend)?.compact()
