@@ -76,7 +76,12 @@ extension [FoundItem] {
   func requireOne(_ identifier: SecretIdentifier) throws(ServiceFailure) {
     let different = different
     if different.count < 2 { return }
-    let titles = different.map { "“\($0.title)”" }.joined(separator: ", ")
+    // Items with one title differ in an attribute.
+    let titles = different.map { item in
+      let isAlone = !different.contains { $0.path != item.path && $0.title == item.title }
+      let attributes = item.distinction.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+      return isAlone ? "“\(item.title)”" : "“\(item.title)” (\(attributes.joined(separator: ", ")))"
+    }.joined(separator: ", ")
     throw .error(
       .ambiguous,
       "\(different.count) different items of the keyring have the name “\(identifier.account)”: \(titles).",

@@ -101,7 +101,10 @@ struct ItemRemover {
   private func delete(_ item: String) throws(ServiceFailure) {
     do throws(ServiceFailure) {
       try service.delete(item, confirmedBy: search.prompter)
-    } catch  where error.isNoSuchObject {}  // another program has removed it
+    } catch  where error.isNoSuchObject {
+      // Another program has removed it, unless it can still be read.
+      if try !service.read(["Attributes"], of: [FoundItem(path: item)]).isEmpty { throw error }
+    }
   }
 }
 #endif

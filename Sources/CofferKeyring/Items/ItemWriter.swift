@@ -76,7 +76,7 @@ struct ItemWriter {
   ) throws(ServiceFailure) {
     let encoding = encoded(value, in: String(item.collection))
     let contentType = encoding == nil ? search.contentType(of: item.path) : nil
-    let value = encoding ?? value.copy()
+    let stored = encoding ?? value.copy()
     var attributes = ItemAttributes.withoutProviders(item.attributes)
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
@@ -93,13 +93,15 @@ struct ItemWriter {
     {
       // No other item has these attributes. Some services write a value to the disk only when an item is created. Two do
       // not need that: KeePassXC asks before it replaces an item, and KWallet forgets when the item was created.
-      try service.createItem(
-        in: String(item.collection), label: label, attributes: attributes, value, contentType,
+      let path = try service.createItem(
+        in: String(item.collection), label: label, attributes: attributes, stored, contentType,
         replacing: true, in: search.session(), confirmedBy: search.prompter)
+      if path == nil { try requireStored(value) }
     } else {
-      try service.setSecret(of: item.path, to: value, contentType, in: search.session())
-      // Sets the label to itself. gnome-keyring sends no signal for `SetSecret`, but sends one for a label. A failure is
-      // ignored: the store has succeeded by then.
+      try service.setSecret(of: item.path, to: stored, contentType, in: search.session())
+      // gnome-keyring sends no signal for `SetSecret`, but sends one if the label is set to itself. KWallet may lose the value
+      // by that if it is killed soon. A failure is ignored: the store has succeeded by then.
+      guard search.process.kind == .gnomeKeyring else { return }
       do throws(ServiceFailure) {
         try service.setProperty("Label", of: item.path, to: .string(label))
       } catch {}
@@ -109,12 +111,25 @@ struct ItemWriter {
   private func create(
     _ value: borrowing SecretBytes, in collection: String, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let value = encoded(value, in: collection) ?? value.copy()
+    let stored = encoded(value, in: collection) ?? value.copy()
     let metadata = metadata(of: nil, beside: others)
-    try service.createItem(
+    let path = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
-      attributes: ItemAttributes.attributes(identifier, metadata, over: nil), value,
+      attributes: ItemAttributes.attributes(identifier, metadata, over: nil), stored,
       replacing: others.isEmpty, in: search.session(), confirmedBy: search.prompter)
+    if path == nil { try requireStored(value) }
+  }
+
+  /// Throws `.io` unless the secret has the value. For a service that did not name the item.
+  private func requireStored(_ value: borrowing SecretBytes) throws(ServiceFailure) {
+    if let item = try service.read(FoundItem.difference, of: matches()).max(),
+      try search.secret(of: item.path).isEqual(to: value)
+    {
+      return
+    }
+    throw .error(
+      .io, "The keyring accepted “\(identifier.account)”, but does not have it.",
+      advice: "Check which program provides org.freedesktop.secrets on the session bus.")
   }
 
   /// Returns the metadata for `item`, or for a new item.

@@ -7,7 +7,7 @@ struct RemoveCommand: ParsableCommand {
     discussion: """
       If one of several secrets does not exist, none is removed. A vault keeps the removed value in its history: to \
       bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
-      Copies of the vault, and free space of the disk, may still contain them. A keyring keeps no removed value. Several \
+      Copies of the vault, and free space of the disk, may still contain them. A keyring keeps no removed value, with or without --purge. Several \
       different items of other programs may have one name there: without --all, none of them is removed.
       """
   )
@@ -25,8 +25,11 @@ struct RemoveCommand: ParsableCommand {
 
   func run() throws {
     let identifiers = try global.identifiers(names)
-    if purge { return try removeWithHistory(identifiers) }
     let backend = try global.open()
+    // A backend without earlier versions has nothing else to remove.
+    if purge, let backend = backend as? any VersionedSecretBackend {
+      return try removeWithHistory(identifiers, from: backend)
+    }
     if let backend = backend as? any MultipleItemSecretBackend {
       return try remove(identifiers, from: backend)
     }
@@ -53,8 +56,9 @@ struct RemoveCommand: ParsableCommand {
     }
   }
 
-  private func removeWithHistory(_ identifiers: [SecretIdentifier]) throws {
-    let backend = try global.openVersioned()
+  private func removeWithHistory(
+    _ identifiers: [SecretIdentifier], from backend: any VersionedSecretBackend
+  ) throws {
     if try backend.removeWithHistory(identifiers) { return }
     let missing = try identifiers.first { try backend.versions(of: $0).isEmpty }
     throw failure(missing ?? identifiers[0], in: backend, among: identifiers)

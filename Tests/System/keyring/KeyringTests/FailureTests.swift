@@ -123,6 +123,27 @@ import Testing
     }
   }
 
+  @Test(arguments: ["deletes-nothing", "deletes-by-no-prompt", "stores-nothing"])
+  func whatTheServiceDidNotDoIsAnError(_ deviation: String) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, storingWith: deviation)
+    defer { service.kill() }
+    let backend = keyring.backend()
+    if deviation == "stores-nothing" {
+      #expect(thrown { () throws(SecretError) in try backend.store("value", identifier) }?.code == .io)
+      return
+    }
+    try backend.store("value", identifier)
+    #expect(thrown { () throws(SecretError) in try backend.remove(identifier) }?.code == .io)
+    let other = try SecretIdentifier(service: "svc", account: "other")
+    #expect(
+      thrown { () throws(SecretError) in
+        _ = try backend.move(identifier, to: other, replacing: false, all: false)
+      }?
+      .code == .io)
+    #expect(try backend.text(identifier) == "value")
+  }
+
   @Test func theSecondAttemptHasTheRestOfTheTime() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await ScriptedService(keyring, "broken-sessions")

@@ -14,6 +14,9 @@ repeats-signals       sends the signal for a new item 50 times, then that of an 
 vanishes-when-read    another program deletes an item when its value is asked for
 asks-before-deletion  a prompt that is never answered asks whether an item may be deleted
 keeps-alice           an item with the user name alice cannot be deleted
+deletes-nothing       has no method that deletes an item
+deletes-by-no-prompt  names a prompt that does not exist for the deletion of an item
+stores-nothing        answers CreateItem with neither an item nor a prompt, and does nothing
 refuses-alice         the properties and the value of such an item cannot be read
 hides-alice           the value of such an item cannot be read
 types-alice           a new item of alice has the content type application/json, whatever its program says
@@ -156,6 +159,10 @@ class Item(Base):
             hand_over()
         if "asks-before-deletion" in deviations:
             return prompt(None)
+        if "deletes-nothing" in deviations:
+            raise dbus.DBusException("no", name="org.freedesktop.DBus.Error.UnknownMethod")
+        if "deletes-by-no-prompt" in deviations:
+            return dbus.ObjectPath(ROOT + "/nothing")
         if keepassxc:
             return prompt(self.delete)
         self.delete()
@@ -206,6 +213,8 @@ class Collection(Base):
         require_working(secret[0])
         if locked:
             raise error("IsLocked")
+        if "stores-nothing" in deviations:
+            return NONE, NONE
         attributes = {str(k): str(v) for k, v in properties[SECRET + "Item.Attributes"].items()}
         now = int(time.time())
         refuse_if_told(secret[2])
