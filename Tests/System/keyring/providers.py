@@ -116,12 +116,16 @@ def survives_kill(subject):
     subject.set("killed", b"first")
     # Every provider has written by then. What counts is the time after the last change.
     time.sleep(8 if isinstance(subject.session, provider_services.KWallet) else 1)
-    kept = []
+    kept, old = [], b"first"
     for turn in range(3):
         value = f"value {turn}".encode()
         subject.set("killed", value)
         subject.restart()
-        kept.append(subject.get("killed") == value)
+        found = subject.get("killed")
+        if found not in (value, old):
+            return f"no, and the old value is lost too: {found}"
+        kept.append(found == value)
+        old = found
     return answer(all(kept))
 
 
