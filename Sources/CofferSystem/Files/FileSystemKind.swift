@@ -21,17 +21,4 @@ package enum FileSystemKind: Hashable, Sendable {
       default: .other
       }
   }
-
-  /// What several machines that change a file here at the same time should know, or `nil` if only one can.
-  package var sharing: (text: String, advice: String)? {
-    let loss = "two machines that change the vault at once lose acknowledged changes"
-    let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."
-    return switch self {
-    case .fuse:
-      ("is on FUSE, such as sshfs, which usually has no locks between machines: then \(loss)", advice)
-    case .network(let name):
-      ("is on a network file system (\(name)). If it has no locks between machines, \(loss)", advice)
-    default: nil
-    }
-  }
 }

@@ -75,7 +75,7 @@ enum VaultNotes {
     }
     if condition.ignoresPins {
       note(
-        "secret: None of the pins in COFFER_PIN is for the vault \(path), so it was compared with none of them."
+        "secret: None of the given pins is for the vault \(path), so it was compared with none of them."
       )
     }
     if condition.isFirstUse && condition.isWritable { noteSharing(path) }
@@ -90,6 +90,21 @@ enum VaultNotes {
       && !CofferConfiguration.current().isInWorkTree(path)
     {
       inform("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
+    }
+  }
+}
+
+extension FileSystemKind {
+  /// What several machines that change a vault here at the same time should know, or `nil` if only one can.
+  var sharing: (text: String, advice: String)? {
+    let loss = "two machines that change the vault at once lose acknowledged changes"
+    let advice = "Change the vault on one machine at a time, or give each its own copy, as with git."
+    return switch self {
+    case .fuse:
+      ("is on FUSE, such as sshfs, which usually has no locks between machines: then \(loss)", advice)
+    case .network(let name):
+      ("is on a network file system (\(name)). If it has no locks between machines, \(loss)", advice)
+    default: nil
     }
   }
 }

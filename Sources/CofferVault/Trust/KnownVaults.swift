@@ -276,10 +276,8 @@ struct KnownVaults {
   /// ``VaultBackend/unconfirmed(pin:)``. Changes nothing.
   mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> VaultBackend.Unconfirmed {
     var (refusal, keyRefusal): (SecretError?, SecretError?)
-    let isPinned = try { () throws(SecretError) in
-      try locate(opened.file)
-      return try !requirePins(of: opened.file).isEmpty
-    }()
+    try locate(opened.file)
+    let isPinned = try !requirePins(of: opened.file).isEmpty
     do throws(SecretError) {
       try identify(opened.file)
       _ = try judge(opened)

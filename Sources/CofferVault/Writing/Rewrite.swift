@@ -48,7 +48,7 @@ extension VaultSnapshot {
     } else {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }
-    // A version that the old limit has dropped does not come back under a new one.
+    // A version beyond the old limit does not come back under a new one.
     let now = environment.now()
     // One change by a clock that is ahead drops no version for its age.
     let time = try min(Timestamp.milliseconds(now), lastTime() ?? .max)

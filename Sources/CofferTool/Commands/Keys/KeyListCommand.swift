@@ -7,8 +7,8 @@ struct KeyListCommand: ParsableCommand {
     "list", of: "secret key", abstract: "Print the vault's key slots.",
     discussion: """
       Each line has the beginning of the slot's id, its kind, the day of its creation, its label, and the beginning of its \
-      recipient, separated by tabs. --json has whole recipients. Without a key the slots are printed, but not verified. If the vault is refused, a message says why, and the status \
-      is not 0.
+      recipient, separated by tabs. --json has whole recipients. Without a key the slots are printed, but not verified. If \
+      the vault is refused, a message says why, and the status is not 0.
       """
   )
 

@@ -101,6 +101,8 @@ struct KeySlotEditor {
   }
 
   private struct NewMasterKey: Encodable {
+    /// `key change-passphrase` may leave the master key as it is.
+    let newMasterKey = true
     let pin: String
     let change: Int
     /// Whether this machine refuses the former master key from now on, at every path.

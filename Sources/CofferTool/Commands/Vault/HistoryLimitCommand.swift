@@ -35,6 +35,13 @@ struct HistoryLimitCommand: ParsableCommand {
       try backend.setHistoryLimit(changed)
       CofferTool.changed("The limit was changed.")
       limit = changed
+      let left = try (backend as? VaultBackend)?.verify().excessVersionCount ?? 0
+      if left > 0 {
+        // See “History” in VaultFormat: age is judged by the time of the last change.
+        note(
+          "Versions beyond the limit: \(left). They stay in the file until it is written anew after a later change."
+        )
+      }
     }
     try format.print(["versions": limit.versions, "days": limit.days], or: limit.sentence + "\n")
   }

@@ -50,7 +50,7 @@ struct TrustCommand: ParsableCommand {
     let vault = try global.openVault(requirement: "Only a vault can be trusted")
     let found = try vault.unconfirmed(pin: pin)
     var scope = scope
-    // A copy that counts only here is not refused until it is to count everywhere.
+    // A copy that counts only here is not refused at its path. --everywhere needs the same care as a refused vault.
     if let refusal = found.refusal ?? (scope == .everywhere ? found.keyRefusal : nil) {
       guard refusal.canBeConfirmed else { throw refusal }
       explain(refusal, found)
