@@ -9,7 +9,8 @@ SECRET       the path of a tool, built as Scripts/package builds it
 --runs       how often each command runs, 5 by default
 
 Prints the median seconds of each command, and the ratios. The commands run in turn, so that a busy machine slows all of
-them. Then prints how much of a value is shown on a terminal when the output pauses in it, and after how long.
+them. Then prints how long the start takes with 10 times the values and with a value of 16 MB, more than without redaction,
+and how much of a value is shown on a terminal when the output pauses in it, and after how long.
 """
 
 import argparse
@@ -84,6 +85,15 @@ def main():
         for name, median in zip(commands, medians):
             print(f"{name}: {median:.2f} s")
         print(f"{options.secrets} values / one value: {medians[2] / medians[1]:.2f}")
+        text = "".join(f"t{number}={secrets.token_urlsafe(24)}\n" for number in range(10 * options.secrets)).encode()
+        subprocess.run([tool, "-s", "many", "import", "-"], env=environment, input=text, check=True, capture_output=True)
+        lines = "".join(secrets.token_urlsafe(48) + "\n" for _ in range(16_000_000 // 65)).encode()
+        subprocess.run([tool, "set", "lines"], env=environment, input=lines, check=True, capture_output=True)
+        for what, given in [(f"{10 * options.secrets} values", ["-s", "many"]), ("16 MB", ["--file", "A=lines"])]:
+            plain, redacting = (
+                statistics.median(seconds([tool, "run", *more, *given, "--", "true"], environment) for _ in range(options.runs))
+                for more in ([], ["--redact"]))
+            print(f"the start with {what}: {plain:.2f} s, and {redacting - plain:.2f} s more with --redact")
         beginning = values["s0"][:20]
         script = f"printf 'shown {beginning}'; sleep 3"
         shown, delay = pause(redacted + ["--set", "A=s0", "--", "sh", "-c", script], environment)

@@ -10,16 +10,31 @@ struct PatternWriter {
   static let letters = ["+/", "-_"].flatMap {
     Array(("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + $0).utf8)
   }
+  private static let digits = ["0123456789ABCDEF", "0123456789abcdef"].map { Array($0.utf8) }
 
   private let block: UnsafeMutableRawBufferPointer?
+  /// The most bytes at the beginning of a value that are written in every form.
+  private let limit: Int
+  private let forms = EscapedForm.all
+  private let letters = Self.letters
   private var variable = 0
+  /// The numbers of the first patterns of the text whose forms are being written.
+  private var firstOfText = [0, 0]
   /// Where the form of the value's first two bytes ends, in the pattern that is being written.
   private var beginningEnd = 0
   private(set) var count: Int
   private(set) var patterns: [[RedactionPatterns.Pattern]] = [[], []]
 
-  init(to block: UnsafeMutableRawBufferPointer? = nil, at offset: Int = 0) {
-    (self.block, count) = (block, offset)
+  init(to block: UnsafeMutableRawBufferPointer?, at offset: Int, limit: Int) {
+    (self.block, count, self.limit) = (block, offset, limit)
+  }
+
+  /// The most bytes at the beginning of each value that are searched in every form, for values of these sizes: 64 KiB, or
+  /// less if that is more than 2 MiB of all values.
+  static func limit(for sizes: [Int]) -> Int {
+    var limit = 65_536
+    while limit > 256, sizes.reduce(0, { $0 + min($1, limit) }) > 2_097_152 { limit /= 2 }
+    return limit
   }
 
   /// Adds the patterns for the value of a variable, which is given by its number.
@@ -30,18 +45,14 @@ struct PatternWriter {
       let end = bytes.indices.last { bytes[$0] != UInt8(ascii: "\n") } ?? -1
       let value = bytes.extracting(first: end + 1)
       guard Self.canRedact(value) else { return }
-      addForms(of: value)
-      addBase64(of: value, withLineFeed: true)
-      // A terminal shows a carriage return before each line feed.
-      addEscaped(value) { value[$0] == UInt8(ascii: "\n") ? "\r\n" : nil }
-      var start = 0
-      for end in 0...value.count where end == value.count || value[end] == UInt8(ascii: "\n") {
-        let isReturn = end > start && value[end - 1] == UInt8(ascii: "\r")
-        let line = value.extracting(start..<(isReturn ? end - 1 : end))
-        let isPart = line.count >= Self.shortestLine && line.count < value.count
-        if isPart, Self.canRedact(line) { addForms(of: line) }
-        start = end + 1
+      let beginning = Self.beginning(of: value, limit: limit)
+      let first = value.extracting(first: beginning)
+      addForms(of: first)
+      if beginning == value.count { addBase64(of: first, withLineFeed: true) }
+      eachLine(of: first) { writer, line in
+        if line.count < value.count { writer.addForms(of: line) }
       }
+      eachLine(of: value.extracting(beginning...)) { writer, line in writer.addPieces(of: line) }
     }
   }
 
@@ -50,149 +61,164 @@ struct PatternWriter {
     text.indices.count { !RedactionPatterns.isSeparator(text[$0]) } >= OutputRedactor.minimumLength
   }
 
-  private mutating func addForms(of bytes: Span<UInt8>) {
-    addEach(of: bytes) { writer, index in writer.append(bytes[index]) }
-    addBase64(of: bytes)
-    for digits in [{ $0.hexadecimal }, { $0.hexadecimal.lowercased() }] as [(UInt8) -> String] {
-      addEach(of: bytes, isSeparable: true) { writer, index in writer.append(digits(bytes[index])) }
-      addPercentEncoded(bytes, digits)
-      addJSON(bytes, digits)
+  /// Where the part of a value ends that is written in every form: the whole value, or its last whole line or character up to
+  /// the limit.
+  private static func beginning(of value: Span<UInt8>, limit: Int) -> Int {
+    if value.count <= limit { return value.count }
+    if let end = (limit / 2...limit).last(where: { value[$0] == UInt8(ascii: "\n") }) { return end }
+    return (limit - 3...limit).last { value[$0] & 0xC0 != 0x80 } ?? limit
+  }
+
+  /// Calls `body` with each line that is long enough, without its end.
+  private mutating func eachLine(of text: Span<UInt8>, _ body: (inout PatternWriter, Span<UInt8>) -> Void) {
+    var start = 0
+    for end in 0...text.count where end == text.count || text[end] == UInt8(ascii: "\n") {
+      let isReturn = end > start && text[end - 1] == UInt8(ascii: "\r")
+      let line = text.extracting(start..<(isReturn ? end - 1 : end))
+      if line.count >= Self.shortestLine, Self.canRedact(line) { body(&self, line) }
+      start = end + 1
     }
-    addShellWords(bytes)
+  }
+
+  /// Adds the line as it is, in pieces, because what may begin a pattern is held back.
+  private mutating func addPieces(of line: Span<UInt8>) {
+    var rest = line
+    while !rest.isEmpty {
+      let size = rest.count < limit + Self.shortestLine ? rest.count : limit
+      addText(rest.extracting(first: size))
+      rest = rest.extracting(size...)
+    }
+  }
+
+  private mutating func addText(_ bytes: Span<UInt8>) {
+    firstOfText = patterns.map(\.count)
+    addEach(of: bytes) { writer, byte, _ in writer.append(byte) }
+  }
+
+  private mutating func addForms(of bytes: Span<UInt8>) {
+    addText(bytes)
+    addBase64(of: bytes)
+    for digits in Self.digits {
+      addEach(of: bytes, isSeparable: true) { writer, byte, _ in writer.append(byte, digits) }
+    }
+    // A value that is not UTF-8 has no characters whose numbers could be written.
+    let isText = bytes.isUTF8
+    for form in forms where bytes.indices.contains(where: { form.escapes[Int(bytes[$0])] != .unchanged }) {
+      if !isText, form.escapes[0xC0] == .utf16 { continue }
+      for digits in Self.digits {
+        addEach(of: bytes) { writer, byte, index in
+          writer.append(form.escapes[Int(byte)], of: bytes, at: index, digits)
+        }
+      }
+    }
   }
 
   /// Adds the base64 in a text with 0, 1 or 2 bytes before the value, without a character that also has bits of those:
   /// it has at most four bits of the value, and it could be almost any character, which would have to be held back.
   private mutating func addBase64(of bytes: Span<UInt8>, withLineFeed: Bool = false) {
     let size = bytes.count + (withLineFeed ? 1 : 0)
-    func byte(_ index: Int) -> Int { index < bytes.count ? Int(bytes[index]) : index < size ? 0x0A : 0 }
-    func bits(from bit: Int) -> Int { (byte(bit / 8) << 8 | byte(bit / 8 + 1)) >> (10 - bit % 8) & 63 }
-    for (start, before) in [(0, 0), (0, 1), (0, 2), (64, 0), (64, 1), (64, 2)] {
-      let sharedBits = 8 * (before + size) % 6
-      func add(_ sharedBits: Int, to end: Int, padding: String = "") {
-        addPattern(isSeparable: true, sharedBits: sharedBits) { writer in
-          for bit in stride(from: 4 * before % 6, to: end, by: 6) {
-            writer.append(Self.letters[start + bits(from: bit)])
-            if bit < 16 { writer.beginningEnd = writer.count }
-          }
-          writer.append(padding)
+    for (before, alphabet) in [(0, 0), (0, 64), (1, 0), (1, 64), (2, 0), (2, 64)] {
+      let start = count
+      var (bits, left) = (0, -4 * before % 6)
+      for index in 0..<size {
+        bits = bits << 8 & 0xFFFF | (index < bytes.count ? Int(bytes[index]) : 0x0A)
+        left += 8
+        while left >= 6 {
+          left -= 6
+          append(letters[alphabet + (bits >> left & 63)])
         }
+        if index == 1 { beginningEnd = count + (left > 0 ? 1 : 0) }
       }
-      add(sharedBits, to: 8 * size - sharedBits)
-      append(UInt8(bits(from: 8 * size - sharedBits)))
-      if sharedBits > 0 { add(0, to: 8 * size, padding: sharedBits == 2 ? "==" : "=") }
+      let end = count
+      let last = bits << (6 - left) & 63
+      append(UInt8(last))
+      guard add(start..<end, isSeparable: true, sharedBits: left), left > 0 else { continue }
+      let padded = count
+      beginningEnd += padded - start
+      for index in start..<end { append(block?[index] ?? 0) }
+      append(letters[alphabet + last])
+      for _ in 0..<(6 - left) / 2 { append(UInt8(ascii: "=")) }
+      add(padded..<count, isSeparable: true)
     }
   }
 
-  /// As RFC 3986, JavaScript's encodeURIComponent, Python's quote, Go's user names in URLs, and forms do.
-  private mutating func addPercentEncoded(_ bytes: Span<UInt8>, _ digits: (UInt8) -> String) {
-    for kept in ["-._~", "-._~!'()*", "-._~/", "-._~$&+,;=", "*-._ "] {
-      addEscaped(bytes) { index in
-        if bytes[index] == UInt8(ascii: " "), kept.contains(" ") { return "+" }
-        let isKept = bytes[index].isASCIILetterOrDigit || kept.utf8.contains(bytes[index])
-        return isKept ? nil : "%" + digits(bytes[index])
-      }
-    }
-  }
-
-  /// With and without the escapes of a slash, and as numbers of control characters, of other characters than ASCII, and
-  /// of characters with a meaning in HTML.
-  private mutating func addJSON(_ bytes: Span<UInt8>, _ digits: (UInt8) -> String) {
-    let isText = bytes.isUTF8
-    for (html, style) in ["", "<>&", "<>&'+`\""].flatMap({ html in (0..<8).map { (html, $0) } }) {
-      let (escapesSlash, escapesNonASCII, hasNumbers) = (style & 1 != 0, style & 2 != 0, style & 4 != 0)
-      // A value that is not UTF-8 has no characters whose numbers could be written.
-      if escapesNonASCII && !isText { continue }
-      addEscaped(bytes) { index in
-        switch bytes[index] {
-        case 0x80...: escapesNonASCII ? Self.unicodeEscape(at: index, of: bytes, digits) : nil
-        case let byte where html.utf8.contains(byte) || hasNumbers && (byte < 0x20 || byte == 0x7F):
-          "\\u00" + digits(byte)
-        case UInt8(ascii: "/"): escapesSlash ? "\\/" : nil
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): Self.backslashed(bytes[index])
-        case 8, 9, 10, 12, 13: Self.shortEscape(bytes[index])
-        case let byte: byte < 0x20 ? "\\u00" + digits(byte) : nil
-        }
-      }
-    }
-  }
-
-  /// The character that begins at the index, in UTF-16. Empty for its other bytes.
-  private static func unicodeEscape(at index: Int, of bytes: Span<UInt8>, _ digits: (UInt8) -> String)
-    -> String
-  {
-    if bytes[index] < 0xC0 { return "" }
-    let count = bytes[index] >= 0xF0 ? 4 : bytes[index] >= 0xE0 ? 3 : 2
-    return bytes.extracting(index...).withUnsafeBufferPointer { rest in
-      String(decoding: rest.prefix(count), as: UTF8.self).utf16.map {
-        "\\u" + digits(UInt8($0 >> 8)) + digits(UInt8($0 & 0xFF))
-      }.joined()
-    }
-  }
-
-  private mutating func addShellWords(_ bytes: Span<UInt8>) {
-    for quote in ["'\\''", "'\"'\"'"] { addEscaped(bytes) { bytes[$0] == UInt8(ascii: "'") ? quote : nil } }
-    // In double quotes, and as bash and Ruby write a word without quotes.
-    for special in ["\"$\\`", " !\"$&'()*,;<>?[\\]^`{|}", " !\"#$%&'()*;<=>?[\\]^`{|}~"] {
-      addEscaped(bytes) { special.utf8.contains(bytes[$0]) ? Self.backslashed(bytes[$0]) : nil }
-    }
-    // In $'…'.
-    for escapesNonASCII in [false, true] {
-      addEscaped(bytes) { index in
-        switch bytes[index] {
-        case UInt8(ascii: "'"), UInt8(ascii: "\\"): Self.backslashed(bytes[index])
-        case 7...13: Self.shortEscape(bytes[index])
-        case 0x1B: "\\E"
-        case let byte where byte < 0x20 || byte == 0x7F || byte >= 0x80 && escapesNonASCII:
-          "\\" + String(Int(byte) + 0o1000, radix: 8).dropFirst()
-        default: nil
-        }
-      }
-    }
-  }
-
-  private static func backslashed(_ byte: UInt8) -> String { "\\" + String(Unicode.Scalar(byte)) }
-
-  /// The escape of a control character from BEL to CR with a letter.
-  private static func shortEscape(_ byte: UInt8) -> String {
-    backslashed(Array("abtnvfr".utf8)[Int(byte) - 7])
-  }
-
-  /// Adds the text that has what `escape` returns instead of the byte at an index, unless this is always `nil`.
-  private mutating func addEscaped(_ bytes: Span<UInt8>, _ escape: (Int) -> String?) {
-    guard bytes.indices.contains(where: { escape($0) != nil }) else { return }
-    addEach(of: bytes) { writer, index in
-      if let text = escape(index) { writer.append(text) } else { writer.append(bytes[index]) }
-    }
-  }
-
-  /// Adds a pattern of what `write` appends for the byte at each index.
-  private mutating func addEach(
-    of bytes: Span<UInt8>, isSeparable: Bool = false, _ write: (inout PatternWriter, Int) -> Void
+  private mutating func append(
+    _ escape: EscapedForm.Escape, of bytes: Span<UInt8>, at index: Int, _ digits: [UInt8]
   ) {
-    addPattern(isSeparable: isSeparable) { writer in
-      for index in bytes.indices {
-        write(&writer, index)
-        if index == 1 { writer.beginningEnd = writer.count }
+    let byte = bytes[index]
+    switch escape {
+    case .unchanged: append(byte)
+    case .percent:
+      append(UInt8(ascii: "%"))
+      append(byte, digits)
+    case .plus: append(UInt8(ascii: "+"))
+    case .backslash:
+      append(UInt8(ascii: "\\"))
+      append(byte)
+    case .letter:
+      append(UInt8(ascii: "\\"))
+      append(byte == 0x1B ? UInt8(ascii: "E") : Array("abtnvfr".utf8)[Int(byte) - 7])
+    case .number: append(utf16: UInt16(byte), digits)
+    case .utf16:
+      if byte < 0xC0 { return }
+      let count = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2
+      let scalar = (1..<count).reduce(UInt32(byte) & 0x7F >> UInt32(count)) {
+        $0 << 6 | UInt32(bytes[index + $1] & 0x3F)
       }
+      for unit in Unicode.Scalar(scalar)?.utf16.map({ $0 }) ?? [] { append(utf16: unit, digits) }
+    case .octal: append("\\" + String(Int(byte) + 0o1000, radix: 8).dropFirst())
+    case .quoteAfterBackslash: append("'\\''")
+    case .quoteInQuotes: append("'\"'\"'")
+    case .carriageReturn: append("\r\n")
     }
   }
 
-  private mutating func addPattern(
-    isSeparable: Bool = false, sharedBits: Int = 0, _ write: (inout PatternWriter) -> Void
-  ) {
-    let start = count
-    write(&self)
-    patterns[isSeparable ? 1 : 0].append(
-      .init(
-        variable: variable, range: start..<count, beginning: min(beginningEnd - start, (count - start) / 2),
-        sharedBits: sharedBits))
+  private mutating func append(utf16 unit: UInt16, _ digits: [UInt8]) {
+    append("\\u")
+    append(UInt8(unit >> 8), digits)
+    append(UInt8(unit & 0xFF), digits)
   }
+
+  private mutating func append(_ byte: UInt8, _ digits: [UInt8]) {
+    append(digits[Int(byte >> 4)])
+    append(digits[Int(byte & 15)])
+  }
+
+  private mutating func append(_ text: String) { for byte in text.utf8 { append(byte) } }
 
   private mutating func append(_ byte: UInt8) {
     block?[count] = byte
     count += 1
   }
 
-  private mutating func append(_ text: String) { for byte in text.utf8 { append(byte) } }
+  /// Adds a pattern of what `write` appends for each byte and its index.
+  private mutating func addEach(
+    of bytes: Span<UInt8>, isSeparable: Bool = false, _ write: (inout PatternWriter, UInt8, Int) -> Void
+  ) {
+    let start = count
+    for index in bytes.indices {
+      write(&self, bytes[index], index)
+      if index == 1 { beginningEnd = count }
+    }
+    add(start..<count, isSeparable: isSeparable)
+  }
+
+  /// Adds the pattern that was written last, and returns `true`; or drops it, if another form of the text is the same.
+  @discardableResult
+  private mutating func add(_ range: Range<Int>, isSeparable: Bool, sharedBits: Int = 0) -> Bool {
+    let kind = isSeparable ? 1 : 0
+    let isKnown = patterns[kind][firstOfText[kind]...].contains { other in
+      guard let block, other.range.count == range.count, other.sharedBits == sharedBits else { return false }
+      return block[other.range].elementsEqual(block[range])
+    }
+    if isKnown {
+      count = range.lowerBound
+      return false
+    }
+    patterns[kind].append(
+      .init(
+        variable: variable, range: range, beginning: min(beginningEnd - range.lowerBound, range.count / 2),
+        sharedBits: sharedBits))
+    return true
+  }
 }

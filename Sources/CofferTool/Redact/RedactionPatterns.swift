@@ -1,4 +1,5 @@
 internal import Coffer
+internal import Glibc
 
 /// What ``OutputRedactor`` searches for: the values of variables, and the forms in which programs print them.
 ///
@@ -31,27 +32,38 @@ final class RedactionPatterns: Sendable {
 
   init(_ values: [(variable: String, value: SharedSecret)]) {
     replacements = values.map { Array("[\($0.variable)]".utf8) }
-    func write(_ writer: consuming PatternWriter) -> PatternWriter {
+    let limit = PatternWriter.limit(for: values.map { $0.value.bytes.count })
+    func write(to block: UnsafeMutableRawBufferPointer?, at offset: Int) -> PatternWriter {
+      var writer = PatternWriter(to: block, at: offset, limit: limit)
       for (index, value) in values.enumerated() { writer.add(value.value.bytes, of: index) }
       return writer
     }
-    let measured = write(PatternWriter())
+    let measured = write(to: nil, at: 0)
     var size = 1024
     while size < 16 * measured.patterns.reduce(0, { $0 + $1.count }) { size *= 2 }
     var patterns: [[Pattern]] = []
     var windowSize = 8
     block = SecretBytes(count: size + measured.count) { block in
-      patterns = write(PatternWriter(to: block, at: size)).patterns
+      patterns = write(to: block, at: size).patterns
       for kind in patterns.indices {
-        patterns[kind].sort { block[$0.range].lexicographicallyPrecedes(block[$1.range]) }
+        patterns[kind].sort { first, second in
+          let common = min(first.range.count, second.range.count)
+          let order = memcmp(block.baseAddress! + first.range.lowerBound, block.baseAddress! + second.range.lowerBound, common)
+          return order == 0 ? first.range.count < second.range.count : order < 0
+        }
       }
-      func bytes(_ pattern: Pattern) -> some Sequence<UInt8> {
-        block[pattern.range].lazy.filter { !Self.isSeparator($0) }.prefix(8)
+      func window(_ pattern: Pattern, of size: Int) -> (bytes: UInt64, count: Int) {
+        var (bytes, count) = (UInt64(0), 0)
+        for byte in block[pattern.range] where !Self.isSeparator(byte) {
+          bytes = bytes << 8 | UInt64(byte)
+          count += 1
+          if count == size { break }
+        }
+        return (bytes, count)
       }
-      windowSize = patterns.joined().reduce(8) { min($0, bytes($1).reduce(0) { count, _ in count + 1 }) }
+      windowSize = patterns.joined().reduce(8) { min($0, window($1, of: 8).count) }
       for pattern in patterns.joined() {
-        let window = bytes(pattern).prefix(windowSize).reduce(0) { $0 << 8 | UInt64($1) }
-        for window in [UInt64(block[pattern.range.lowerBound]), window] {
+        for window in [UInt64(block[pattern.range.lowerBound]), window(pattern, of: windowSize).bytes] {
           let bit = PatternSearch.bit(for: window, of: 8 * size)
           block[bit / 8] |= 1 << UInt8(bit % 8)
         }

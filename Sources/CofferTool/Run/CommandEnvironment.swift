@@ -30,14 +30,18 @@ struct CommandEnvironment: ~Copyable {
     }
   }
 
-  borrowing func value(of variable: String) -> SecretBytes? {
+  /// The values of those of the variables that are set.
+  borrowing func values(of variables: Set<String>) -> [String: SharedSecret] {
     withVector { vector in
-      let (name, count) = (variable + "=", variable.utf8.count + 1)
-      for entry in vector.strings where strncmp(entry, name, count) == 0 {
-        let value = UnsafeRawBufferPointer(start: entry + count, count: strlen(entry) - count)
-        return SecretBytes(copying: Span(_unsafeBytes: value))
+      var values: [String: SharedSecret] = [:]
+      for entry in vector.strings {
+        let count = strcspn(entry, "=")
+        let name = String(decoding: UnsafeRawBufferPointer(start: entry, count: count), as: UTF8.self)
+        guard variables.contains(name), values[name] == nil, strlen(entry) > count else { continue }
+        let value = UnsafeRawBufferPointer(start: entry + count + 1, count: strlen(entry) - count - 1)
+        values[name] = SharedSecret(SecretBytes(copying: Span(_unsafeBytes: value)))
       }
-      return nil
+      return values
     }
   }
 

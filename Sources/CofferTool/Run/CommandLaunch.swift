@@ -70,10 +70,11 @@ struct CommandLaunch: ~Copyable {
   }
 
   borrowing func patterns() throws -> RedactionPatterns {
-    var values: [(variable: String, value: SharedSecret)] = []
-    for (variable, isFile) in redactions {
-      guard let text = environment.value(of: variable) else { continue }
-      values.append((variable, SharedSecret(isFile ? try ValueInput.read(file: text.string()) : text)))
+    let found = environment.values(of: Set(redactions.map(\.variable)))
+    let values = try redactions.compactMap { variable, isFile in
+      try found[variable].map { text in
+        (variable, isFile ? SharedSecret(try ValueInput.read(file: text.bytes.string())) : text)
+      }
     }
     return RedactionPatterns(values)
   }

@@ -59,7 +59,8 @@ struct SecretEnvironment: ~Copyable {
       inheriting: { !replaced.contains($0) && (!isPristine || Self.pristine.contains($0)) }, adding: values)
   }
 
-  /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short to be redacted.
+  /// Writes a ``CommandLaunch``, and returns its descriptor. Prints which values are too short or too long to be redacted
+  /// in every form.
   func launch(isPristine: Bool, files: ValueFiles? = nil) throws(SecretError) -> Int32 {
     let given = entries.filter { $0.secret != nil }
     let unredacted = given.filter { entry in
@@ -68,6 +69,15 @@ struct SecretEnvironment: ~Copyable {
     if !unredacted.isEmpty {
       note(
         "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+    }
+    let limit = PatternWriter.limit(for: given.map { $0.value.bytes.count })
+    let long = given.filter { $0.value.bytes.count > limit }.map(\.variable)
+    if !long.isEmpty {
+      note(
+        """
+        secret: Long values: \(long.joined(separator: ", ")). Their lines are redacted as they are; base64 and other forms only \
+        of their first \(limit) bytes.
+        """)
     }
     return try CommandLaunch.write(
       environment(isPristine: isPristine, files: files),

@@ -147,6 +147,33 @@ import Testing
     #expect(shown("short MIIBOQ", 3, redacting: value) == "short MIIBOQ")
   }
 
+  /// Of a value that is longer than what is written in every form: with lines, in one line, and with a character at the limit.
+  @Test(arguments: [
+    (0..<4000).map { "line \($0) of a long value" }.joined(separator: "\n"),
+    (0..<20000).map { "\($0 * 7919)+" }.joined(),
+    "x" + String(repeating: "\u{1F511}", count: 40_000) + "\"",
+  ])
+  func aLongValueIsFoundAndOtherFormsOfItsBeginning(_ value: String) {
+    let patterns = patterns(value)
+    #expect(value.utf8.count > PatternWriter.limit(for: [value.utf8.count]))
+    let whole = String(decoding: shown(Array("<\(value)>".utf8), 30_000, patterns), as: UTF8.self)
+    #expect(whole.replacing("[A]", with: "").replacing("\n", with: "") == "<>")
+    let beginning = String(decoding: value.utf8.prefix(66_000), as: UTF8.self)
+    for form in [
+      Data(beginning.utf8).base64EncodedString(), beginning.utf8.map { Self.hexadecimal($0, true) }.joined(),
+      Self.json(beginning, 6, false),
+    ] {
+      let rest = shown(Array(form.utf8), 30_000, patterns)
+      #expect(rest.starts(with: Array("[A]".utf8)) && rest.count < form.utf8.count / 8)
+    }
+  }
+
+  @Test func formsOfManyValuesAreLimitedTogether() {
+    #expect(PatternWriter.limit(for: [16_777_216]) == 65_536)
+    #expect(PatternWriter.limit(for: Array(repeating: 200, count: 10_000)) == 65_536)
+    #expect(PatternWriter.limit(for: Array(repeating: 70_000, count: 1000)) == 2048)
+  }
+
   @Test func whatIsNotAFormIsShown() {
     for text in [
       "hunter3", "aHVudGVyMw==", "68756e7465723", "hunte%32", "aHVudGVy", "aHVu\n\n\n\ndGVyMg==",

@@ -56,6 +56,14 @@ import Testing
     #expect(terminal.seen.contains("got this and [A]\r\n"))
   }
 
+  @Test func whichValuesAreTooLongForEveryFormIsSaid() throws {
+    let command = "seq 20000 | tee long | secret set b && secret run --redact --quiet --set A=a --file B=b --"
+    let result = try sandbox.shell("\(command) sh -c 'tail -c 50000 long; echo \"$A\"'")
+    #expect(result.status == 0)
+    #expect(result.errorText.contains("Long values: B."))
+    #expect(result.outputText.hasSuffix("[A]\n"))
+  }
+
   /// The shell is dash, which leaves the settings of the terminal to the job: bash restores them itself.
   @Test(.needs("dash")) func stoppingTheJobStopsTheToolAndTheCommand() throws {
     let terminal = try Pseudoterminal(
@@ -160,14 +168,14 @@ import Testing
     func text(_ length: Int) -> String {
       String((0..<length).map { _ in letters.randomElement(using: &random)! })
     }
-    let values = (0..<count).map { _ in text(24) }
+    let redactor = OutputRedactor(redacting: (0..<count).map { _ in text(24) })
     var waiting = 0
     for number in 0..<1000 {
       let line = [
         "Password: ", "listening on port \(number * 61 % 65536)", "job \(text(6)) done",
         "step \(number) of 9",
       ][number % 4]
-      var output = OutputRedactor(redacting: values)
+      var output = redactor
       let shown = output.redact(Array(line.utf8)[...]) + output.showBeginning()
       if shown.count < line.utf8.count { waiting += 1 }
     }

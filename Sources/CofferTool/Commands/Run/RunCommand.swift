@@ -35,7 +35,8 @@ struct RunCommand: ParsableCommand {
       hexadecimal, percent-encoding, JSON or a shell word. If one of its standard streams is a terminal, the command \
       gets a terminal of its own, and everything that is shown there is redacted, what you type included. Not redacted \
       are values shorter than \(OutputRedactor.minimumLength) bytes, other parts of values, values that a program \
-      divides as it draws the screen, other encodings, and output to files. What may be the beginning of a value is \
+      divides as it draws the screen, other encodings, and output to files. \
+      After the first 64 KiB of a value, only its lines are redacted, as they are. What may be the beginning of a value is \
       held back until more output follows; at a pause, what carries its first two bytes, and at most half of it, is shown. \
       Background processes of the command that write on after its end are redacted as well.
       """
