@@ -114,6 +114,9 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     unreadable.withLock { $0 = observer }
   }
 
+  /// Gives the operations of a command one deadline together.
+  package func shareDeadline() { connection.shareDeadline() }
+
   /// Makes lookups call `observer` with each secret that has an expiry, and the expiry. The lookup of one secret then makes
   /// one more call, while this process computes the key of a session; the lookup of many makes none.
   package func observeExpiry(_ observer: @escaping @Sendable (SecretIdentifier, Date) -> Void) {
@@ -287,9 +290,15 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private static func retrying<R: ~Copyable>(
     _ body: () throws(ServiceFailure) -> R
   ) throws(ServiceFailure) -> R {
+    var last: ServiceFailure?
     for _ in 0..<4 {
-      do throws(ServiceFailure) { return try body() } catch  where error.isNoSuchObject || error.isLocked {}
+      do throws(ServiceFailure) {
+        return try body()
+      } catch  where error.isNoSuchObject || error.isLocked {
+        last = error
+      }
     }
+    if let last, last.isLocked { throw last }
     throw .error(
       .conflict, "Other programs changed the secret during each of four attempts.",
       advice: "Try again.")

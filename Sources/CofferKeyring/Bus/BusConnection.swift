@@ -1,5 +1,6 @@
 #if Keyring
 internal import CLibsecret
+internal import CofferCore
 
 /// A private connection to a message bus.
 ///
@@ -10,8 +11,9 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   /// Connects and sends `Hello`. A ``CloseSubscription`` needs the context that it wakes, which must not be the current
   /// one of any thread until this returns.
-  init(address: String, by deadline: Deadline, closingOn context: EventContext? = nil) throws(ServiceFailure)
-  {
+  static func to(
+    _ address: String, by deadline: Deadline, closingOn context: EventContext? = nil
+  ) throws(ServiceFailure) -> BusConnection {
     let flags = GDBusConnectionFlags(
       rawValue: G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT.rawValue
         | G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION.rawValue
@@ -24,11 +26,17 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
       // The end of the connection is reported to the context that is current when it is made.
       let raw = if let context { context.asCurrent(connect) } else { connect() }
       guard let raw else { throw ServiceFailure(consuming: error, deadline) }
-      return raw
+      g_dbus_connection_set_exit_on_close(raw, 0)
+      return BusConnection(owning: raw)
     }
-    raw = try call.result(by: deadline)
-    g_dbus_connection_set_exit_on_close(raw, 0)
+    do throws(ServiceFailure) { return try call.result(by: deadline) } catch .timedOut(let timeout, _, _) {
+      throw .error(
+        .timedOut, "The session bus did not answer within \(timeout.rounded).",
+        advice: "Try again, or check DBUS_SESSION_BUS_ADDRESS.")
+    }
   }
+
+  private init(owning raw: OpaquePointer) { self.raw = raw }
 
   deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
 

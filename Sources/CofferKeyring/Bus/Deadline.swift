@@ -14,6 +14,8 @@ final class Deadline: Sendable {
     state.withLock { $0 = ($0.end + more, $0.total + more, $0.came, $0.expected + count) }
   }
 
+  func extend(by more: Duration) { state.withLock { ($0.end, $0.total) = ($0.end + more, $0.total + more) } }
+
   func countAnswer() { state.withLock { $0.came += 1 } }
 
   /// The deadline of a part that has at most `timeout`: this deadline if it is earlier.

@@ -35,9 +35,9 @@ extension ServiceFailure {
     case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected":
       // The bus sends these if the service disconnects before it answers.
       .lost("the Secret Service stopped during the call")
-    case "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown",
-      "org.freedesktop.Secret.Error.NoSession":
+    case "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown":
       .lost("the Secret Service is no longer running")
+    case "org.freedesktop.Secret.Error.NoSession": .session(.remote(name))
     default: .remote(name, reason: reason)
     }
   }

@@ -69,7 +69,9 @@ struct ItemSearch {
     var found = try find(queries)
     if !found.unlocked.isEmpty && !(unlockingAll && !found.locked.isEmpty) { return found.unlocked }
     if !found.locked.isEmpty {
-      try unlock(found.locked.map(\.path))
+      // A database is unlocked by now.
+      let refusal = process.kind == .keePassXC ? Self.refusedAccess : .locked
+      try unlock(found.locked.map(\.path), refusal: refusal)
     } else if try !unlockUnsearchedCollection() {
       return []
     }
@@ -254,14 +256,18 @@ struct ItemSearch {
     return path
   }
 
-  /// Unlocks items or collections, with a prompt if that is necessary.
-  private func unlock(_ paths: [String]) throws(ServiceFailure) {
+  private static let refusedAccess = ServiceFailure.error(
+    .locked, "KeePassXC asks before it gives this secret to a program, and prompts are not allowed.",
+    advice: "Allow prompts, or change “Confirm when passwords are retrieved by clients” in KeePassXC's settings.")
+
+  /// Unlocks items or collections, with a prompt if that is necessary. `refusal` says that it is not allowed.
+  private func unlock(_ paths: [String], refusal: ServiceFailure = .locked) throws(ServiceFailure) {
     collections.locked = [:]
     let prompt = try service.unlock(paths)
     if prompt != nil, process.kind == .kWallet, try areInOpenWallets(paths) {
       try prompter.confirm(prompt, of: service)
     } else {
-      try prompter.complete(prompt, of: service)
+      try prompter.complete(prompt, of: service, refusal: refusal)
     }
   }
 

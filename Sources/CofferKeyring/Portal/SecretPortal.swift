@@ -62,7 +62,7 @@ package struct SecretPortal: Sendable {
 
   /// Connects to a bus that has the interface.
   private func connect(_ deadline: Deadline) throws(ServiceFailure) -> BusConnection {
-    let bus = try BusConnection(address: BusAddress.find(in: environment), by: deadline)
+    let bus = try BusConnection.to(BusAddress.find(in: environment), by: deadline)
     do throws(ServiceFailure) {
       try bus.start(Self.name, by: deadline)
     } catch .timedOut {

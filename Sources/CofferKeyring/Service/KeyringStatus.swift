@@ -42,7 +42,7 @@ extension KeyringBackend {
       let deadline = Deadline(after: timeout)
       let address = try BusAddress.find(in: environment)
       status.busAddress = address
-      let bus = try BusConnection(address: address, by: deadline)
+      let bus = try BusConnection.to(address, by: deadline)
       status.isBusReachable = true
       let owner = try ServiceProcess.owner(on: bus, by: deadline)
       status.isServiceRunning = owner != nil

@@ -1,5 +1,6 @@
 #if Keyring
 internal import CofferCore
+internal import Synchronization
 
 /// Provides the connection to the service. The first call connects; a call after the bus or the service went away
 /// connects again.
@@ -9,12 +10,31 @@ final class SecretServiceConnection: Sendable {
   private let lock = DeadlineLock()
   // Accessed only with `lock` held.
   private nonisolated(unsafe) var current: ServiceProcess?
+  /// The deadline of successive operations, and when the last one ended; `nil` if each has its own.
+  private let shared = Mutex<(deadline: Deadline, ended: ContinuousClock.Instant)?>(nil)
   /// What ``isAvailable()`` has found, for the first call.
   private nonisolated(unsafe) var unused: ServiceProcess.Found?
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
     self.options = options
+  }
+
+  /// Lets successive operations have `options.operationTimeout` together, without the time between them, and half a second
+  /// more for each. It begins anew after five seconds without an operation.
+  func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.operationTimeout), .now) } }
+
+  private func deadline() -> Deadline {
+    shared.withLock { shared in
+      guard let (deadline, ended) = shared, .now - ended < .seconds(5) else {
+        let deadline = Deadline(after: options.operationTimeout)
+        shared?.deadline = deadline
+        return deadline
+      }
+      deadline.leaveOut(since: ended)
+      deadline.extend(by: .milliseconds(500))
+      return deadline
+    }
   }
 
   /// Whether a service runs, or the bus can start one. Starts nothing, and keeps the connection for the first call.
@@ -39,7 +59,8 @@ final class SecretServiceConnection: Sendable {
     beginningSession: Bool = false,
     _ body: (ServiceProcess, Deadline) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
-    let deadline = Deadline(after: options.operationTimeout)
+    let deadline = deadline()
+    defer { shared.withLock { $0?.ended = .now } }
     func attempt() throws(ServiceFailure) -> R {
       let process = try process(beginningSession, deadline)
       do throws(ServiceFailure) {

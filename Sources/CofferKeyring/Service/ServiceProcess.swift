@@ -96,7 +96,7 @@ final class ServiceProcess: Sendable {
   static func find(
     _ environment: [String: String], by deadline: Deadline
   ) throws(ServiceFailure) -> Found {
-    let bus = try BusConnection(address: BusAddress.find(in: environment), by: deadline)
+    let bus = try BusConnection.to(BusAddress.find(in: environment), by: deadline)
     return (bus, try owner(on: bus, by: deadline))
   }
 

@@ -81,8 +81,8 @@ private final class SignalThread: Sendable {
     defer { markReady() }
     while !isStopped.load(ordering: .acquiring) {
       do throws(ServiceFailure) {
-        let bus = try BusConnection(
-          address: BusAddress.find(in: environment), by: Deadline(after: options.connectTimeout),
+        let bus = try BusConnection.to(
+          BusAddress.find(in: environment), by: Deadline(after: options.connectTimeout),
           closingOn: context)
         pause = Self.backoff.first
         try context.asCurrent { () throws(ServiceFailure) in

@@ -64,6 +64,7 @@ extension BackendOptions {
     if let vault = backend as? VaultBackend { VaultNotes.register(vault) }
     #if Keyring
     if let keyring = backend as? KeyringBackend {
+      keyring.shareDeadline()
       PromptInterruption.dismissPrompts(of: keyring)
       keyrings.withLock { $0.append(keyring) }
     }

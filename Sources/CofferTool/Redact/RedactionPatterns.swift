@@ -44,12 +44,14 @@ final class RedactionPatterns: Sendable {
     var patterns: [[Pattern]] = []
     var windowSize = 8
     block = SecretBytes(count: size + measured.count) { block in
+      guard let start = block.baseAddress else { return }
       patterns = write(to: block, at: size).patterns
       for kind in patterns.indices {
         patterns[kind].sort { first, second in
-          let common = min(first.range.count, second.range.count)
-          let order = memcmp(block.baseAddress! + first.range.lowerBound, block.baseAddress! + second.range.lowerBound, common)
-          return order == 0 ? first.range.count < second.range.count : order < 0
+          let (first, second) = (first.range, second.range)
+          let common = min(first.count, second.count)
+          let order = memcmp(start + first.lowerBound, start + second.lowerBound, common)
+          return order == 0 ? first.count < second.count : order < 0
         }
       }
       func window(_ pattern: Pattern, of size: Int) -> (bytes: UInt64, count: Int) {

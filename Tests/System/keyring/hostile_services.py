@@ -22,7 +22,7 @@ HOSTILE = (
     "search-strings search-numbers search-nothing search-one search-huge search-foreign strings-for-paths "
     "nothing-for-paths properties-numbers properties-nothing session-plain session-string session-numbers "
     "session-nothing session-no-path session-long-key session-no-key session-other-key secret-short secret-string "
-    "secret-other-session secret-huge item-vanishes errors ends"
+    "secret-other-session secret-locked secret-no-session secret-huge item-vanishes errors ends"
 ).split()
 COMMANDS = (["get", "alice"], ["list"], ["info", "alice"], ["find", "alice"], ["set", "alice"], ["remove", "alice"],
             ["move", "alice", "bob"], ["export"], ["doctor"])

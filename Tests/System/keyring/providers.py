@@ -129,6 +129,38 @@ def survives_kill(subject):
     return answer(all(kept))
 
 
+def whole_after_kill(subject):
+    """Whether a kill after each kind of write leaves the state before it or the state after it."""
+    torn = []
+    for kind in ("create", "update", "label", "attribute", "expiry", "move", "remove"):
+        names, values = [f"{kind} old", f"{kind} new"], [b"first", b"second"]
+        if kind != "create":
+            subject.set(names[0], values[0])
+            # Every provider has written by then.
+            time.sleep(8 if isinstance(subject.session, provider_services.KWallet) else 1)
+        if kind == "create":
+            subject.set(names[0], values[0])
+        elif kind == "update":
+            subject.set(names[0], values[1])
+        elif kind == "label":
+            subject.set(names[0], values[1], "--label", "a label")
+        elif kind == "attribute":
+            subject.set(names[0], values[1], "--attribute", "size=big")
+        elif kind == "expiry":
+            subject.set(names[0], values[1], "--expires", "2099-01-01")
+        elif kind == "move":
+            subject.run("move", *names)
+        else:
+            subject.run("remove", names[0])
+        subject.restart()
+        found = [subject.get(name) for name in names]
+        whole = {"create": [[None, None], [values[0], None]], "move": [[values[0], None], [values[0]] * 2, [None, values[0]]],
+                 "remove": [[values[0], None], [None, None]]}.get(kind, [[value, None] for value in values])
+        if found not in whole:
+            torn.append(kind)
+    return "yes" if not torn else "not of: " + ", ".join(torn)
+
+
 def concurrent_creation(subject):
     command = [subject.tool, "--backend", "keyring", "-s", "svc", "set", "--label", "{}", "at once"]
     processes = []
@@ -220,6 +252,7 @@ BEHAVIOURS = {
     "`watch` and `values` report changes": reports_changes,
     "every call gets a working session": every_session,
     "an update survives a kill of the provider at once": survives_kill,
+    "a kill at once after any write leaves the old state or the new one": whole_after_kill,
     "`secret doctor` says that changes are written late": says_late,
     "locked: status 77 within seconds, and nothing is lost": locked,
 }

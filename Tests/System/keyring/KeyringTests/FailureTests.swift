@@ -45,11 +45,11 @@ import Testing
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
-  @Test func aBusThatStopsAnsweringTimesOut() async throws {
+  @Test(arguments: [[], ["silent"]]) func aBusThatStopsAnsweringTimesOut(_ mode: [String]) async throws {
     let directory = try TemporaryDirectory()
     let script = try #require(Bundle.module.path(forResource: "Fixtures/stalling_bus", ofType: "py"))
     let bus = try ChildProcess(
-      [try InstalledPrograms.pythonWithDBus.get(), script, directory.file("bus")], package: "python3",
+      [try InstalledPrograms.pythonWithDBus.get(), script, directory.file("bus")] + mode, package: "python3",
       environment: ["PATH": InstalledPrograms.searchPath], endsWithTests: true)
     defer { bus.kill() }
     try await eventually("the bus did not start") {
@@ -62,7 +62,8 @@ import Testing
     let start = ContinuousClock.now
     let error = thrown { () throws(SecretError) in _ = try backend.isAvailable() }
     #expect(error?.code == .timedOut && ContinuousClock.now - start < .seconds(4))
-    #expect(error?.reason == "The keyring did not answer within 0.5 seconds.")
+    let other = mode.isEmpty ? "keyring" : "session bus"
+    #expect(error?.reason == "The \(other) did not answer within 0.5 seconds.")
     try await expectEveryCall(of: backend, toThrow: .timedOut)
   }
 
@@ -83,6 +84,30 @@ import Testing
     #expect(error?.code == .timedOut)
     let reason = error?.reason ?? ""
     #expect(reason.hasPrefix("The keyring gave ") && reason.contains(" answers within "), "\(reason)")
+  }
+
+  @Test func theOperationsOfACommandHaveOneDeadline() async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "slow", "1", "0.3")
+    defer { service.kill() }
+    let name = try SecretIdentifier(service: "svc", account: "name 1")
+    for isShared in [false, true] {
+      let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
+      if isShared { backend.shareDeadline() }
+      let error = thrown { () throws(SecretError) in for _ in 0..<10 { _ = try backend.item(name) } }
+      #expect(error?.code == (isShared ? .timedOut : nil))
+    }
+  }
+
+  /// The service says that the item is not locked, and refuses its value.
+  @Test(arguments: [("secret-locked", SecretError.Code.locked), ("secret-no-session", .io)])
+  func theReasonOfARefusedValueIsTold(_ answer: String, _ code: SecretError.Code) async throws {
+    let keyring = try await PrivateKeyring(startsDaemon: false)
+    let service = try await ScriptedService(keyring, "hostile", answer)
+    defer { service.kill() }
+    let error = thrown { () throws(SecretError) in _ = try keyring.backend().lookUp(identifier) }
+    #expect(error?.code == code)
+    #expect(error?.reason.contains(code == .io ? "NoSession" : "locked") == true)
   }
 
   @Test func aLargeKeyringHasMoreTime() async throws {

@@ -218,6 +218,8 @@ HOSTILE = {
     "secret-short": {"GetSecret": ("(oay)", (ROOT + "/session/s1", dbus.ByteArray(b"")))},
     "secret-string": {"GetSecret": ("s", "s3cret")},
     "secret-other-session": {"GetSecret": ("(oayays)", (ITEM, dbus.ByteArray(b""), dbus.ByteArray(b"x"), "text/plain"))},
+    "secret-locked": {"GetSecret": "org.freedesktop.Secret.Error.IsLocked"},
+    "secret-no-session": {"GetSecret": "org.freedesktop.Secret.Error.NoSession"},
     "secret-huge": {
         "GetSecret": ("(oayays)", (ROOT + "/session/s1", dbus.ByteArray(b""), dbus.ByteArray(b"x" * 50_000_000), ""))
     },

@@ -1,6 +1,6 @@
-"""A message bus that lets programs connect, and answers no call but the first one, `Hello`.
+"""A message bus that lets programs connect, and answers no call but the first one, `Hello`; or not even that one.
 
-Usage: stalling_bus.py SOCKET
+Usage: stalling_bus.py SOCKET [silent]
 """
 
 import socket
@@ -46,7 +46,8 @@ def serve(client):
     received = received.split(b"BEGIN\r\n", 1)[1]
     while len(received) < 16:
         received += client.recv(4096)
-    client.send(answer_to_hello(struct.unpack("<I", received[8:12])[0]))
+    if len(sys.argv) < 3:
+        client.send(answer_to_hello(struct.unpack("<I", received[8:12])[0]))
     while client.recv(4096):
         pass
 
