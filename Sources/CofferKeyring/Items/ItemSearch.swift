@@ -258,7 +258,8 @@ struct ItemSearch {
 
   private static let refusedAccess = ServiceFailure.error(
     .locked, "KeePassXC asks before it gives this secret to a program, and prompts are not allowed.",
-    advice: "Allow prompts, or change “Confirm when passwords are retrieved by clients” in KeePassXC's settings.")
+    advice:
+      "Allow prompts, or change “Confirm when passwords are retrieved by clients” in KeePassXC's settings.")
 
   /// Unlocks items or collections, with a prompt if that is necessary. `refusal` says that it is not allowed.
   private func unlock(_ paths: [String], refusal: ServiceFailure = .locked) throws(ServiceFailure) {
