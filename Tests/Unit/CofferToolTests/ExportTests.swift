@@ -59,6 +59,36 @@ import Testing
     #expect(answer.seen.contains("Use a pipe"))
   }
 
+  /// A random value is read alike by python-dotenv and by bash, or refused by name.
+  @Test(.needs("bash", "/usr/lib/python3/dist-packages/dotenv"))
+  func otherProgramsReadAnExportedFileAlike() throws {
+    let sandbox = try Sandbox()
+    #expect(try sandbox.shell("secret init").status == 0)
+    let program = #"""
+      import dotenv, json, os, random, re, subprocess
+      random.seed(7)
+      parts = ["'", '"', "\\", "$", "`", "{", "}", "#", "=", " ", "\n", "\t", "é", "a", "B", "7", ":", "%", "\\n", "${A}"]
+      values = {f"V{n}": "".join(random.choices(parts, k=random.randint(1, 8))) for n in range(400)}
+      entries = [{"service": "r", "account": name, "value": value} for name, value in values.items()]
+      text = json.dumps({"coffer-secrets": 1, "secrets": entries}).encode()
+      subprocess.run(["secret", "import", "--verbatim", "-"], input=text, check=True)
+      export = ["secret", "-s", "r", "export", "--format", "dotenv", "-o", "file"]
+      refusal = subprocess.run(export, capture_output=True)
+      refused = re.findall("“(V[0-9]+)”", refusal.stderr.decode())
+      assert refusal.returncode == 64 and 100 < len(refused) < 300, refusal
+      subprocess.run(export + ["--except=" + name for name in refused], check=True)
+      read = "import json, os; print(json.dumps({n: v for n, v in os.environ.items() if n[0] == 'V'}))"
+      shell = subprocess.run(["bash", "-c", f'set -a; . ./file; exec /usr/bin/python3 -c "{read}"'], stdout=subprocess.PIPE)
+      for found in [dotenv.dotenv_values("file"), json.loads(shell.stdout)]:
+          for name in sorted(values.keys() - set(refused)):
+              assert found.get(name) == values[name], (name, found.get(name), values[name])
+      """#
+    let file = URL(fileURLWithPath: sandbox.workingDirectory + "/program")
+    try Data(program.utf8).write(to: file)
+    let result = try sandbox.shell("/usr/bin/python3 program")
+    #expect(result.status == 0, "\(result.errorText)")
+  }
+
   @Test func aPathDoesNotControlTheTerminal() throws {
     let sandbox = try Sandbox()
     sandbox.environment["COFFER_VAULT"] = sandbox.directory + "/home/a\u{1B}]0;x\u{7}b"
