@@ -88,13 +88,13 @@ import Testing
 
   @Test func theOperationsOfACommandHaveOneDeadline() async throws {
     let keyring = try await PrivateKeyring(startsDaemon: false)
-    let service = try await ScriptedService(keyring, "slow", "1", "0.3")
+    let service = try await ScriptedService(keyring, "slow", "1", "0.5")
     defer { service.kill() }
     let name = try SecretIdentifier(service: "svc", account: "name 1")
-    for isShared in [false, true] {
+    for (isShared, count) in [(false, 4), (true, 10)] {
       let backend = keyring.backend { $0.operationTimeout = .seconds(3) }
       if isShared { backend.shareDeadline() }
-      let error = thrown { () throws(SecretError) in for _ in 0..<10 { _ = try backend.item(name) } }
+      let error = thrown { () throws(SecretError) in for _ in 0..<count { _ = try backend.item(name) } }
       #expect(error?.code == (isShared ? .timedOut : nil))
     }
   }
