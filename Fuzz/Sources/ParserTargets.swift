@@ -202,7 +202,7 @@ enum ParserTargets {
 
   static func keyText(_ input: [UInt8]) {
     parse([.invalidKey]) { () throws(SecretError) in
-      let key = try VaultKey.parse(SecretBytes(copying: input))
+      let key = try VaultKey.parse(SecretBytes(input))
       require(key.count == VaultKey.length, "a key has 32 bytes")
       let text = try VaultKey.text(of: key).array()
       require(input == text || input == text + [0x0A], "the text of the key is the same")
@@ -216,7 +216,7 @@ enum ParserTargets {
       require(try VaultRecipient(text).description == text, "the text of the recipient is the same")
     }
     parse([.invalidKey]) { () throws(SecretError) in
-      for identity in try VaultIdentity.parse(SecretBytes(copying: input)) {
+      for identity in try VaultIdentity.parse(SecretBytes(input)) {
         let again = try VaultIdentity.parse(identity.text())
         require(
           again.count == 1 && again[0].text().array() == identity.text().array(),

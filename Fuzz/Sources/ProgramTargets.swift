@@ -26,31 +26,31 @@ enum ProgramTargets {
   /// The entries are the same after they are written in the form of `export` and read again.
   static func dotenv(_ input: [UInt8]) {
     parse {
-      let entries = try Dotenv.entries(in: SecretBytes(copying: input), of: "file")
+      let entries = try Dotenv.entries(in: SecretBytes(input), of: "file")
       var text: [UInt8] = []
       for entry in entries {
         require(EnvironmentAssignment.isVariableName(entry.name), "a name is a variable name")
         require(entry.line >= 1, "lines are counted from 1")
-        if entry.value.bytes.withBytes({ Dotenv.obstacle(to: $0) }) != nil { return }
-        let quoted = Dotenv.quoted(entry.value.bytes)
+        if entry.value.withBytes({ Dotenv.obstacle(to: $0) }) != nil { return }
+        let quoted = Dotenv.quoted(entry.value)
         text += Array(entry.name.utf8) + Array("=".utf8) + quoted.array() + Array("\n".utf8)
       }
-      let again = try Dotenv.entries(in: SecretBytes(copying: text), of: "file")
+      let again = try Dotenv.entries(in: SecretBytes(text), of: "file")
       require(again.map(\.name) == entries.map(\.name), "the names are the same after writing")
       require(
-        again.map { $0.value.bytes.array() } == entries.map { $0.value.bytes.array() },
+        again.map { $0.value.array() } == entries.map { $0.value.array() },
         "the values are the same after writing")
     }
   }
 
   static func exchangeJSON(_ input: [UInt8]) {
     parse {
-      let secrets = try ExchangeFile.secrets(in: SecretBytes(copying: input), of: "file", service: "s")
+      let secrets = try ExchangeFile.secrets(in: SecretBytes(input), of: "file", service: "s")
       let text = try ExchangeFile(secrets).text()
       let again = try ExchangeFile.secrets(in: text, of: "file", service: "t")
       require(again.map(\.identifier) == secrets.map(\.identifier), "the names are the same after writing")
       require(
-        again.map { $0.value.bytes.array() } == secrets.map { $0.value.bytes.array() },
+        again.map { $0.value.array() } == secrets.map { $0.value.array() },
         "the values are the same after writing")
       for (one, other) in zip(secrets, again) {
         require(one.metadata?.label == other.metadata?.label, "the labels are the same after writing")
@@ -62,11 +62,11 @@ enum ProgramTargets {
 
   static func gitCredential(_ input: [UInt8]) {
     parse {
-      let lines = try GitCredentialLines(SecretBytes(copying: input), secretKeys: ["password", "credential"])
+      let lines = try GitCredentialLines(SecretBytes(input), secretKeys: ["password", "credential"])
       for key in ["password", "credential"] {
         require(lines.text(key) == nil, "a secret is not available as text")
         if let value = lines.secret(key) {
-          require(!value.bytes.array().contains(0x0A), "a value ends at the end of its line")
+          require(!value.array().contains(0x0A), "a value ends at the end of its line")
         }
       }
       let credential = GitCredential(lines)
@@ -81,18 +81,18 @@ enum ProgramTargets {
 
   static func dockerCredential(_ input: [UInt8]) {
     parse {
-      let url = try DockerCredentialCommand.url(in: SecretBytes(copying: input))
+      let url = try DockerCredentialCommand.url(in: SecretBytes(input))
       require(!url.isEmpty, "an address is not empty")
       require(
-        try DockerCredentialCommand.url(in: SecretBytes(copying: " \n\(url)\r\n")) == url,
+        try DockerCredentialCommand.url(in: SecretBytes(" \n\(url)\r\n")) == url,
         "whitespace around an address is ignored")
     }
     parse {
       let login = try ProgramJSON.decode(
-        SecretBytes(copying: input), as: DockerCredentialCommand.Login.self, expected: "a login")
+        SecretBytes(input), as: DockerCredentialCommand.Login.self, expected: "a login")
       let text = try JSONEncoder().encode(login)
       let again = try ProgramJSON.decode(
-        SecretBytes(copying: Array(text)), as: DockerCredentialCommand.Login.self, expected: "a login")
+        SecretBytes(Array(text)), as: DockerCredentialCommand.Login.self, expected: "a login")
       require(
         again.secret.map { Array($0.utf8) } == login.secret.map { Array($0.utf8) },
         "the secret is the same after encoding")
@@ -118,24 +118,24 @@ enum ProgramTargets {
   /// Filling a template replaces its references and keeps all other bytes.
   static func template(_ input: [UInt8]) {
     parse {
-      let template = try Template(SecretBytes(copying: input))
+      let template = try Template(SecretBytes(input))
       let store = MemoryBackend()
       for identifier in template.identifiers {
         let text = SecretReference.text(of: identifier)
         require(try SecretReference(text)?.identifier == identifier, "a reference is the same after writing")
-        try store.store(SecretBytes(copying: "{{\(text)}}"), for: identifier, metadata: nil)
+        try store.store(SecretBytes("{{\(text)}}"), for: identifier)
       }
       let filled = try template.filled(from: store).array()
       if template.identifiers.isEmpty { require(filled == input, "a text without references is unchanged") }
       // Each reference was replaced by itself in the other form, so filling again changes nothing.
-      let again = try Template(SecretBytes(copying: filled)).filled(from: store).array()
+      let again = try Template(SecretBytes(filled)).filled(from: store).array()
       require(again == filled, "the same references are found again")
     }
   }
 
   static func recoveryKey(_ input: [UInt8]) {
     parse {
-      let key = try RecoveryKey.parse(SecretBytes(copying: input))
+      let key = try RecoveryKey.parse(SecretBytes(input))
       require(key.count == VaultKey.length, "a key has 32 bytes")
       let packed = input.filter { $0 != 0x20 && !(0x09...0x0D).contains($0) }
       let text = try VaultKey.text(of: key).array()
@@ -149,7 +149,7 @@ enum ProgramTargets {
     guard input.count > 2 else { return }
     let value = Array(input[2...].prefix(Int(input[0] % 32)))
     let text = Array(input[2...].dropFirst(value.count))
-    let patterns = RedactionPatterns([("A", SharedSecret(SecretBytes(copying: value)))])
+    let patterns = RedactionPatterns([("A", SecretBytes(value))])
     func masked(by count: Int) -> [UInt8] {
       var output = OutputRedactor(patterns)
       var shown: [UInt8] = []

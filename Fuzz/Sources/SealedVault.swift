@@ -54,8 +54,8 @@ struct SealedVault {
   }
   private static let partCount: UInt8 = 22
 
-  private static let master = SecretBytes(copying: [UInt8](repeating: 9, count: 32))
-  private static let keys = DerivedKeys(master: master.copy(), randomness: randomness)
+  private static let master = SecretBytes([UInt8](repeating: 9, count: 32))
+  private static let keys = DerivedKeys(master: master, randomness: randomness)
   private static let vaultID = Bytes16.zero
   private static let lookupKey = [UInt8](repeating: 5, count: 32)
   private static let fileID = [UInt8](repeating: 3, count: 16).withUnsafeBytes { Bytes16($0) }
@@ -65,7 +65,7 @@ struct SealedVault {
     let salt = [UInt8](repeating: 1, count: 16)
     let header = KeySlot.header(id: .zero, parameters: .key(salt: salt), created: 0, label: "")
     do {
-      return try SlotKey(SecretBytes(copying: credential))
+      return try SlotKey(SecretBytes(credential))
         .wrap(master, vault: vaultID, slotHeader: header, randomness: randomness)
     } catch { fatalError("\(error)") }
   }()
@@ -237,7 +237,7 @@ struct SealedVault {
       identifier = Self.identifier(in: frame, at: start)
       if !isRaw, let identifier {
         id = BLAKE2b.hash(
-          HashedMessage.lookupID(identifier).span, key: SecretBytes(copying: lookupKey), count: 16
+          HashedMessage.lookupID(identifier).span, key: SecretBytes(lookupKey), count: 16
         ).withUnsafeBytes { Bytes16($0) }
       }
       position = VersionPosition(id: id, sequence: Int(own))

@@ -1,4 +1,5 @@
 import CofferCore
+import CofferTestSupport
 import CofferSimulation
 import CofferVault
 import CofferVaultFormat
@@ -68,7 +69,7 @@ struct VaultOperations {
     }
   }
 
-  private func bytes(_ secret: consuming SecretBytes?) -> [UInt8]? {
+  private func bytes(_ secret: SecretBytes?) -> [UInt8]? {
     secret?.withBytes { $0.withUnsafeBytes { Array($0) } }
   }
 
@@ -99,7 +100,7 @@ struct VaultOperations {
       reading.versions[name] = versions
       for version in versions where version.kind == .earlier {
         let value = attempt { () throws(SecretError) in
-          bytes(try vault.lookUp(name, version: version.number))
+          bytes(try vault.secret(name, version: version.number)?.value)
         }
         guard let value else { continue }
         guard let value else { fatalError("broken rule: a listed version has a value") }
@@ -169,19 +170,19 @@ struct VaultOperations {
     let value = [UInt8](repeating: 0x5A, count: 3)
     switch operation {
     case .store:
-      try vault.store(SecretBytes(copying: value), for: target, metadata: nil)
+      try vault.store(SecretBytes(value), for: target)
       return .stored([target], value)
     case .storeNew:
-      try vault.store(SecretBytes(copying: value), for: Self.newName, metadata: SecretMetadata(label: "l"))
+      try vault.store(SecretBytes(value), for: Self.newName, metadata: SecretMetadata(label: "l"))
       return .stored([Self.newName], value)
     case .remove:
       return try vault.remove(target) ? .removed([target]) : .nothing
     case .transaction:
       let other = before.values.keys.sorted().first { $0 != target }
-      try vault.transaction { transaction throws(SecretError) in
-        try transaction.store(SecretBytes(copying: [1] as [UInt8]), for: target, metadata: nil)
+      try vault.withTransaction { transaction throws(SecretError) in
+        try transaction.store(SecretBytes([1] as [UInt8]), for: target)
         _ = try transaction.remove(target)
-        try transaction.store(SecretBytes(copying: value), for: target, metadata: nil)
+        try transaction.store(SecretBytes(value), for: target)
         if let other { _ = try transaction.remove(other) }
       }
       return .storedAndRemoved(target, value, other)
@@ -193,7 +194,7 @@ struct VaultOperations {
       return .nothing
     case .addKey:
       do throws(SecretError) {
-        _ = try vault.addKeySlot(.key(SecretBytes(copying: otherCredential)), label: "other")
+        _ = try vault.addKeySlot(.key(SecretBytes(otherCredential)), label: "other")
       } catch { if error.code != .alreadyExists { throw error } }
       return .nothing
     case .removeKey:
@@ -206,12 +207,12 @@ struct VaultOperations {
       try vault.setHistoryLimit(limit)
       return .shortened
     case .purge:
-      return try vault.removeWithHistory(target) ? .purged(target, nil) : .nothing
+      return try vault.erase(target) ? .purged(target, nil) : .nothing
     case .storeWithoutHistory:
-      try vault.storeWithoutHistory(SecretBytes(copying: value), for: target, metadata: nil)
+      try vault.storeWithoutHistory(SecretBytes(value), for: target, metadata: nil)
       return .purged(target, value)
     case .restore:
-      guard let number = before.earlierValues[target]?.keys.max(), try vault.restore(target, version: number),
+      guard let number = before.earlierValues[target]?.keys.max(), try vault.restore(target, version: number) != nil,
         let restored = before.earlierValues[target]?[number]
       else { return .nothing }
       return .restored(target, restored)
@@ -302,6 +303,6 @@ struct GivenKey: VaultCredentialSource {
   let name = "the fuzzer"
   let key: [UInt8]
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    .key(SecretBytes(copying: key))
+    .key(SecretBytes(key))
   }
 }

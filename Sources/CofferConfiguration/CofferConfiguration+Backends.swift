@@ -133,7 +133,7 @@ extension CofferConfiguration {
   @discardableResult
   public func createVault(
     at path: String? = nil,
-    credential: borrowing VaultCredential,
+    credential: VaultCredential,
     label: String = "",
     recipients: [VaultRecipient] = [],
     history: HistoryLimit = .standard,

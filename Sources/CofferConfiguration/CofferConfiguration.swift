@@ -12,7 +12,7 @@ internal import Glibc
 /// throws. An error never changes the choice. Thread-safe.
 public struct CofferConfiguration: Sendable {
   let environment: RedactedEnvironment
-  let key: SharedSecret?
+  let key: SecretBytes?
   /// The inherited descriptors that variables name, by the variables.
   let descriptors: [String: InheritedDescriptor]
   let providers: [any BackendProvider]
@@ -33,7 +33,7 @@ public struct CofferConfiguration: Sendable {
   ) {
     // The key moves to guarded memory. The caller still has its own copy.
     self.init(
-      key: environment["COFFER_KEY"].map { SharedSecret(SecretBytes(copying: $0)) },
+      key: environment["COFFER_KEY"].map { SecretBytes($0) },
       environment: environment.filter { $0.key != "COFFER_KEY" },
       providers: providers,
       flatpakInfo: flatpakInfo
@@ -44,7 +44,7 @@ public struct CofferConfiguration: Sendable {
   package static let flatpakInfo = "/.flatpak-info"
 
   private init(
-    key: SharedSecret?, environment: [String: String], providers: [any BackendProvider], flatpakInfo: String
+    key: SecretBytes?, environment: [String: String], providers: [any BackendProvider], flatpakInfo: String
   ) {
     self.key = key
     self.flatpakInfo = flatpakInfo
@@ -67,7 +67,7 @@ public struct CofferConfiguration: Sendable {
   /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all
   /// variables would leave copies of it behind.
   private init(process variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
-    var key: SharedSecret?
+    var key: SecretBytes?
     var environment: [String: String] = [:]
     var next = variables
     while let entries = next, let entry = entries.pointee {
@@ -77,7 +77,7 @@ public struct CofferConfiguration: Sendable {
       let name = String(decoding: text[..<equals], as: UTF8.self)
       let value = UnsafeRawBufferPointer(rebasing: text[(equals + 1)...])
       if name == "COFFER_KEY" {
-        key = key ?? SharedSecret(SecretBytes(copying: Span(_unsafeBytes: value)))
+        key = key ?? SecretBytes(Span(_unsafeBytes: value))
       } else if environment[name] == nil {
         environment[name] = String(decoding: value, as: UTF8.self)
       }

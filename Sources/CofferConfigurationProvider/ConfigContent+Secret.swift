@@ -7,7 +7,7 @@ extension ConfigContent {
   /// Decodes the bytes of the secret `identifier`. Throws `.decodingFailed` without the coder's error, which quotes the
   /// value.
   init(
-    decoding secret: borrowing SecretBytes, as type: ConfigType, _ identifier: SecretIdentifier
+    decoding secret: SecretBytes, as type: ConfigType, _ identifier: SecretIdentifier
   ) throws(SecretError) {
     do {
       self = try Self.decode(secret, as: type, by: StandardSecretCoder())
@@ -23,7 +23,7 @@ extension ConfigContent {
   }
 
   private static func decode(
-    _ secret: borrowing SecretBytes, as type: ConfigType, by coder: StandardSecretCoder
+    _ secret: SecretBytes, as type: ConfigType, by coder: StandardSecretCoder
   ) throws -> ConfigContent {
     switch type {
     case .string: .string(try coder.decode(String.self, from: secret))

@@ -27,12 +27,15 @@ struct SecretSource: Sendable {
   func read(
     _ key: AbsoluteConfigKey?, from backend: Result<any SecretBackend, SecretError>, mayPrompt: Bool = false
   ) -> SecretsSnapshot {
-    let secrets = Result { () throws(SecretError) -> [SecretIdentifier: SharedSecret] in
+    let secrets = Result { () throws(SecretError) -> [SecretIdentifier: SecretBytes] in
       let wanted = try key.map(identifier)
       let backend = mayPrompt ? try backend.get() : try backend.get().withoutPrompts
-      guard let wanted else { return try backend.secrets(inService: scope.service) }
+      guard let wanted else {
+        let all = try backend.secrets(inService: scope.service)
+        return Dictionary(uniqueKeysWithValues: all.map { ($0.identifier, $0.value) })
+      }
       guard let secret = try backend.lookUp(wanted) else { return [:] }
-      return [wanted: SharedSecret(secret)]
+      return [wanted: secret]
     }
     return SecretsSnapshot(source: self, secrets: secrets)
   }
@@ -41,7 +44,7 @@ struct SecretSource: Sendable {
 /// One secret or all secrets of a service, as they were when they were read. The values are in guarded memory.
 struct SecretsSnapshot: ConfigSnapshot, CustomStringConvertible {
   let source: SecretSource
-  let secrets: Result<[SecretIdentifier: SharedSecret], SecretError>
+  let secrets: Result<[SecretIdentifier: SecretBytes], SecretError>
 
   var providerName: String { source.name }
   var description: String { providerName }
@@ -49,7 +52,7 @@ struct SecretsSnapshot: ConfigSnapshot, CustomStringConvertible {
   func value(forKey key: AbsoluteConfigKey, type: ConfigType) throws -> LookupResult {
     let identifier = try source.identifier(of: key)
     let secret = try secrets.mapError { $0.about(identifier) }.get()[identifier]
-    let content = try secret.map { try ConfigContent(decoding: $0.bytes, as: type, identifier) }
+    let content = try secret.map { try ConfigContent(decoding: $0, as: type, identifier) }
     return LookupResult(
       encodedKey: source.account(of: key), value: content.map { ConfigValue($0, isSecret: true) })
   }

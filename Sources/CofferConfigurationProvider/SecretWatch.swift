@@ -11,7 +11,7 @@ actor SecretWatch {
 
   private let source: SecretSource
   private let key: AbsoluteConfigKey?
-  private let fingerprintKey = SharedSecret(.random(count: 32))
+  private let fingerprintKey = SecretBytes.random(count: 32)
   /// The backend and its changes, once there is one.
   private var observed: (backend: any SecretBackend, changes: AsyncStream<SecretChange>)?
   private var last: State?
@@ -47,7 +47,7 @@ actor SecretWatch {
     return await CallThreads.shared.run {
       let reading = source.read(key, from: backend)
       let state = reading.secrets.map { secrets in
-        secrets.mapValues { $0.bytes.fingerprint(under: fingerprintKey.bytes) }
+        secrets.mapValues { $0.fingerprint(under: fingerprintKey) }
       }
       return (reading, state)
     }
@@ -59,8 +59,10 @@ actor SecretWatch {
     let source = source
     let found = await DefaultBackend.offPool { source.backend() }
     if case .success(let backend) = found {
-      let changes = await CallThreads.shared.run { (backend as? any ObservableSecretBackend)?.changes() }
-      observed = (backend, changes ?? AsyncStream.makeStream().stream)
+      let changes = await CallThreads.shared.run {
+        backend.features.contains(.changes) ? backend.changes() : AsyncStream.makeStream().stream
+      }
+      observed = (backend, changes)
     }
     return found
   }

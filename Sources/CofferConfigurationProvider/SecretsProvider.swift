@@ -29,7 +29,7 @@ public import Configuration
 ///
 /// **Freshness.** Nothing is cached. A value is read from the store at each call, and a snapshot reads all secrets of the
 /// service when it is made. The watching methods yield the current state first, and then each change by this process or
-/// another one. While the store is locked, they yield nothing. They need an `ObservableSecretBackend`; of another backend
+/// another one. While the store is locked, they yield nothing. They need a backend that reports changes; of another one
 /// they yield only the current state.
 ///
 /// Reads never show a prompt, except by `fetch`: they throw `.locked` instead. The values that a reader returns are

@@ -8,13 +8,14 @@ struct MemoryState {
     let date: Date
     /// `nil` for a removal.
     let content: Content?
+    let keepsNothing: Bool
 
     func metadata() -> SecretMetadata { content?.metadata ?? SecretMetadata() }
     var isRemoval: Bool { content == nil }
     var time: Int64 { Timestamp.milliseconds(date) }
   }
 
-  typealias Content = (secret: SharedSecret, metadata: SecretMetadata)
+  typealias Content = (value: SecretBytes, metadata: SecretMetadata)
 
   /// The records of each secret in ascending order: at least one.
   private(set) var records: [SecretIdentifier: [Record]] = [:]
@@ -25,7 +26,9 @@ struct MemoryState {
   init(limit: HistoryLimit) { self.limit = limit }
 
   /// Returns the current version of a secret, or `nil` if there is no such secret.
-  func current(_ identifier: SecretIdentifier) -> Content? { records[identifier]?.last?.content }
+  func current(_ identifier: SecretIdentifier) -> Secret? {
+    records[identifier]?.last?.content.map { Secret(identifier, value: $0.value, metadata: $0.metadata) }
+  }
 
   /// Returns the records of a secret within the limit, in ascending order.
   func history(_ identifier: SecretIdentifier, now: Date) -> [Record] {
@@ -33,21 +36,36 @@ struct MemoryState {
   }
 
   /// Returns the sorted identifiers of the secrets that have a record, in `service` or in all services.
-  func identifiers(inService service: String?) -> [SecretIdentifier] {
+  private func identifiers(inService service: String?) -> [SecretIdentifier] {
     records.keys.filter { service == nil || $0.service.utf8.elementsEqual((service ?? "").utf8) }.sorted()
   }
 
-  /// Returns the sorted identifiers and the metadata of the secrets, in `service` or in all services.
-  func items(inService service: String?) -> [SecretItem] {
+  /// Returns the secrets, sorted by identifier, in `service` or in all services.
+  func secrets(inService service: String?) -> [Secret] {
+    identifiers(inService: service).compactMap { current($0) }
+  }
+
+  /// Returns the removed secrets of which there is a version within the limit.
+  func removedItems(inService service: String?, now: Date) -> [RemovedSecret] {
     identifiers(inService: service).compactMap { identifier in
-      current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
+      guard let newest = history(identifier, now: now).last, newest.isRemoval else { return nil }
+      return RemovedSecret(identifier: identifier, removed: newest.date)
     }
   }
 
+  /// Returns a version within the limit.
+  func secret(_ identifier: SecretIdentifier, version: Int, now: Date) -> Secret? {
+    history(identifier, now: now).first { $0.number == version }?.content
+      .map { Secret(identifier, value: $0.value, metadata: $0.metadata) }
+  }
+
   /// Appends a record with `content`, or a removal, and drops the versions that are beyond the limit then.
-  mutating func append(_ content: Content?, for identifier: SecretIdentifier, now: Date) {
+  mutating func append(_ content: Content?, for identifier: SecretIdentifier, _ history: History, now: Date) {
     lastNumber += 1
-    records[identifier, default: []].append(Record(number: lastNumber, date: now, content: content))
+    let former = records[identifier] ?? []
+    let keepsNothing = history.keepsNothing(after: former.last)
+    let record = Record(number: lastNumber, date: now, content: content, keepsNothing: keepsNothing)
+    records[identifier] = former + [record]
     prune(identifier, HistoryRule(limit, now: now))
   }
 
@@ -60,10 +78,8 @@ struct MemoryState {
     self.limit = limit
   }
 
-  /// Drops every record of a secret but its current version.
-  mutating func purge(_ identifier: SecretIdentifier) {
-    prune(identifier, HistoryRule(.none, now: .distantPast))
-  }
+  /// Drops every record of a secret. Returns whether there was one.
+  mutating func erase(_ identifier: SecretIdentifier) -> Bool { records.removeValue(forKey: identifier) != nil }
 
   private mutating func prune(_ identifier: SecretIdentifier, _ rule: HistoryRule) {
     let kept = rule.kept(records[identifier] ?? [])
@@ -75,7 +91,6 @@ struct MemoryState {
 final class MemoryTransaction: SecretTransaction {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []
-  private var purged: Set<SecretIdentifier> = []
   var isOpen = true
   let now: Date
 
@@ -83,69 +98,64 @@ final class MemoryTransaction: SecretTransaction {
 
   func setLimit(_ limit: HistoryLimit) { state.setLimit(limit, now: now) }
 
-  /// The content after the transaction.
-  func finish() -> MemoryState {
-    for identifier in purged { state.purge(identifier) }
-    return state
-  }
-
   // MARK: SecretTransaction
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try requireOpen(isOpen)
-    return state.current(identifier)?.secret.bytes.copy()
-  }
-
-  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try requireOpen(isOpen)
-    return state.current(identifier).map { SecretItem(identifier: identifier, metadata: $0.metadata) }
+    return state.current(identifier)
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try requireOpen(isOpen)
-    return state.items(inService: service)
+    return state.secrets(inService: service).map(\.item)
   }
 
   func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     try requireOpen(isOpen)
-    try requireStorable(secret, for: identifier, metadata, maximum: MemoryBackend.maximumSecretSize)
-    let merged = SecretMetadata.merged(metadata, over: state.current(identifier)?.metadata, now: now)
-    state.append((SharedSecret(secret.copy()), merged), for: identifier, now: now)
+    try requireStorable(value, for: identifier, maximum: MemoryBackend.maximumSecretSize)
+    let metadata = try metadata.applied(to: state.current(identifier)?.metadata, now: now)
+    state.append((value, metadata), for: identifier, history, now: now)
     changed.append(identifier)
   }
 
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
     guard state.current(identifier) != nil else { return false }
-    state.append(nil, for: identifier, now: now)
+    state.append(nil, for: identifier, history, now: now)
     changed.append(identifier)
     return true
   }
 
-  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try requireOpen(isOpen)
-    purged.insert(identifier)
-    return changed.contains(identifier) || state.records[identifier] != nil
+    return try SecretVersion.list(state.history(identifier, now: now))
+  }
+
+  func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try requireOpen(isOpen)
+    return state.secret(identifier, version: version, now: now)
+  }
+
+  func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try requireOpen(isOpen)
+    return state.removedItems(inService: service, now: now)
+  }
+
+  func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try requireOpen(isOpen)
+    if state.current(identifier) != nil { changed.append(identifier) }
+    return state.erase(identifier)
   }
 }
 
-/// Throws `.conflict` if a transaction is used after its end.
-package func requireOpen(_ isOpen: Bool) throws(SecretError) {
-  if !isOpen {
-    throw SecretError(
-      .conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
-  }
-}
-
-/// Throws `.invalidMetadata` for metadata out of bounds, and `.tooLarge` for a secret of more than `maximum` bytes.
+/// Throws `.tooLarge` for a secret of more than `maximum` bytes.
 package func requireStorable(
-  _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, _ metadata: SecretMetadata?, maximum: Int
+  _ value: SecretBytes, for identifier: SecretIdentifier, maximum: Int
 ) throws(SecretError) {
-  try metadata?.validate()
-  guard secret.count > maximum else { return }
+  guard value.count > maximum else { return }
   throw SecretError(
-    .tooLarge, "The secret is \(secret.count) bytes long, but this backend accepts at most \(maximum).",
+    .tooLarge, "The secret is \(value.count) bytes long, but this backend accepts at most \(maximum).",
     advice: "Encrypt large data in a file, and store the file's key here.", identifier: identifier)
 }

@@ -1,7 +1,7 @@
 #if Keyring
 public import CofferCore
 
-extension KeyringBackend: LeasingSecretBackend {
+extension KeyringBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
   /// The lease is a name on the session bus, `coffer.lease.h` and a hash of service and account, which one connection at a

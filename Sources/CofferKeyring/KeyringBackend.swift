@@ -6,9 +6,6 @@ internal import Synchronization
 /// What an item is that a list leaves out, and why it cannot be read.
 typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 
-/// A secret that has an expiry, and the expiry.
-typealias ExpiryObserver = @Sendable (SecretIdentifier, Date) -> Void
-
 /// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
@@ -49,7 +46,7 @@ typealias ExpiryObserver = @Sendable (SecretIdentifier, Date) -> Void
 /// - `.conflict`: other programs changed the secret during each of four attempts.
 /// - `.io`: the service answered with another error, or against the protocol.
 /// - `.tooLarge`: the message with the value exceeds the limit of the bus, or a value in the keyring is larger than 32 MiB.
-public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBackend {
+public final class KeyringBackend: SecretBackend {
   /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
   public static let maximumSecretSize = 1_048_576
@@ -60,7 +57,6 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   private let watcher: KeyringWatcher
   private let storing: DeadlineLock
   private let unreadable = Mutex<UnreadableObserver?>(nil)
-  private let expiry = Mutex<ExpiryObserver?>(nil)
 
   /// Creates a backend. The first call connects to the session bus that `environment` names. `nil` stands for
   /// ``KeyringOptions/init(environment:)``.
@@ -117,10 +113,21 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Gives the operations of a command one deadline together.
   package func shareDeadline() { connection.shareDeadline() }
 
-  /// Makes lookups call `observer` with each secret that has an expiry, and the expiry. The lookup of one secret then makes
-  /// one more call, while this process computes the key of a session; the lookup of many makes none.
-  package func observeExpiry(_ observer: @escaping @Sendable (SecretIdentifier, Date) -> Void) {
-    expiry.withLock { $0 = observer }
+  /// Changes, leases and attributes.
+  public var features: SecretFeatures { [.changes, .leases, .attributes] }
+
+  /// Returns the secret, or `nil` if there is none. Throws the errors of the service.
+  public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
+      try Self.retrying { () throws(ServiceFailure) -> Secret? in
+        guard var item = try search.item(identifier) else { return nil }
+        let value = try search.secret(of: item.path) { () throws(ServiceFailure) in
+          item = try search.service.read(FoundItem.properties, of: [item]).first ?? item
+        }
+        return Secret(
+          identifier, value: ValueEncoding.decoded(value), metadata: item.metadata(of: identifier))
+      }
+    }
   }
 
   /// Returns the value, or `nil` if there is no item. Throws the errors of the service.
@@ -128,8 +135,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
         guard let item = try search.item(identifier) else { return nil }
-        return ValueEncoding.decoded(
-          try search.secret(of: item.path) { search.tellExpiry(of: item, identifier) })
+        return ValueEncoding.decoded(try search.secret(of: item.path))
       }
     }
   }
@@ -137,16 +143,13 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Stores the value. Throws `.tooLarge` if it is larger than ``maximumSecretSize``, `.invalidMetadata` if the metadata
   /// exceeds its limits or has a date before the year 1 or after 9999, and the errors of the service.
   public func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try ItemAttributes.validate(metadata)
-    try requireStorable(secret, for: identifier, metadata, maximum: Self.maximumSecretSize)
+    try ItemAttributes.validate(metadata.given(over: nil))
+    try requireStorable(value, for: identifier, maximum: Self.maximumSecretSize)
     try search(for: identifier) { search throws(ServiceFailure) in
       try Self.retrying { () throws(ServiceFailure) in
-        try ItemWriter(search: search, identifier: identifier, metadata: metadata, turn: storing)
-          .store(secret)
+        try ItemWriter(search: search, identifier: identifier, change: metadata, turn: storing).store(value)
       }
     }
   }
@@ -154,7 +157,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   /// Deletes the items of the secret. Returns `false` if there was none. Throws `.ambiguous` if the items are different
   /// secrets, and the errors of the service; some of several items may then be deleted.
   @discardableResult
-  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  public func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try remove(identifier, all: false)
   }
 
@@ -163,38 +166,45 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
     try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
   }
 
-  /// Returns the identifiers of ``items(inService:)``, with less work. Throws the errors of the service.
-  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
-    try search(service) { search, query throws(ServiceFailure) in try search.identifiers(matching: query) }
-  }
-
-  /// Returns the values of many secrets, each once, without those that do not exist. Needs one call for each item of
-  /// the service and one for 64 values. Throws the errors of the service.
-  public func lookUp(
-    _ identifiers: [SecretIdentifier]
-  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
-    var values: [SecretIdentifier: SharedSecret] = [:]
-    let ofOneItem: Set = [SecretError.Code.io, .tooLarge, .conflict]
-    // The attributes of all items of a service cost more than a few searches.
-    for group in Dictionary(grouping: identifiers, by: { Array($0.service.utf8) }).values
-    where group.count >= 8 {
-      do throws(SecretError) {
-        let found = try search(group[0].service) { search, query throws(ServiceFailure) in
-          Array(try search.values(group, matching: query))
-        }
-        values.merge(found.lazy.map { ($0.key, $0.value) }) { $1 }
-      } catch  where ofOneItem.contains(error.code) {}
+  /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`, sorted by identifier. Needs one call for
+  /// each item of the service and one for 64 values, which are in memory together. Throws what `body` throws, and the errors
+  /// of the service.
+  public func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    let items = try search(service) { search, query throws(ServiceFailure) in
+      try search.newest(matching: query)
     }
-    // The others: locked ones, and those that were asked for together with one that cannot be read.
-    for identifier in identifiers where values[identifier] == nil {
+    let ofOneItem: Set = [SecretError.Code.io, .tooLarge, .conflict]
+    for start in stride(from: 0, to: items.count, by: ItemSearch.batchSize) {
+      let batch = items[start..<min(start + ItemSearch.batchSize, items.count)]
+      var values: [String: SecretBytes] = [:]
       do throws(SecretError) {
-        if let value = try lookUp(identifier) { values[identifier] = SharedSecret(value) }
-      } catch  where ofOneItem.contains(error.code) {
-        guard let observer = unreadable.withLock({ $0 }) else { throw error }
-        observer("The value of “\(identifier.account)” in the service “\(identifier.service)”", error)
+        values = try search(for: nil) { search throws(ServiceFailure) in
+          try search.service.secrets(of: batch.map(\.path), in: search.session())
+        }
+      } catch  where ofOneItem.contains(error.code) {}
+      for item in batch {
+        guard let identifier = item.identifier else { continue }
+        if let value = values.removeValue(forKey: item.path) {
+          try body(Secret(identifier, value: value, metadata: item.metadata(of: identifier)))
+        } else if let secret = try readable(identifier, unless: ofOneItem) {
+          try body(secret)
+        }
       }
     }
-    return values
+  }
+
+  /// Returns a secret that could not be read together with others: a locked one, one that another program has changed, or one
+  /// that cannot be read, which the observer is told with an error of one of `codes`.
+  private func readable(
+    _ identifier: SecretIdentifier, unless codes: Set<SecretError.Code>
+  ) throws(SecretError) -> Secret? {
+    do throws(SecretError) { return try secret(identifier) } catch {
+      guard codes.contains(error.code), let observer = unreadable.withLock({ $0 }) else { throw error }
+      observer("The value of “\(identifier.account)” in the service “\(identifier.service)”", error)
+      return nil
+    }
   }
 
   /// Returns the secret without its value, or `nil` if there is none. Throws the errors of the service.
@@ -212,7 +222,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   // MARK: Several items
 
   /// Returns the items with this identifier that are different secrets, the newest first. Throws the errors of the service.
-  public func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
+  package func differentItems(_ identifier: SecretIdentifier) throws(SecretError) -> [SecretItem] {
     try search(for: identifier) { search throws(ServiceFailure) in
       try ItemRemover(search: search, identifier: identifier).items(identifier, all: true).different
         .map { SecretItem(identifier: identifier, metadata: $0.metadata(of: identifier)) }
@@ -220,20 +230,20 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
   }
 
   /// Returns the items that ``items(inService:)`` leaves out. Throws the errors of the service.
-  public func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
+  package func unlistedItems(inService service: String?) throws(SecretError) -> [UnlistedItem] {
     try search(service) { search, query throws(ServiceFailure) in try search.unlisted(matching: query) }
   }
 
   /// Deletes every item with this identifier. Returns `false` if there was none. Throws the errors of the service; some of
   /// several items may then be deleted.
   @discardableResult
-  public func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  package func removeAll(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try remove(identifier, all: true)
   }
 
   /// Gives the secret the identifier `new`. Throws `.ambiguous` if the items are different secrets and `all` is `false`, and
   /// the errors of the service. The original is then kept, and a reason says so if a copy remains.
-  public func move(
+  package func move(
     _ identifier: SecretIdentifier, to new: SecretIdentifier, replacing: Bool, all: Bool
   ) throws(SecretError) -> SecretMoveOutcome {
     // Outside the closure, which runs a second time if the service stops after the originals were deleted.
@@ -269,7 +279,7 @@ public final class KeyringBackend: ObservableSecretBackend, MultipleItemSecretBa
         try body(
           ItemSearch(
             process: process, deadline: deadline, options: options, prompter: prompter,
-            unreadable: unreadable.withLock { $0 }, expiry: expiry.withLock { $0 }))
+            unreadable: unreadable.withLock { $0 }))
       }
     } catch {
       throw identifier.map(error.about) ?? error

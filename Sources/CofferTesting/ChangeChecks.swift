@@ -3,9 +3,8 @@ internal import Synchronization
 
 extension ConformanceCheck {
   static let changeChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "changes-are-reported", omittedBy: .changes) {
-      (context, backend: any ObservableSecretBackend) in
-      let subscribers = context.twoSubscribers(backend)
+    ConformanceCheck(name: "changes-are-reported", features: .changes) { context in
+      let subscribers = context.twoSubscribers()
       // Waits after each change, because a backend may coalesce changes that follow each other.
       for (identifier, change) in try context.fourChanges() {
         let counts = subscribers.map(\.count)
@@ -16,17 +15,15 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "each-change-once", omittedBy: [.changes, .exactChanges]) {
-      (context, backend: any ObservableSecretBackend) in
-      let subscribers = context.twoSubscribers(backend)
+    ConformanceCheck(name: "each-change-once", features: .changes, omittedBy: .exactChanges) { context in
+      let subscribers = context.twoSubscribers()
       let changes = try context.fourChanges()
       for (_, change) in changes { try change() }
       for subscriber in subscribers { try subscriber.expectExactly(changes.map(\.identifier)) }
     },
 
-    ConformanceCheck(name: "removing-nothing-is-no-change", omittedBy: .changes) {
-      (context, backend: any ObservableSecretBackend) in
-      let subscriber = Subscriber("a subscriber", backend, context)
+    ConformanceCheck(name: "removing-nothing-is-no-change", features: .changes) { context in
+      let subscriber = Subscriber("a subscriber", context)
       let (absent, last) = try context.identifiers("absent", "last")
       let count = subscriber.count
       try context.backend.remove(absent)
@@ -35,28 +32,27 @@ extension ConformanceCheck {
       try subscriber.expectNone(of: absent, "the removal of an absent secret")
     },
 
-    ConformanceCheck(name: "late-subscribers-get-later-changes", omittedBy: .changes) {
-      (context, backend: any ObservableSecretBackend) in
-      let early = Subscriber("the first subscriber", backend, context)
+    ConformanceCheck(name: "late-subscribers-get-later-changes", features: .changes) { context in
+      let early = Subscriber("the first subscriber", context)
       let (a, b) = try context.identifiers("a", "b")
       try context.store("1", a)
       try early.expect(a, after: 0)
-      let late = Subscriber("a subscriber, after another one has stopped", backend, context)
+      let late = Subscriber("a subscriber, after another one has stopped", context)
       early.stop()
       try context.store("2", b)
       try late.expect(b, after: 0)
     },
 
-    ConformanceCheck(name: "changes-of-a-transaction", omittedBy: [.changes, .transactions]) {
-      (context, backend: any ObservableSecretBackend & TransactionalSecretBackend) in
-      let subscriber = Subscriber("a subscriber", backend, context)
+    ConformanceCheck(name: "changes-of-a-transaction", features: [.changes, .transactions]) { context in
+      let backend = context.backend
+      let subscriber = Subscriber("a subscriber", context)
       let (a, b) = try context.identifiers("a", "b")
       let never = try context.identifier("never")
-      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+      try context.cancelTransaction { transaction throws(SecretError) in
         try transaction.store("0", never)
       }
       let count = subscriber.count
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         try transaction.store("1", a)
         try transaction.store("2", b)
       }
@@ -65,9 +61,9 @@ extension ConformanceCheck {
       try subscriber.expectNone(of: never, "a cancelled transaction")
     },
 
-    ConformanceCheck(name: "changes-of-versions", omittedBy: [.changes, .versions]) {
-      (context, backend: any ObservableSecretBackend & VersionedSecretBackend) in
-      let subscriber = Subscriber("a subscriber", backend, context)
+    ConformanceCheck(name: "changes-of-versions", features: [.changes, .history]) { context in
+      let backend = context.backend
+      let subscriber = Subscriber("a subscriber", context)
       let (a, b) = try context.identifiers("a", "b")
       try context.store(["1", "2"], in: a)
       try backend.remove(a)
@@ -75,8 +71,7 @@ extension ConformanceCheck {
       try subscriber.expect(b, after: 0)
       for (identifier, change) in [
         (a, { try backend.restore(a) }),
-        (b, { try backend.storeWithoutHistory(SecretBytes(copying: "4"), for: b, metadata: nil) }),
-        (a, { try backend.removeWithHistory(a) }),
+        (a, { try backend.erase(a) }),
       ] as [(SecretIdentifier, () throws -> Void)] {
         let count = subscriber.count
         try change()
@@ -96,8 +91,8 @@ extension ConformanceContext {
     ]
   }
 
-  fileprivate func twoSubscribers(_ backend: any ObservableSecretBackend) -> [Subscriber] {
-    ["the first subscriber", "the second subscriber"].map { Subscriber($0, backend, self) }
+  fileprivate func twoSubscribers() -> [Subscriber] {
+    ["the first subscriber", "the second subscriber"].map { Subscriber($0, self) }
   }
 }
 
@@ -110,9 +105,9 @@ private final class Subscriber: Sendable {
   private let log = Log()
   private let task: Task<Void, Never>
 
-  init(_ name: String, _ backend: any ObservableSecretBackend, _ context: ConformanceContext) {
+  init(_ name: String, _ context: ConformanceContext) {
     (self.name, options) = (name, context.options)
-    let stream = backend.changes()
+    let stream = context.backend.changes()
     task = Task(executorPreference: ConformanceExecutor.shared) { [log] in
       for await change in stream where change.identifier.map(context.isOwn) ?? true {
         log.changes.withLock { $0.append(change) }

@@ -3,8 +3,11 @@ internal import CofferCore
 /// One requirement of the protocols, and the code that checks it.
 struct ConformanceCheck: Sendable {
   let name: String
+  /// The features of the backends that it is for.
+  var features: SecretFeatures = []
   var omittedBy: SecretBackendConformance.Omissions = []
-  var applies: @Sendable (any SecretBackend) -> Bool = { _ in true }
+  /// Whether it needs ``SecretBackendConformance/Options/setHistoryVersions``.
+  var setsHistoryLimit = false
   /// The code. It runs on a thread that may block, and calls the synchronous methods of the backend.
   let body: @Sendable (ConformanceContext) throws -> Void
 
@@ -23,19 +26,6 @@ struct ConformanceCheck: Sendable {
         buffer.initializeElement(at: index, to: UInt8(truncatingIfNeeded: state))
       }
       initialized = count
-    }
-  }
-}
-
-extension ConformanceCheck {
-  /// A check of the backends that conform to the protocols of `Backend`.
-  init<Backend>(
-    name: String, omittedBy omissions: SecretBackendConformance.Omissions,
-    body: @escaping @Sendable (ConformanceContext, Backend) throws -> Void
-  ) {
-    self.init(name: name, omittedBy: omissions, applies: { $0 is Backend }) { context in
-      guard let backend = context.backend as? Backend else { return }
-      try body(context, backend)
     }
   }
 }
@@ -68,7 +58,8 @@ struct ConformanceContext: Sendable {
   // MARK: Calls
 
   func store(_ bytes: [UInt8], _ identifier: SecretIdentifier, _ metadata: SecretMetadata? = nil) throws {
-    try backend.store(SecretBytes(copying: bytes), for: identifier, metadata: metadata)
+    try backend.store(
+      SecretBytes(bytes), for: identifier, metadata: metadata.map { .replace($0) } ?? .keep)
   }
 
   func store(_ text: String, _ identifier: SecretIdentifier, _ metadata: SecretMetadata? = nil) throws {
@@ -83,7 +74,7 @@ struct ConformanceContext: Sendable {
   }
 
   func value(_ identifier: SecretIdentifier) throws -> [UInt8]? {
-    try backend.lookUp(identifier).array()
+    try backend.lookUp(identifier)?.array()
   }
 
   /// Whether the secret belongs to this check.
@@ -92,12 +83,8 @@ struct ConformanceContext: Sendable {
   /// Removes every secret that the check stored, with its earlier versions.
   func removeEverything() throws {
     let stored = try backend.items(inService: nil).map(\.identifier).filter(isOwn)
-    guard !options.omissions.contains(.versions), let backend = backend as? any VersionedSecretBackend else {
-      for identifier in stored { try backend.remove(identifier) }
-      return
-    }
     let removed = try backend.removedItems(inService: nil).map(\.identifier).filter(isOwn)
-    for identifier in stored + removed { try backend.removeWithHistory(identifier) }
+    for identifier in stored + removed { try backend.erase(identifier) }
   }
 
   // MARK: Expectations
@@ -188,16 +175,13 @@ struct ConformanceContext: Sendable {
   }
 }
 
-extension SecretBytes? {
+extension SecretBytes {
   /// A copy in ordinary memory. The values of the suite are not secret.
-  consuming func array() -> [UInt8]? {
-    guard let secret = self else { return nil }
-    return secret.withBytes { $0.withUnsafeBytes { Array($0) } }
-  }
+  func array() -> [UInt8] { withBytes { $0.withUnsafeBytes { Array($0) } } }
 }
 
 extension SecretTransaction {
   func store(_ text: String, _ identifier: SecretIdentifier) throws(SecretError) {
-    try store(SecretBytes(copying: text), for: identifier, metadata: nil)
+    try store(SecretBytes(text), for: identifier)
   }
 }

@@ -10,16 +10,16 @@ internal import Synchronization
 ///
 /// A failing call changes nothing. A call inside a transaction fails like one outside of it. Each method also throws what
 /// the same method of ``base`` throws.
-public final class FailingBackend: TransactionalSecretBackend, ObservableSecretBackend, LeasingSecretBackend {
+public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // the state is behind a lock
   /// The calls that can fail.
   public enum Call: Hashable, Sendable, CaseIterable {
-    /// `lookUp`.
+    /// `lookUp`, `secret` and `forEachSecret`.
     case lookUp
     /// `store`.
     case store
-    /// `remove`.
+    /// `remove` and `erase`.
     case remove
-    /// `items` and `item`.
+    /// `items`, `item`, `versions` and `removedItems`.
     case items
     /// The commit of a transaction, after its closure has returned.
     case commit
@@ -40,16 +40,13 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
   /// An error, and the number of calls that still fail with it, or `nil` for all.
   private typealias Failure = (error: SecretError, remaining: Int?)
 
-  /// The backend behind this one. A test can read and change it as another process would.
-  public let base: any TransactionalSecretBackend & ObservableSecretBackend & LeasingSecretBackend
   private let state = Mutex<(failures: [Call: Failure], counts: [Call: Int])>(([:], [:]))
-
-  /// Creates a backend in memory, or one that passes its calls to `base`.
-  public init(
-    _ base: any TransactionalSecretBackend & ObservableSecretBackend & LeasingSecretBackend = MemoryBackend()
-  ) {
-    self.base = base
+  private var calls: CheckedAccess {
+    CheckedAccess(base) { [self] call throws(SecretError) in try admit(.init(call)) }
   }
+
+  /// Creates a backend in memory, or one that passes its calls to `base`, which a test can change as another process would.
+  public override init(_ base: any SecretBackend = MemoryBackend()) { super.init(base) }
 
   /// Makes the next `times` calls of that kind throw `error`, or all calls if `times` is `nil`.
   public func fail(_ call: Call, with error: SecretError, times: Int? = nil) {
@@ -75,57 +72,81 @@ public final class FailingBackend: TransactionalSecretBackend, ObservableSecretB
     if let error { throw error }
   }
 
-  /// Returns the secret's bytes, or throws the error for ``Call/lookUp``.
-  public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try admit(.lookUp)
-    return try base.lookUp(identifier)
+  /// Returns the secret, or throws the error for ``Call/lookUp``.
+  public override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    try calls.secret(identifier)
   }
 
-  /// Stores `secret`, or throws the error for ``Call/store``.
-  public func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  /// Returns the secret's value, or throws the error for ``Call/lookUp``.
+  public override func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try calls.lookUp(identifier)
+  }
+
+  /// Calls `body` with each secret, or throws the error for ``Call/lookUp``.
+  public override func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
-    try admit(.store)
-    try base.store(secret, for: identifier, metadata: metadata)
+    try calls.forEachSecret(inService: service, body)
+  }
+
+  /// Stores `value`, or throws the error for ``Call/store``.
+  public override func store(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+  ) throws(SecretError) {
+    try calls.store(value, for: identifier, metadata: metadata, history: history)
   }
 
   /// Removes the secret, or throws the error for ``Call/remove``.
   @discardableResult
-  public func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try admit(.remove)
-    return try base.remove(identifier)
+  public override func remove(
+    _ identifier: SecretIdentifier, history: History
+  ) throws(SecretError) -> Bool {
+    try calls.remove(identifier, history: history)
+  }
+
+  /// Erases the secret, or throws the error for ``Call/remove``.
+  @discardableResult
+  public override func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try calls.erase(identifier)
   }
 
   /// Lists secrets, or throws the error for ``Call/items``.
-  public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try admit(.items)
-    return try base.items(inService: service)
+  public override func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try calls.items(inService: service)
   }
 
   /// Returns one item, or throws the error for ``Call/items``.
-  public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try admit(.items)
-    return try base.item(identifier)
+  public override func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+    try calls.item(identifier)
   }
 
   /// Runs `body` in a transaction of the backend behind this one. Throws the error for ``Call/commit`` after `body`, and
   /// then nothing is changed.
-  public func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
-    try base.transaction { transaction throws(SecretError) in
-      let result = try body(
-        CheckedAccess(transaction) { [self] call throws(SecretError) in try admit(.init(call)) })
-      try admit(.commit)
+  public override func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    let result = try base.transaction { transaction throws(Cancellation<E>) in
+      let access = CheckedAccess(transaction) { [self] call throws(SecretError) in try admit(.init(call)) }
+      let result: R
+      do throws(E) { result = try body(access) } catch { throw .body(error) }
+      do throws(SecretError) { try admit(.commit) } catch { throw .commit(error) }
       return result
+    }
+    switch result {
+    case .success(let result): return .success(result)
+    case .failure(.body(let error)): return .failure(error)
+    case .failure(.commit(let error)): throw error
     }
   }
 
-  /// Returns a new stream of the changes of the backend behind this one.
-  public func changes() -> AsyncStream<SecretChange> { base.changes() }
+  /// Why a transaction is not committed.
+  private enum Cancellation<E: Error>: Error {
+    case body(E)
+    case commit(SecretError)
+  }
 
   /// Takes the lease of a secret, or throws the error for ``Call/lease``.
-  public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
+  public override func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
     try admit(.lease)
     return try base.tryLease(identifier)
   }

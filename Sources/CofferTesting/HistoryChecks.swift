@@ -7,13 +7,13 @@ extension ConformanceCheck {
       try context.store("1", identifier, context.sample)
       try context.store("2", identifier)
       try context.store("3", identifier, SecretMetadata())
-      try context.expect(try backend.restore(identifier), toBe: true, "restore")
+      try context.expect(try backend.restore(identifier) != nil, toBe: true, "restore")
       try context.expectValue("2", identifier, "after restore without a number")
       try context.expectMetadata(context.sample, identifier, "after restore without a number")
       try context.expectHistory(["2", "3", "2", "1"], identifier, "after restore without a number")
       let versions = try backend.versions(of: identifier)
       try context.expect(
-        try backend.restore(identifier, version: versions[1].number), toBe: true, "restore of a number")
+        try backend.restore(identifier, version: versions[1].number) != nil, toBe: true, "restore of a number")
       try context.expectValue("3", identifier, "after restore of a number")
       try context.expectMetadata(SecretMetadata(), identifier, "after restore of a number")
       try context.expectHistory(["3", "2", "3", "2", "1"], identifier, "after restore of a number")
@@ -29,7 +29,7 @@ extension ConformanceCheck {
       ] {
         let situation = "after restore of a removed secret, \(number == nil ? "without" : "with") a number"
         try backend.remove(identifier)
-        try context.expect(try backend.restore(identifier, version: number), toBe: true, "restore")
+        try context.expect(try backend.restore(identifier, version: number) != nil, toBe: true, "restore")
         try context.expectValue(value, identifier, situation)
         try context.expectMetadata(context.sample, identifier, situation)
         try context.expectHistory(history, identifier, situation)
@@ -48,13 +48,13 @@ extension ConformanceCheck {
       ] {
         let name = number.map { $0 == current ? "the current version" : "an unknown number" } ?? "no number"
         try context.expect(
-          try backend.restore(identifier, version: number), toBe: false,
+          try backend.restore(identifier, version: number) != nil, toBe: false,
           "restore of “\(identifier.account)”, with \(name)")
       }
       try backend.remove(b)
       let removal = try backend.versions(of: b).first?.number
       try context.expect(
-        try backend.restore(b, version: removal), toBe: false, "restore, with the number of a removal")
+        try backend.restore(b, version: removal) != nil, toBe: false, "restore, with the number of a removal")
       try context.expectHistory(["2", "1"], a, "after restore of nothing")
       try context.expectHistory([nil, "1"], b, "after restore of nothing")
       try context.expectListed(["a"], "after restore of nothing")
@@ -86,79 +86,64 @@ extension ConformanceCheck {
       try context.expectRemoved(["c", "e\u{301}", "z"], "after a store of one of four")
       try backend.restore(context.identifier("c"))
       try context.expectRemoved(["e\u{301}", "z"], "after restore of one of three")
-      try backend.removeWithHistory(context.identifier("e\u{301}"))
+      try backend.erase(context.identifier("e\u{301}"))
       try context.expectRemoved(["z"], "after the purge of one of two")
-      try backend.storeWithoutHistory(SecretBytes(copying: "2"), for: context.identifier("z"), metadata: nil)
-      try context.expectRemoved([], "after a store of the last one without history")
+      try backend.erase(context.identifier("z"))
+      try context.expectRemoved([], "after the erasure of the last one")
     },
 
-    versioned("store-without-history") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
-      try context.store(["1", "2"], in: a, b, metadata: context.sample)
-      func replace(_ text: String, _ identifier: SecretIdentifier, _ metadata: SecretMetadata?) throws {
-        try backend.storeWithoutHistory(SecretBytes(copying: text), for: identifier, metadata: metadata)
-        let situation = "after storeWithoutHistory"
-        try context.expectValue(text, identifier, situation)
-        try context.expectHistory([text], identifier, situation)
-        try context.expect(try backend.restore(identifier), toBe: false, "restore, \(situation)")
-      }
-      let dropped = try backend.versions(of: a).map(\.number)
-      try replace("3", a, nil)
-      try context.expectMetadata(context.sample, a, "after storeWithoutHistory without metadata")
-      try replace("4", a, SecretMetadata())
-      try context.expectMetadata(SecretMetadata(), a, "after storeWithoutHistory with metadata")
-      try context.expectNoVersions(dropped, of: a, "that was dropped")
-      try context.expectHistory(["2", "1"], b, "after storeWithoutHistory of another secret")
-      try backend.remove(b)
-      try replace("5", b, nil)
-      try replace("6", context.identifier("new"), context.sample)
-      try context.store("7", a)
-      try context.expectHistory(["7", "4"], a, "after a store that follows storeWithoutHistory")
-    },
-
-    versioned("refused-store-without-history-drops-nothing") { context, backend in
-      let identifier = try context.identifier("kept")
-      try context.store(["1", "2"], in: identifier)
-      try context.expectError([.invalidMetadata], "storeWithoutHistory with invalid metadata") {
-        try backend.storeWithoutHistory(
-          SecretBytes(copying: "x"), for: identifier, metadata: SecretMetadata(label: "a\0b"))
-      }
-      if let cap = context.options.maximumSecretSize {
-        let tooLarge = pattern(cap + 1)
-        try context.expectError([.tooLarge], "storeWithoutHistory of one byte more than the maximum") {
-          try backend.storeWithoutHistory(SecretBytes(copying: tooLarge), for: identifier, metadata: nil)
-        }
-      }
-      try context.expectHistory(["2", "1"], identifier, "after storeWithoutHistory threw")
-    },
-
-    versioned("remove-with-history") { context, backend in
+    versioned("erase") { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
       let other = try context.identifier("other")
       try context.store(["1", "2"], in: stored, removed, other)
       try backend.remove(removed)
       for identifier in [stored, removed] {
         let numbers = try backend.versions(of: identifier).map(\.number)
-        let name = "removeWithHistory of a secret that was \(identifier.account)"
-        try context.expect(try backend.removeWithHistory(identifier), toBe: true, name)
+        let name = "erase of a secret that was \(identifier.account)"
+        try context.expect(try backend.erase(identifier), toBe: true, name)
         try context.expectValue(nil, identifier, "after \(name)")
         try context.expectHistory([], identifier, "after \(name)")
         try context.expectNoVersions(numbers, of: identifier, "after \(name)")
-        try context.expect(try backend.restore(identifier), toBe: false, "restore, after \(name)")
-        try context.expect(try backend.removeWithHistory(identifier), toBe: false, "\(name), called twice")
+        try context.expect(try backend.restore(identifier) != nil, toBe: false, "restore, after \(name)")
+        try context.expect(try backend.erase(identifier), toBe: false, "\(name), called twice")
       }
-      try context.expectRemoved([], "after removeWithHistory")
-      try context.expectHistory(["2", "1"], other, "after removeWithHistory of other secrets")
+      try context.expectRemoved([], "after erase")
+      try context.expectHistory(["2", "1"], other, "after erase of other secrets")
       try context.expect(
-        try backend.removeWithHistory(context.identifier("never")), toBe: false,
-        "removeWithHistory of a secret that was never stored")
+        try backend.erase(context.identifier("never")), toBe: false,
+        "erase of a secret that was never stored")
       try context.store("3", stored)
-      try context.expectHistory(["3"], stored, "after removeWithHistory and a store")
+      try context.expectHistory(["3"], stored, "after erase and a store")
     },
 
-    versioned("history-limit-bounds-the-versions", alsoOmittedBy: .historyLimit) { context, backend in
+    versioned("history-none-hides-what-was-before") { context, backend in
+      let (stored, removed) = try context.identifiers("stored", "removed")
+      func store(_ text: String, _ identifier: SecretIdentifier, _ history: History) throws {
+        try backend.store(SecretBytes(text), for: identifier, metadata: .newValue, history: history)
+      }
+      for identifier in [stored, removed] { for text in ["1", "2"] { try store(text, identifier, .unchanged) } }
+      try store("3", stored, .none)
+      try context.expectHistory(["3"], stored, "after a store without history")
+      try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, after a store without history")
+      try store("4", stored, .unchanged)
+      try context.expectHistory(["4"], stored, "after a store that leaves a secret without history as it is")
+      try store("5", stored, .kept)
+      try context.expectHistory(["5", "4"], stored, "after a store that begins to keep the history")
+      try store("6", stored, .unchanged)
+      try context.expectHistory(["6", "5", "4"], stored, "after a store that leaves a history as it is")
+      try context.expect(
+        try backend.remove(removed, history: .none), toBe: true, "remove, without history")
+      try context.expectHistory([], removed, "after a removal without history")
+      try context.expectRemoved([], "after a removal without history")
+      try context.expect(try backend.restore(removed) != nil, toBe: false, "restore, after a removal without history")
+      try store("7", removed, .unchanged)
+      try store("8", removed, .unchanged)
+      try context.expectHistory(["8", "7"], removed, "after two stores that follow a removal without history")
+    },
+
+    versioned("history-limit-bounds-the-versions", setsHistoryLimit: true) { context, backend in
       let (a, b) = try context.identifiers("a", "b")
-      try context.withHistoryLimit(of: backend) { setLimit in
+      try context.withHistoryLimit { setLimit in
         try setLimit(3)
         for text in ["1", "2", "3", "4", "5"] {
           for identifier in [a, b] { try context.store(text, identifier) }
@@ -176,12 +161,12 @@ extension ConformanceCheck {
       }
     },
 
-    versioned("lower-history-limit-drops-versions", alsoOmittedBy: .historyLimit) { context, backend in
+    versioned("lower-history-limit-drops-versions", setsHistoryLimit: true) { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
       try context.store(["1", "2", "3", "4"], in: stored, removed)
       try backend.remove(removed)
       let dropped = try backend.versions(of: stored).last?.number ?? 0
-      try context.withHistoryLimit(of: backend) { setLimit in
+      try context.withHistoryLimit { setLimit in
         try setLimit(2)
         try context.expectHistory(["4", "3", "2"], stored, "after the limit was lowered to 2 versions")
         try context.expectHistory([nil, "4", "3"], removed, "after the limit was lowered to 2 versions")
@@ -192,22 +177,22 @@ extension ConformanceCheck {
       }
     },
 
-    versioned("history-limit-of-none", alsoOmittedBy: .historyLimit) { context, backend in
+    versioned("history-limit-of-none", setsHistoryLimit: true) { context, backend in
       let (stored, removed) = try context.identifiers("stored", "removed")
       try context.store(["1", "2"], in: stored, removed)
       try backend.remove(removed)
-      try context.withHistoryLimit(of: backend) { setLimit in
+      try context.withHistoryLimit { setLimit in
         try setLimit(0)
         try context.expectHistory(["2"], stored, "after the limit was lowered to none")
         try context.expectHistory([], removed, "after the limit was lowered to none")
         try context.expectRemoved([], "after the limit was lowered to none")
         try context.store("3", stored)
         try context.expectHistory(["3"], stored, "after a store with a limit of none")
-        try context.expect(try backend.restore(stored), toBe: false, "restore, with a limit of none")
+        try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, with a limit of none")
         try context.expectRemoval(of: stored, toReturn: true, "with a limit of none")
         try context.expectHistory([], stored, "after a removal with a limit of none")
         try context.expectRemoved([], "after a removal with a limit of none")
-        try context.expect(try backend.restore(stored), toBe: false, "restore, after such a removal")
+        try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, after such a removal")
         try setLimit(5)
         for identifier in [stored, removed] {
           try context.expectHistory([], identifier, "after the limit was lowered to none and raised")
@@ -223,25 +208,14 @@ extension ConformanceContext {
   fileprivate func expectRemoved(
     _ expected: [String], _ situation: String, serviceSuffix: String = ""
   ) throws {
-    guard let backend = backend as? any VersionedSecretBackend else { return }
     let found = try backend.removedItems(inService: service + serviceSuffix).map(\.identifier.account)
     try expect(found, toBe: expected, "the removed secrets, \(situation)")
   }
 
-  /// Calls `body` with a function that sets and reads back a number of versions, and resets the limit at the
-  /// end.
-  fileprivate func withHistoryLimit(
-    of backend: any VersionedSecretBackend, _ body: ((Int) throws -> Void) throws -> Void
-  ) throws {
-    let original = try backend.historyLimit()
-    let result = Result {
-      try body { versions in
-        let limit = HistoryLimit(versions: versions, days: original.days)
-        try backend.setHistoryLimit(limit ?? .none)
-        try expect(try backend.historyLimit(), toBe: limit, "historyLimit, after setHistoryLimit")
-      }
-    }
-    try backend.setHistoryLimit(original)
-    try result.get()
+  /// Calls `body` with a function that sets the number of versions, which is 10 at the end.
+  fileprivate func withHistoryLimit(_ body: ((Int) throws -> Void) throws -> Void) throws {
+    guard let set = options.setHistoryVersions else { return }
+    defer { try? set(backend, 10) }
+    try body { versions in try set(backend, versions) }
   }
 }

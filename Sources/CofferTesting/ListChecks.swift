@@ -46,6 +46,25 @@ extension ConformanceCheck {
         found: item == nil ? "none" : "another one")
     },
 
+    ConformanceCheck(name: "each-secret-with-its-value") { context in
+      for name in ["b", "a", "c"] { try context.store(name, context.identifier(name), context.sample) }
+      try context.store("other", context.identifier("d", serviceSuffix: ".more"))
+      let secrets = try context.backend.secrets(inService: context.service)
+      try context.expect(
+        secrets.map(\.identifier.account), toBe: ["a", "b", "c"], "the accounts of each secret of a service")
+      for secret in secrets {
+        try context.expect(
+          secret.value.array(), toBe: Array(secret.identifier.account.utf8), "the value of one of three secrets")
+        try context.expectMetadata(context.sample, in: secret.metadata, "one of three secrets")
+      }
+      let one = try context.backend.secret(context.identifier("a"))
+      try context.expect(one?.value.array(), toBe: Array("a".utf8), "the value of a secret")
+      try context.expect(
+        one?.metadata, toBe: try context.metadata(context.identifier("a")), "the metadata of a secret")
+      try context.expect(
+        try context.backend.secret(context.identifier("absent")) == nil, toBe: true, "a secret that does not exist")
+    },
+
     ConformanceCheck(name: "many-secrets") { context in
       let names = (0..<200).map { "secret \(1000 + $0)" }
       for name in names.reversed() { try context.store(name, context.identifier(name)) }
@@ -71,13 +90,11 @@ extension ConformanceCheck {
           try context.store(large, identifier)
         }
       }
-      if !context.options.omissions.contains(.transactions),
-        let backend = context.backend as? any TransactionalSecretBackend
-      {
+      if context.backend.features.contains(.transactions) {
         try context.expectError(nil, "a store inside the backend's own transaction", canary: canary) {
-          try backend.transaction { transaction throws(SecretError) in
+          try context.backend.withTransaction { transaction throws(SecretError) in
             try transaction.store(canary, identifier)
-            try context.backend.store(SecretBytes(copying: canary), for: identifier)
+            try context.backend.store(SecretBytes(canary), for: identifier)
           }
         }
       }

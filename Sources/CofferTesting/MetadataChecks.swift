@@ -60,18 +60,21 @@ extension ConformanceCheck {
     ConformanceCheck(name: "creation-time-can-be-given", omittedBy: .givenCreationTime) { context in
       let identifier = try context.identifier("imported")
       let created = Date(timeIntervalSince1970: 1_000_000_000)
-      try context.store("1", identifier, SecretMetadata(created: created))
+      var metadata = SecretMetadata()
+      metadata.created = created
+      try context.store("1", identifier, metadata)
       try context.expectSecond(
         created, try context.metadata(identifier).created, "“created”, after a store that set it")
     },
 
     ConformanceCheck(name: "overwrite-keeps-creation-time", omittedBy: .creationTime) { context in
       let identifier = try context.identifier("overwritten")
-      try context.store("1", identifier, SecretMetadata(created: Date(timeIntervalSince1970: 1_000_000_000)))
+      var (first, second) = (SecretMetadata(), SecretMetadata())
+      first.created = Date(timeIntervalSince1970: 1_000_000_000)
+      second.created = Date(timeIntervalSince1970: 2_000_000_000)
+      try context.store("1", identifier, first)
       let created = try context.metadata(identifier).created
-      for metadata in [
-        nil, SecretMetadata(), SecretMetadata(created: Date(timeIntervalSince1970: 2_000_000_000)),
-      ] {
+      for metadata in [nil, SecretMetadata(), second] {
         try context.store("2", identifier, metadata)
         try context.expectSecond(
           created, try context.metadata(identifier).created, "“created”, after an overwrite")
@@ -85,6 +88,19 @@ extension ConformanceCheck {
       let situation = "after an overwrite without metadata"
       try context.expectValue("2", identifier, situation)
       try context.expectMetadata(context.sample, identifier, situation)
+    },
+
+    ConformanceCheck(name: "a-new-value-has-its-own-expiry", omittedBy: .expiry) { context in
+      let identifier = try context.identifier("new value")
+      let later = Date(timeIntervalSince1970: 2_100_000_000)
+      for expires in [nil, later] {
+        try context.store("1", identifier, context.sample)
+        try context.backend.store(
+          SecretBytes("2"), for: identifier, metadata: .newValue(expires: expires))
+        var expected = context.sample
+        expected.expires = expires
+        try context.expectMetadata(expected, identifier, "after a store of a new value")
+      }
     },
 
     ConformanceCheck(name: "overwrite-with-metadata-replaces-it") { context in

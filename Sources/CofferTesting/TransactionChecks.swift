@@ -5,9 +5,11 @@ extension ConformanceCheck {
   private static func transactional(
     _ name: String,
     alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
-    _ body: @escaping @Sendable (ConformanceContext, any TransactionalSecretBackend) throws -> Void
+    _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
   ) -> ConformanceCheck {
-    ConformanceCheck(name: name, omittedBy: omissions.union(.transactions), body: body)
+    ConformanceCheck(name: name, features: .transactions, omittedBy: omissions) { context in
+      try body(context, context.backend)
+    }
   }
 
   static let transactionChecks: [ConformanceCheck] = [
@@ -17,9 +19,9 @@ extension ConformanceCheck {
       try context.store("before", a)
       try context.store("before", removed)
       let sample = context.sample
-      let isRemoved = try backend.transaction { transaction throws(SecretError) in
+      let isRemoved = try backend.withTransaction { transaction throws(SecretError) in
         try transaction.store("after", a)
-        try transaction.store(SecretBytes(copying: ""), for: b, metadata: sample)
+        try transaction.store(SecretBytes(""), for: b, metadata: .replace(sample))
         return try transaction.remove(removed)
       }
       try context.expect(isRemoved, toBe: true, "remove, in a transaction")
@@ -33,13 +35,13 @@ extension ConformanceCheck {
       let (a, b) = try context.identifiers("a", "b")
       try context.store("before", a)
       var values: [[UInt8]?] = []
-      let (hasA, hasB, isRemoved) = try backend.transaction { transaction throws(SecretError) in
-        for identifier in [a, b] { values.append(try transaction.lookUp(identifier).array()) }
+      let (hasA, hasB, isRemoved) = try backend.withTransaction { transaction throws(SecretError) in
+        for identifier in [a, b] { values.append(try transaction.lookUp(identifier)?.array()) }
         try transaction.store("after", a)
         try transaction.store("new", b)
-        for identifier in [a, b] { values.append(try transaction.lookUp(identifier).array()) }
+        for identifier in [a, b] { values.append(try transaction.lookUp(identifier)?.array()) }
         try transaction.remove(b)
-        values.append(try transaction.lookUp(b).array())
+        values.append(try transaction.lookUp(b)?.array())
         return (try transaction.item(a) != nil, try transaction.item(b) != nil, try transaction.remove(b))
       }
       let expected = ["before", nil, "after", "new", nil].map { $0.map { Array($0.utf8) } }
@@ -56,7 +58,7 @@ extension ConformanceCheck {
       let (added, gone) = try context.identifiers("added", "gone")
       for identifier in [kept, removed] { try context.store("before", identifier) }
       let service = context.service
-      let (before, after, all) = try backend.transaction { transaction throws(SecretError) in
+      let (before, after, all) = try backend.withTransaction { transaction throws(SecretError) in
         let before = try transaction.items(inService: service)
         try transaction.store("x", added)
         try transaction.store("x", gone)
@@ -81,8 +83,8 @@ extension ConformanceCheck {
       try context.store("a", a, context.sample)
       try context.store("b", b)
       let situation = "after a transaction whose closure threw"
-      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
-        try transaction.store(SecretBytes(copying: "x"), for: a, metadata: SecretMetadata())
+      try context.cancelTransaction { transaction throws(SecretError) in
+        try transaction.store(SecretBytes("x"), for: a, metadata: .replace(SecretMetadata()))
         try transaction.remove(b)
         try transaction.store("x", c)
       }
@@ -102,9 +104,9 @@ extension ConformanceCheck {
         var finished: (any SecretTransaction)?
         let keep = { (transaction: any SecretTransaction) throws(SecretError) in finished = transaction }
         if throwing {
-          try context.cancelTransaction(of: backend, after: keep)
+          try context.cancelTransaction(after: keep)
         } else {
-          try backend.transaction(keep)
+          try backend.withTransaction(keep)
         }
         guard let finished else {
           throw Expectation("a transaction", expected: "a call of its closure", found: "none")
@@ -115,6 +117,7 @@ extension ConformanceCheck {
           ("items", { _ = try finished.items(inService: nil) }),
           ("store", { try finished.store("late", identifier) }),
           ("remove", { try finished.remove(identifier) }),
+          ("erase", { try finished.erase(identifier) }),
         ] as [(String, () throws -> Void)] {
           try context.expectError([.conflict], "\(name), on a transaction that has ended", call)
         }
@@ -130,14 +133,14 @@ extension ConformanceCheck {
         ("store", { try context.store("x", identifier) }),
         ("remove", { try backend.remove(identifier) }),
         ("items(inService:)", { _ = try backend.items(inService: context.service) }),
-        ("transaction", { try backend.transaction { _ throws(SecretError) in } }),
+        ("transaction", { try backend.withTransaction { _ throws(SecretError) in } }),
       ])
       try context.expectValue("before", identifier, "after calls inside the backend's own transaction")
     },
 
     transactional("transaction-of-many") { context, backend in
       let identifiers = try (0..<200).map { try context.identifier("secret \(1000 + $0)") }
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         for identifier in identifiers { try transaction.store(identifier.account, identifier) }
       }
       for identifier in identifiers {
@@ -162,7 +165,7 @@ extension ConformanceCheck {
         }
         defer { isDone.store(true, ordering: .releasing) }
         for round in 0..<rounds {
-          try backend.transaction { transaction throws(SecretError) in
+          try backend.withTransaction { transaction throws(SecretError) in
             for identifier in identifiers {
               if round.isMultiple(of: 2) {
                 try transaction.store("x", identifier)
@@ -180,7 +183,7 @@ extension ConformanceCheck {
       let counter = try context.identifier("counter")
       try context.onThreads(threads) { _ in
         for _ in 0..<rounds {
-          try backend.transaction { transaction throws(SecretError) in
+          try backend.withTransaction { transaction throws(SecretError) in
             let count = Int(try transaction.lookUp(counter)?.string() ?? "0") ?? 0
             try transaction.store(String(count + 1), counter)
           }
@@ -197,12 +200,11 @@ extension ConformanceContext {
 
   /// Runs `body` in a transaction whose closure then throws, and expects its error.
   func cancelTransaction(
-    of backend: any TransactionalSecretBackend,
     after body: (any SecretTransaction) throws(SecretError) -> Void
   ) throws {
     let situation = "a transaction whose closure throws"
     let thrown = try expectError([Self.cancellation.code], situation) {
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         try body(transaction)
         throw Self.cancellation
       }
@@ -214,10 +216,9 @@ extension ConformanceContext {
 
   /// Expects each of `calls` to be a conflict inside a transaction of the backend, which can continue afterwards.
   func expectConflicts(_ calls: [(name: String, call: () throws -> Void)]) throws {
-    guard let backend = backend as? any TransactionalSecretBackend else { return }
     let other = try identifier("stored around the calls")
     var outcomes: [Result<Void, any Error>] = []
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       try transaction.store("1", other)
       outcomes = calls.map { Result(catching: $0.call) }
       try transaction.store("2", other)

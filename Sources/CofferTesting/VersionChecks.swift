@@ -2,22 +2,15 @@ internal import CofferCore
 internal import FoundationEssentials
 
 extension ConformanceCheck {
-  /// The number of earlier versions that the backend must keep, so that the checks find theirs.
-  private static let neededVersions = 5
-
   static func versioned(
     _ name: String,
     alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
-    _ body: @escaping @Sendable (ConformanceContext, any VersionedSecretBackend) throws -> Void
+    setsHistoryLimit: Bool = false,
+    _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
   ) -> ConformanceCheck {
-    ConformanceCheck(name: name, omittedBy: omissions.union(.versions)) {
-      (context, backend: any VersionedSecretBackend) in
-      let limit = try backend.historyLimit().versions
-      try context.expect(
-        limit >= neededVersions, "the history limit, before the check",
-        expected: "at least \(neededVersions) versions", found: "\(limit)")
-      try body(context, backend)
-    }
+    ConformanceCheck(
+      name: name, features: [.history, .transactions], omittedBy: omissions, setsHistoryLimit: setsHistoryLimit
+    ) { context in try body(context, context.backend) }
   }
 
   static let versionChecks: [ConformanceCheck] = [
@@ -44,7 +37,7 @@ extension ConformanceCheck {
         ("an overwrite", { try context.store("2", a) }),
         ("a store of another secret", { try context.store("3", b) }),
         ("a removal", { try backend.remove(a) }),
-        ("the purge of another secret", { try backend.removeWithHistory(b) }),
+        ("the purge of another secret", { try backend.erase(b) }),
         ("a store after a removal", { try context.store("4", a) }),
       ]
       for (name, change) in changes {
@@ -54,7 +47,7 @@ extension ConformanceCheck {
           Array(numbers.suffix(known.count)), toBe: known, "the numbers of the versions before \(name)")
         known = numbers
       }
-      try backend.removeWithHistory(a)
+      try backend.erase(a)
       try context.store("5", a)
       let number = try backend.versions(of: a).first?.number ?? .min
       try context.expect(
@@ -120,7 +113,7 @@ extension ConformanceCheck {
       try context.expect(versions.count, toBe: 3, "the number of versions, after three stores")
       for (version, value) in zip(versions, values.reversed()) {
         try context.expect(
-          try backend.lookUp(a, version: version.number).array(), toBe: value, "lookUp of a version")
+          try backend.secret(a, version: version.number)?.value.array(), toBe: value, "lookUp of a version")
       }
       let numbers = versions.map(\.number)
       let others = try backend.versions(of: b).map(\.number).filter { !numbers.contains($0) }
@@ -134,7 +127,7 @@ extension ConformanceCheck {
       try context.expect(removal?.kind, toBe: .removal, "the newest version, after a removal")
       try context.expectNoVersions([removal?.number ?? 0], of: a, "that is a removal")
       try context.expect(
-        try backend.lookUp(a, version: numbers[0]).array(), toBe: values[2],
+        try backend.secret(a, version: numbers[0])?.value.array(), toBe: values[2],
         "lookUp of the version that was current before a removal")
     },
 
@@ -153,17 +146,17 @@ extension ConformanceCheck {
         [nil, "3", "2", "1"], removed, "after the removal of a secret that was removed before")
     },
 
-    versioned("transaction-makes-versions", alsoOmittedBy: .transactions) { context, backend in
+    versioned("transaction-makes-versions") { context, backend in
       let (a, b) = try context.identifiers("a", "b")
       try context.store("0", a)
       try context.store("0", b)
-      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
+      try context.cancelTransaction { transaction throws(SecretError) in
         try transaction.store("never", a)
         try transaction.remove(b)
       }
       try context.expectHistory(["0"], a, "after a transaction whose closure threw")
       try context.expectHistory(["0"], b, "after a transaction whose closure threw")
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         try transaction.store("1", a)
         try transaction.store("2", a)
         try transaction.remove(a)
@@ -177,57 +170,72 @@ extension ConformanceCheck {
         [nil, "1", "0"], b, "after a transaction that overwrote and removed the secret")
     },
 
-    versioned("purge-in-a-transaction", alsoOmittedBy: .transactions) { context, backend in
+    versioned("erase-in-a-transaction") { context, backend in
       let (a, b) = try context.identifiers("a", "b")
       let removed = try context.identifier("removed")
       try context.store(["1", "2"], in: a, b, removed)
       try backend.remove(removed)
-      try context.cancelTransaction(of: backend) { transaction throws(SecretError) in
-        for identifier in [a, b, removed] { try transaction.purge(identifier) }
+      try context.cancelTransaction { transaction throws(SecretError) in
+        for identifier in [a, b, removed] { try transaction.erase(identifier) }
       }
-      try context.expectHistory(["2", "1"], a, "after a purge in a transaction whose closure threw")
+      try context.expectHistory(["2", "1"], a, "after an erasure in a transaction whose closure threw")
       try context.expectHistory(
-        [nil, "2", "1"], removed, "after a purge in a transaction whose closure threw")
-      var finished: (any SecretTransaction)?
-      let sample = context.sample
+        [nil, "2", "1"], removed, "after an erasure in a transaction whose closure threw")
       let never = try context.identifier("never")
-      let purged = try backend.transaction { transaction throws(SecretError) in
-        finished = transaction
-        let before = try transaction.purge(a)
-        try transaction.store("3", a)
-        try transaction.store(SecretBytes(copying: "3"), for: b, metadata: sample)
-        return [
-          before, try transaction.purge(b), try transaction.purge(removed), try transaction.purge(never),
+      let (erased, left) = try backend.withTransaction { transaction throws(SecretError) in
+        try transaction.store("3", b)
+        var erased: [Bool] = []
+        for identifier in [a, b, removed, never] { erased.append(try transaction.erase(identifier)) }
+        let left = [
+          try transaction.item(a) == nil, try transaction.versions(of: a).isEmpty,
+          try transaction.restore(a) == nil, try !transaction.remove(b),
+          try transaction.removedItems(inService: context.service).isEmpty,
         ]
+        try transaction.store("4", a)
+        try transaction.store("5", a)
+        return (erased, left)
       }
-      try context.expect(purged, toBe: [true, true, true, false], "purge, in a transaction")
-      try context.expectHistory(["3"], a, "after a transaction that purged the secret and then stored it")
-      try context.expectHistory(["3"], b, "after a transaction that stored the secret and then purged it")
-      try context.expectMetadata(sample, b, "after a transaction that stored the secret and then purged it")
-      try context.expectHistory([], removed, "after the purge of a removed secret")
-      try context.expectError([.conflict], "purge, on a transaction that has ended") {
-        try finished?.purge(a)
-      }
+      try context.expect(erased, toBe: [true, true, true, false], "erase, in a transaction")
+      try context.expect(left, toBe: [true, true, true, true, true], "what a transaction sees of erased secrets")
+      try context.expectHistory(
+        ["5", "4"], a, "after a transaction that erased the secret and then stored it twice")
+      try context.expectHistory([], b, "after a transaction that stored the secret and then erased it")
+      try context.expectHistory([], removed, "after the erasure of a removed secret")
     },
 
-    versioned("versions-inside-a-transaction-are-a-conflict", alsoOmittedBy: .transactions) {
+    versioned("versions-in-a-transaction") { context, backend in
+      let (a, b) = try context.identifiers("a", "b")
+      try context.store(["1", "2"], in: a, b)
+      try backend.remove(b)
+      let (kinds, values, removed) = try backend.withTransaction { transaction throws(SecretError) in
+        try transaction.store("3", a)
+        let versions = try transaction.versions(of: a)
+        var values: [[UInt8]?] = []
+        for version in versions {
+          values.append(try transaction.secret(a, version: version.number)?.value.array())
+        }
+        let removed = try transaction.removedItems(inService: context.service).map(\.identifier)
+        try transaction.restore(b)
+        return (versions.map(\.kind), values, removed)
+      }
+      try context.expect(kinds, toBe: [.current, .earlier, .earlier], "the versions, in a transaction")
+      try context.expect(
+        values.map { $0 ?? [] }, toBe: ["3", "2", "1"].map { Array($0.utf8) }, "their values, in a transaction")
+      try context.expect(removed, toBe: [b], "the removed secrets, in a transaction")
+      try context.expectHistory(["2", nil, "2", "1"], b, "after restore in a transaction")
+    },
+
+    versioned("versions-inside-a-transaction-are-a-conflict") {
       context, backend in
       let identifier = try context.identifier("a")
       try context.store(["1", "2"], in: identifier)
       let number = try backend.versions(of: identifier).last?.number ?? 0
-      let limit = try backend.historyLimit()
       try context.expectConflicts([
         ("versions", { _ = try backend.versions(of: identifier) }),
-        ("lookUp(_:version:)", { _ = try backend.lookUp(identifier, version: number) }),
+        ("secret(_:version:)", { _ = try backend.secret(identifier, version: number) }),
         ("removedItems", { _ = try backend.removedItems(inService: context.service) }),
-        (
-          "storeWithoutHistory",
-          { try backend.storeWithoutHistory(SecretBytes(copying: "x"), for: identifier, metadata: nil) }
-        ),
-        ("removeWithHistory", { try backend.removeWithHistory(identifier) }),
+        ("erase", { try backend.erase(identifier) }),
         ("restore", { try backend.restore(identifier) }),
-        ("historyLimit", { _ = try backend.historyLimit() }),
-        ("setHistoryLimit", { try backend.setHistoryLimit(limit) }),
       ])
       try context.expectHistory(["2", "1"], identifier, "after calls inside the backend's own transaction")
     },
@@ -237,7 +245,6 @@ extension ConformanceCheck {
 extension ConformanceContext {
   /// Expects the backend to have these versions of a secret, newest first. `nil` stands for a removal.
   func expectHistory(_ expected: [String?], _ identifier: SecretIdentifier, _ situation: String) throws {
-    guard let backend = backend as? any VersionedSecretBackend else { return }
     let situation = "the versions, \(situation)"
     let versions = try backend.versions(of: identifier)
     let kinds = expected.enumerated().map { index, value -> SecretVersion.Kind in
@@ -253,17 +260,16 @@ extension ConformanceContext {
       expected: "descending numbers", found: "\(versions.map(\.number))")
     for (version, value) in zip(versions, expected) {
       try expect(
-        try backend.lookUp(identifier, version: version.number).array(), toBe: value.map { Array($0.utf8) },
+        try backend.secret(identifier, version: version.number)?.value.array(), toBe: value.map { Array($0.utf8) },
         "lookUp of one of \(situation)")
     }
   }
 
   /// Expects the backend to have no value for these numbers. `description` follows “lookUp of a version” in a failure.
   func expectNoVersions(_ numbers: [Int], of identifier: SecretIdentifier, _ description: String) throws {
-    guard let backend = backend as? any VersionedSecretBackend else { return }
     for number in numbers {
       try expect(
-        try backend.lookUp(identifier, version: number).array(), toBe: nil,
+        try backend.secret(identifier, version: number)?.value.array(), toBe: nil,
         "lookUp of a version \(description)")
     }
   }

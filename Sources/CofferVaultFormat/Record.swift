@@ -107,7 +107,7 @@ package struct Record: Sendable {
 
   /// Makes the record of a put. The caller has validated `item`. Throws `.tampered` at a limit of the format.
   package init(
-    id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem
+    id: Bytes16, sequence: Int, sealedValue: [UInt8], item: SecretItem, keepsNothing: Bool = false
   ) throws(SecretError) {
     let metadata = item.metadata
     var fields: [TaggedField] = []
@@ -120,6 +120,7 @@ package struct Record: Sendable {
       fields.append(
         TaggedField(FieldType.attributes, sorted.flatMap { encode(Text($0.key), Text($0.value)) }))
     }
+    if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
     let names = item.identifier
     try self.init(
       id: id, sequence: sequence,
@@ -132,14 +133,14 @@ package struct Record: Sendable {
 
   /// Makes the record of a remove. Throws `.tampered` at a limit of the format.
   package init(
-    removing identifier: SecretIdentifier, id: Bytes16, sequence: Int, time: Date
+    removing identifier: SecretIdentifier, id: Bytes16, sequence: Int, time: Date, keepsNothing: Bool = false
   ) throws(SecretError) {
     try self.init(
       id: id, sequence: sequence,
       parsing: encode(
         Kind.remove.rawValue, Timestamp.milliseconds(time), Text(identifier.service),
         Text(identifier.account),
-        TaggedFields([])))
+        TaggedFields(keepsNothing ? [TaggedField(FieldType.keepsNothing, [])] : [])))
   }
 
   /// Parses a record that is all of `bytes`.
@@ -231,9 +232,8 @@ package struct Record: Sendable {
 
   /// Decodes the metadata. Throws `.tampered`.
   package func metadata() throws(SecretError) -> SecretMetadata {
-    var metadata = SecretMetadata(
-      created: Timestamp.date(created), modified: Timestamp.date(time),
-      expires: expires.map(Timestamp.date))
+    var metadata = SecretMetadata(expires: expires.map(Timestamp.date))
+    (metadata.created, metadata.modified) = (Timestamp.date(created), Timestamp.date(time))
     if let label { metadata.label = try bytes.text(in: label) }
     for attribute in attributes {
       metadata.attributes[try bytes.text(in: attribute.name)] = try bytes.text(in: attribute.value)

@@ -7,7 +7,7 @@ import Glibc
   struct Key: VaultCredentialSource {
     let name = "a fixed key"
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32)))
+      .key(SecretBytes([UInt8](repeating: 7, count: 32)))
     }
   }
 
@@ -22,7 +22,7 @@ import Glibc
     for (count, path) in zip(counts, paths) {
       for suffix in ["vault", "raw"] { unlink("\(path).\(suffix)") }
       try VaultBackend.create(
-        at: "\(path).vault", credential: .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+        at: "\(path).vault", credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))))
       let vault = VaultBackend(path: "\(path).vault", credentials: [Key()])
       try fill(vault, count)
       try lookups(vault, count)
@@ -51,10 +51,10 @@ import Glibc
       let path = "\(directory)/benchmark-\(suffix).vault"
       unlink(path)
       try VaultBackend.create(
-        at: path, credential: .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+        at: path, credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))))
       return VaultBackend(path: path, credentials: [Key()])
     }
-    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let value = SecretBytes([UInt8](repeating: 9, count: 40))
     var index = 0
     let times = try compare(rounds: 5001) {
       try vaults[0].store(value, for: name(0))
@@ -71,9 +71,9 @@ import Glibc
   }
 
   static func fill(_ vault: VaultBackend, _ count: Int, reporting: Bool = true) throws {
-    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let value = SecretBytes([UInt8](repeating: 9, count: 40))
     let took = try time {
-      try vault.transaction { transaction throws(SecretError) in
+      try vault.withTransaction { transaction throws(SecretError) in
         for index in 0..<count {
           try transaction.store(
             value, for: SecretIdentifier(service: "benchmark", account: "account \(index)"), metadata: nil)
@@ -103,7 +103,7 @@ import Glibc
   }
 
   static func stores(_ vault: VaultBackend, _ count: Int, raw: RawCommit) throws {
-    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let value = SecretBytes([UInt8](repeating: 9, count: 40))
     let frame = [UInt8](repeating: 6, count: 300)
     var index = 0
     var ours: [Double] = []

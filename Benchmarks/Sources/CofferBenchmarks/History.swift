@@ -12,14 +12,14 @@ struct HistoryBenchmark {
     for (path, limit) in zip(paths, [HistoryLimit.standard, .none]) {
       unlink(path)
       try VaultBackend.create(
-        at: path, credential: .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))), history: limit)
+        at: path, credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))), history: limit)
     }
     vaults = paths.map { VaultBackend(path: $0, credentials: [CofferBenchmarks.Key()]) }
   }
 
   func run() throws {
     for vault in vaults { try CofferBenchmarks.fill(vault, Self.count, reporting: false) }
-    let value = SecretBytes(copying: [UInt8](repeating: 9, count: 40))
+    let value = SecretBytes([UInt8](repeating: 9, count: 40))
     var stores = [0.0, 0.0]
     for index in 0..<(Self.count * 12) {
       let name = try CofferBenchmarks.name(index % Self.count)

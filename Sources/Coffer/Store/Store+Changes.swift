@@ -46,7 +46,7 @@ extension Store {
   /// The attribute of a secret's metadata that orders the items: a time in milliseconds, of 19 digits.
   static var orderAttribute: String { "coffer.order" }
 
-  private typealias Write = (identifier: SecretIdentifier, item: Item, secret: SharedSecret)
+  private typealias Write = (identifier: SecretIdentifier, item: Item, secret: SecretBytes)
 
   private struct Change {
     let identifier: SecretIdentifier
@@ -104,7 +104,7 @@ extension Store {
     _ body: (any SecretTransaction) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     let backend = try resolve()
-    guard backend.hasTransactions else { return try backend.withTransaction(body) }
+    guard backend.features.contains(.transactions) else { return try backend.withTransaction(body) }
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }
   }
 
@@ -114,8 +114,9 @@ extension Store {
   ) throws(SecretError) -> StoreContents<Item>.Entry {
     let existing = try transaction.item(write.identifier)?.metadata.attributes[Self.orderAttribute]
     let order = existing ?? nextOrder()
-    let metadata = existing == nil ? SecretMetadata(attributes: [Self.orderAttribute: order]) : nil
-    try transaction.store(write.secret.bytes, for: write.identifier, metadata: metadata)
+    let metadata = SecretMetadata(attributes: [Self.orderAttribute: order])
+    try transaction.store(
+      write.secret, for: write.identifier, metadata: existing == nil ? .replace(metadata) : .newValue)
     return .init(identifier: write.identifier, order: order, item: write.item)
   }
 
@@ -158,8 +159,8 @@ extension Store {
     var indices: [SecretIdentifier: Int] = [:]
     for item in items {
       let identifier = try identifier(of: item)
-      let secret: SharedSecret
-      do { secret = SharedSecret(try coder.encode(item)) } catch {
+      let secret: SecretBytes
+      do { secret = try coder.encode(item) } catch {
         throw SecretError(
           .encodingFailed, "The item could not be encoded.", advice: "Check the encode(to:) of its type.",
           identifier: identifier)

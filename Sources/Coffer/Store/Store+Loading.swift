@@ -33,14 +33,16 @@ extension Store {
   func resolve() throws(SecretError) -> any SecretBackend { try (source ?? DefaultBackend.source).resolve() }
 
   private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
+    var failures: [SecretIdentifier: SecretError] = [:]
+    var entries: [StoreContents<Item>.Entry] = []
+    try backend.forEachSecret(inService: storage.service) { secret throws(SecretError) in
+      do throws(SecretError) { entries.append(try entry(secret)) } catch { failures[secret.identifier] = error }
+    }
     var contents = StoreContents<Item>()
-    let listed = try backend.items(inService: storage.service)
-      .sorted { (Self.order(of: $0), $0.identifier) < (Self.order(of: $1), $1.identifier) }
-    for item in listed { try read(item, backend, into: &contents) }
+    for entry in entries.sorted(by: { $0.isBefore($1) }) { contents.put(entry) }
+    contents.failures = failures
     return contents
   }
-
-  private static func order(of item: SecretItem) -> String { item.metadata.attributes[orderAttribute] ?? "" }
 
   /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number, and
   /// there must be room after it.
@@ -48,27 +50,23 @@ extension Store {
     contents.entries.reversed().lazy.compactMap { Int64($0.order) }.first { $0 < .max / 2 } ?? 0
   }
 
-  /// Reads one secret. One that was removed meanwhile is left out, and one that does not decode is a failure.
-  private func read(
-    _ item: SecretItem, _ backend: any SecretBackend, into contents: inout StoreContents<Item>
-  ) throws(SecretError) {
-    guard let secret = try backend.lookUp(item.identifier) else { return }
+  /// Decodes one secret. Throws `.decodingFailed` if it is no item.
+  private func entry(_ secret: Secret) throws(SecretError) -> StoreContents<Item>.Entry {
     do {
-      let value = try coder.decode(Item.self, from: secret)
-      contents.put(.init(identifier: item.identifier, order: Self.order(of: item), item: value))
+      return .init(
+        identifier: secret.identifier, order: secret.metadata.attributes[Self.orderAttribute] ?? "",
+        item: try coder.decode(Item.self, from: secret.value))
     } catch {
-      contents.failures[item.identifier] = SecretError(
+      throw SecretError(
         .decodingFailed, "The stored item does not decode as \(Item.self).",
-        advice: "Store it again, or remove it.", identifier: item.identifier)
+        advice: "Store it again, or remove it.", identifier: secret.identifier)
     }
   }
 
   // MARK: Changes by others
 
   private func watch(_ backend: any SecretBackend) {
-    guard let backend = backend as? any ObservableSecretBackend, state.withLock({ $0.watch == nil }) else {
-      return
-    }
+    guard backend.features.contains(.changes), state.withLock({ $0.watch == nil }) else { return }
     let changes = backend.changes()
     let (service, own) = (storage.service, ObjectIdentifier(self))
     let task = Task { [weak self] in
@@ -90,7 +88,9 @@ extension Store {
         let backend = try resolve().withoutPrompts
         var found = StoreContents<Item>()
         if let identifier {
-          if let item = try backend.item(identifier) { try read(item, backend, into: &found) }
+          if let secret = try backend.secret(identifier) {
+            do throws(SecretError) { found.put(try entry(secret)) } catch { found.failures[identifier] = error }
+          }
         } else {
           found = try readAll(backend)
         }

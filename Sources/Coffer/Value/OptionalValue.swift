@@ -4,21 +4,21 @@ internal import CofferCore
 /// is an absent secret.
 protocol OptionalValue {
   /// Decodes the wrapped type. Returns `nil` if the bytes are an encoded `nil`.
-  static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self?
+  static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self?
 
   /// Decodes the wrapped type, and an encoded `nil` as `nil`.
-  static func decodedOrNil(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self
+  static func decodedOrNil(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self
 
   /// Encodes the wrapped value, or returns `nil` if there is none.
   func encoded(by coder: any SecretCoder) throws -> SecretBytes?
 }
 
 extension Optional: OptionalValue where Wrapped: Codable {
-  static func decodedOrNil(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws -> Self {
+  static func decodedOrNil(from secret: SecretBytes, by coder: any SecretCoder) throws -> Self {
     try decoded(from: secret, by: coder) ?? .none
   }
 
-  static func decoded(from secret: borrowing SecretBytes, by coder: any SecretCoder) throws
+  static func decoded(from secret: SecretBytes, by coder: any SecretCoder) throws
     -> Self?
   {
     do {
@@ -26,7 +26,7 @@ extension Optional: OptionalValue where Wrapped: Codable {
     } catch {
       // The JSON text `null`, which another program may have stored. The standard coder comes here itself.
       if coder is StandardSecretCoder {
-        if secret.isEqual(to: SecretBytes(copying: "null")) { return nil }
+        if secret.isEqual(to: SecretBytes("null")) { return nil }
       } else if case .none = try coder.decode(Self.self, from: secret) {
         return nil
       }
@@ -51,7 +51,7 @@ extension SecretCoder {
   }
 
   /// Decodes a value of `type`, or of the type that it wraps. Returns `nil` if the bytes are an encoded `nil`.
-  func decodeFlattened<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws
+  func decodeFlattened<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws
     -> Value?
   {
     guard let optional = type as? any OptionalValue.Type else { return try decode(type, from: secret) }
@@ -65,7 +65,7 @@ extension SecretCoder {
     -> Value?
   {
     do {
-      return try decodeFlattened(type, from: stored.secret.bytes)
+      return try decodeFlattened(type, from: stored.secret)
     } catch {
       throw SecretError(
         .decodingFailed, "The stored value does not decode as \(type).",

@@ -10,7 +10,7 @@ public protocol SecretCoder: Sendable {
   func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes
 
   /// Returns the value of the type `type` that `secret` encodes. Throws if the bytes encode no such value.
-  func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value
+  func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value
 }
 
 /// The coder of values that are made without one: text where a shell would write text, and JSON otherwise.
@@ -50,12 +50,12 @@ public struct StandardSecretCoder: SecretCoder {
   /// the years 1 to 9999.
   public func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes {
     // By the type, because an empty array of any type can be cast to an empty array of bytes.
-    if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return SecretBytes(copying: bytes) }
+    if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return SecretBytes(bytes) }
     if Value.self == Data.self, let data = value as? Data { return Self.secret(data) }
     if Value.self is any OptionalValue.Type, let optional = value as? any OptionalValue {
-      return try optional.encoded(by: self) ?? SecretBytes(copying: "null")
+      return try optional.encoded(by: self) ?? SecretBytes("null")
     }
-    if let text = try PlainText.text(of: value) { return SecretBytes(copying: text) }
+    if let text = try PlainText.text(of: value) { return SecretBytes(text) }
     var json = try (encoder ?? Self.jsonEncoder).encode(value)
     defer { json.resetBytes(in: json.startIndex..<json.endIndex) }
     return Self.secret(json)
@@ -63,7 +63,7 @@ public struct StandardSecretCoder: SecretCoder {
 
   /// Returns the value that `secret` encodes. Throws the errors of `JSONDecoder`, and `SecretError` if the text is not
   /// UTF-8 or no text of that type.
-  public func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value
+  public func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value
   {
     if let optional = type as? any OptionalValue.Type,
       let value = try optional.decodedOrNil(from: secret, by: self) as? Value

@@ -2,7 +2,7 @@ internal import CofferCore
 
 /// The bytes of a secret, and the version of their form if the value has versions.
 struct StoredSecret: Sendable {
-  let secret: SharedSecret
+  let secret: SecretBytes
   /// `nil` for a value without versions.
   let version: Int?
   /// What the program adds to the metadata of the secret. It is not read.
@@ -48,7 +48,7 @@ struct SecretValueStore: Sendable {
   let form: SecretForm
   /// The change that is not stored yet, for a form with a delay.
   let delayed: DelayedSave?
-  private let fingerprintKey = SharedSecret(.random(count: 32))
+  private let fingerprintKey = SecretBytes.random(count: 32)
 
   init(_ identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()) {
     self.identifier = identifier
@@ -63,29 +63,18 @@ struct SecretValueStore: Sendable {
     if let waiting = delayed?.waiting { return waiting.value }
     var backend = try source.resolve()
     if !mayPrompt { backend = backend.withoutPrompts }
-    if form.hasVersions { return try loadWithVersion(backend) }
+    if form.hasVersions { return try backend.secret(identifier).map(versioned) }
     guard let secret = try backend.lookUp(identifier) else { return nil }
-    return StoredSecret(secret: SharedSecret(secret), version: nil)
+    return StoredSecret(secret: secret, version: nil)
   }
 
-  /// Reads the bytes between two reads of the version, which must be the same: a writer may change both.
-  private func loadWithVersion(_ backend: any SecretBackend) throws(SecretError) -> StoredSecret? {
-    var before = try version(of: backend.item(identifier))
-    for _ in 0..<1000 {
-      guard let secret = try backend.lookUp(identifier) else { return nil }
-      let after = try version(of: backend.item(identifier))
-      if let after, after == before { return StoredSecret(secret: SharedSecret(secret), version: after) }
-      before = after
-    }
-    throw SecretError(
-      .conflict, "Other programs changed the version of the secret during each of 1000 reads.",
-      advice: "Try again.")
+  private func versioned(_ secret: Secret) throws(SecretError) -> StoredSecret {
+    StoredSecret(secret: secret.value, version: try version(of: secret.metadata))
   }
 
-  /// The version in the metadata of a secret: 1 if it was stored without one. `nil` if there is no secret.
-  private func version(of item: SecretItem?) throws(SecretError) -> Int? {
-    guard let item else { return nil }
-    guard let text = item.metadata.attributes[Self.versionAttribute] else { return 1 }
+  /// The version in the metadata of a secret: 1 if it was stored without one.
+  private func version(of metadata: SecretMetadata) throws(SecretError) -> Int {
+    guard let text = metadata.attributes[Self.versionAttribute] else { return 1 }
     guard let version = Int(text), version > 0 else {
       throw SecretError(
         .unsupportedVersion, "The attribute \(Self.versionAttribute) of the secret is not a version.",
@@ -137,7 +126,7 @@ struct SecretValueStore: Sendable {
       if case .anything = expectation {
         guard let value else { return try backend.remove(identifier) ? .saved : .wasAbsent }
         if value.version == nil && value.metadata == nil {
-          try backend.store(value.secret.bytes, for: identifier, metadata: nil)
+          try backend.store(value.secret, for: identifier)
           return .saved
         }
       }
@@ -155,9 +144,10 @@ struct SecretValueStore: Sendable {
   }
 
   private func current(_ transaction: any SecretTransaction) throws(SecretError) -> Summary? {
-    guard let secret = try transaction.lookUp(identifier) else { return nil }
-    let version = form.hasVersions ? try version(of: transaction.item(identifier)) : nil
-    return summary(of: StoredSecret(secret: SharedSecret(secret), version: version))
+    guard form.hasVersions else {
+      return try transaction.lookUp(identifier).map { summary(of: StoredSecret(secret: $0, version: nil)) }
+    }
+    return try transaction.secret(identifier).map(versioned).map(summary)
   }
 
   /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the value
@@ -165,15 +155,17 @@ struct SecretValueStore: Sendable {
   private func store(
     _ value: StoredSecret, _ transaction: any SecretTransaction, in backend: any SecretBackend
   ) throws(SecretError) {
-    let (existing, metadata) = try metadata(for: value, transaction)
-    let isChecked = metadata != nil && value.version ?? 1 > 1
-    let old = isChecked && !backend.hasTransactions ? try backend.lookUp([identifier])[identifier] : nil
-    try transaction.store(value.secret.bytes, for: identifier, metadata: metadata)
+    let isChecked = value.version ?? 1 > 1
+    let isAtomic = backend.features.contains(.transactions)
+    let old = isChecked && !isAtomic ? try transaction.secret(identifier) : nil
+    let existing = if let old { old.item } else { try transaction.item(identifier) }
+    try transaction.store(
+      value.secret, for: identifier, metadata: .replace(metadata(for: value, existing?.metadata)))
     if !isChecked { return }
-    if try version(of: transaction.item(identifier)) == value.version { return }
+    if let kept = try transaction.item(identifier), try version(of: kept.metadata) == value.version { return }
     if let old {
-      try transaction.store(old.bytes, for: identifier, metadata: existing)
-    } else if !backend.hasTransactions {
+      try transaction.store(old.value, for: identifier, metadata: .replace(old.metadata))
+    } else if !isAtomic {
       try transaction.remove(identifier)
     }
     throw SecretError(
@@ -181,27 +173,24 @@ struct SecretValueStore: Sendable {
       advice: "Use a store that keeps attributes, such as a vault.")
   }
 
-  /// The existing metadata, and the metadata with that of `value`: `nil` if the existing metadata can stay.
-  private func metadata(
-    for value: StoredSecret, _ transaction: any SecretTransaction
-  ) throws(SecretError) -> (SecretMetadata?, SecretMetadata?) {
-    if value.version == nil && value.metadata == nil { return (nil, nil) }
-    let existing = try transaction.item(identifier)?.metadata
+  /// The metadata of the secret with the value. Its expiry is that of this value.
+  private func metadata(for value: StoredSecret, _ existing: SecretMetadata?) -> SecretMetadata {
     var metadata = existing ?? SecretMetadata()
     // A person may have changed the label.
     metadata.label = metadata.label ?? value.metadata?.label
-    metadata.expires = value.metadata?.expires ?? metadata.expires
+    metadata.expires = value.metadata?.expires
     metadata.attributes.merge(value.metadata?.attributes ?? [:]) { $1 }
     if let version = value.version { metadata.attributes[Self.versionAttribute] = String(version) }
-    return (existing, metadata == existing ? nil : metadata)
+    return metadata
   }
 
   /// Returns a stream of the backend's changes, or `nil` if the backend reports none. Throws if it cannot be reached yet.
   func changes() throws(SecretError) -> AsyncStream<SecretChange>? {
-    (try source.resolve() as? any ObservableSecretBackend)?.changes()
+    let backend = try source.resolve()
+    return backend.features.contains(.changes) ? backend.changes() : nil
   }
 
   func summary(of value: StoredSecret) -> Summary {
-    Summary(fingerprint: value.secret.bytes.fingerprint(under: fingerprintKey.bytes), version: value.version)
+    Summary(fingerprint: value.secret.fingerprint(under: fingerprintKey), version: value.version)
   }
 }

@@ -50,12 +50,12 @@ extension SecurelyStoredValue {
   ///
   /// A lease is a lock between programs that all ask for it. It does not keep anybody from reading or storing the value.
   /// Read the value inside `body`, because another program may have changed it during the wait. Throws what `body`
-  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend is no
-  /// `LeasingSecretBackend`. The backends of this package are.
+  /// throws, `.timedOut` if the lease is not free within `timeout`, and `.unsupported` if the backend has no leases. Those of
+  /// this package have.
   @_disfavoredOverload
   public func withLease<R>(timeout: Duration = .seconds(30), _ body: () throws -> R) throws -> R {
     let (backend, identifier) = try content.place()
-    return try backend.withLease(of: identifier, timeout: timeout, body)
+    return try backend.withLease(of: identifier, timeout: timeout) { _ in try body() }
   }
 
   /// Runs `body` while no other task or process has the lease of this value. The wait blocks no thread. Throws like the
@@ -67,7 +67,8 @@ extension SecurelyStoredValue {
     let content = content
     let lease = try await DefaultBackend.offPool { () throws(SecretError) in try content.place() }
     return try await lease.backend.withLease(
-      of: lease.identifier, timeout: timeout, isolation: isolation, body)
+      of: lease.identifier, timeout: timeout, isolation: isolation
+    ) { _ in try await body() }
   }
 
   /// Returns the value if it is fresh, and otherwise replaces it by the result of `refresh`, which only one of all tasks

@@ -59,12 +59,12 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// ``init(key:service:backend:coder:metadata:)``.
   public init(
     key: String, service: String? = nil, backend: (any SecretBackend)? = nil, metadata: SecretMetadata? = nil
-  ) where Value == SharedSecret {
+  ) where Value == SecretBytes {
     content = StoredContent(key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), metadata)
   }
 
-  /// Unavailable, because `Value` is neither `Codable` nor `SharedSecret`.
-  @available(*, unavailable, message: "The value must be Codable, or a SharedSecret.")
+  /// Unavailable, because `Value` is neither `Codable` nor `SecretBytes`.
+  @available(*, unavailable, message: "The value must be Codable, or a SecretBytes.")
   public convenience init(key: String, service: String? = nil, backend: Any? = nil) { fatalError() }
 
   package init(key: String, service: String?, source: BackendSource) where Value: Codable {

@@ -5,7 +5,7 @@ internal import Synchronization
 final class StoredContent<Value: Sendable>: Sendable {
   /// How a value becomes a secret and back. `nil` is an absent secret.
   struct Coding: Sendable {
-    let encode: @Sendable (Value) throws -> SharedSecret?
+    let encode: @Sendable (Value) throws -> SecretBytes?
     let decode: @Sendable (StoredSecret?) throws(SecretError) -> Value?
   }
   /// What a ``VaultStorable`` adds to a value.
@@ -225,7 +225,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   private func isSame(_ one: StoredSecret?, _ other: StoredSecret?) -> Bool {
     guard let one, let other else { return one == nil && other == nil }
-    return one.version == other.version && one.secret.bytes.isEqual(to: other.secret.bytes)
+    return one.version == other.version && one.secret.isEqual(to: other.secret)
   }
 
   // MARK: Leases
@@ -282,7 +282,7 @@ extension StoredContent.Coding where Value: Codable {
   init(_ coder: any SecretCoder, _ versions: DataMigrator<Value> = DataMigrator { _ in }) {
     encode = { value in
       guard let secret = try coder.encodeFlattened(value) else { return nil }
-      return SharedSecret(secret)
+      return secret
     }
     decode = { stored throws(SecretError) in try versions.value(of: stored, coder) }
   }

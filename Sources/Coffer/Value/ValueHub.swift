@@ -140,7 +140,7 @@ final class ValueHub: Sendable, Observable {
 
   private func yield(_ reading: Reading, to buffer: StreamBuffer<Reading>) {
     var size = 0
-    if case .success(let value?) = reading { size = value.secret.bytes.count }
+    if case .success(let value?) = reading { size = value.secret.count }
     // At most 4096 small values.
     buffer.yield(reading, size: max(size, Self.bufferLimit / 4096))
   }

@@ -49,7 +49,7 @@ extension CofferConfiguration {
 
   /// Returns what reads the text that one of ``keyVariables`` gives, or `nil` if the variable is not set.
   private func text(of name: String) -> (@Sendable () throws(SecretError) -> SecretBytes)? {
-    if name == "COFFER_KEY", let key { return { () throws(SecretError) in key.bytes.copy() } }
+    if name == "COFFER_KEY", let key { return { () throws(SecretError) in key } }
     guard let value = environment[name] else { return nil }
     let timeout = timeout
     if let descriptor = descriptors[name] {

@@ -35,7 +35,7 @@ enum CredentialText {
         standardError: .inherited, limit: maximumSize, timeout: timeout)
       let end: String
       switch process.end {
-      case .status(0): return process.output.copy()
+      case .status(0): return process.output
       case .status(let status): end = "with the status \(status)"
       case .signal(let signal): end = "by the signal \(signal)"
       }
@@ -47,7 +47,7 @@ enum CredentialText {
   }
 
   /// The key or the identities in `text`, which `name` gave.
-  static func key(in text: borrowing SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
+  static func key(in text: SecretBytes, from name: String) throws(SecretError) -> VaultCredential {
     try requireText(!text.isEmpty, from: name)
     do throws(SecretError) {
       return try VaultCredential.parse(text)
@@ -57,7 +57,7 @@ enum CredentialText {
   }
 
   /// The passphrase in `text`, which may end in one LF that is not part of it.
-  static func passphrase(in text: borrowing SecretBytes, from name: String) throws(SecretError)
+  static func passphrase(in text: SecretBytes, from name: String) throws(SecretError)
     -> VaultCredential
   {
     let length = text.withBytes { $0.isEmpty || $0[$0.count - 1] != 10 ? $0.count : $0.count - 1 }

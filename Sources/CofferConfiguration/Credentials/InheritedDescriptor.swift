@@ -8,7 +8,7 @@ final class InheritedDescriptor: Sendable {
   private let number: String
   private let variable: String
   private let lock = DeadlineLock()
-  private nonisolated(unsafe) var outcome: Result<SharedSecret, SecretError>?  // only under the lock
+  private nonisolated(unsafe) var outcome: Result<SecretBytes, SecretError>?  // only under the lock
 
   /// The descriptor that a variable names. `COFFER_PASSPHRASE_FD` has its number. A variable for the path of a file may have
   /// the path of a descriptor, which the process substitution of a shell writes there. `nil` for any other path.
@@ -31,10 +31,10 @@ final class InheritedDescriptor: Sendable {
   func text(timeout: Duration) throws(SecretError) -> SecretBytes {
     try lock.withLock(timeout: timeout + .seconds(10)) { () throws(SecretError) in
       let outcome =
-        self.outcome ?? Result { () throws(SecretError) in SharedSecret(try read(timeout)) }
+        self.outcome ?? Result { () throws(SecretError) in try read(timeout) }
       // A failure is kept too: the rest of a passphrase that was read in part is no passphrase.
       self.outcome = outcome
-      return try outcome.get().bytes.copy()
+      return try outcome.get()
     }
   }
 

@@ -36,7 +36,7 @@ package struct KernelKeyring: VaultCredentialSource {
   /// Keeps `master` for `duration`, in whole seconds, and replaces the key that was kept. Throws
   /// `.kernelKeyringRefused` if the kernel has no such keyring or refuses its use.
   package func keep(
-    _ master: borrowing SecretBytes,
+    _ master: SecretBytes,
     forVault vaultID: String,
     for duration: Duration
   ) throws(SecretError) {

@@ -42,11 +42,11 @@ extension CofferConfiguration {
     let key = try portalKey()
     let recovery = VaultKey.generate()
     try PrivateDirectory.create(Path.parent(of: path))
-    try createVault(at: path, credential: .key(key.copy()), label: Self.portalLabel, options: options)
+    try createVault(at: path, credential: .key(key), label: Self.portalLabel, options: options)
     do throws(SecretError) {
       let source = VaultCredentialClosure(.key(key), named: "the given key")
       try vault(at: path, credentials: [source], options: options)
-        .addKeySlot(.key(recovery.copy()), label: "recovery")
+        .addKeySlot(.key(recovery), label: "recovery")
     } catch {
       throw SecretError(
         error.code, "The vault \(path) was created, but has no recovery key: \(error.reason)",
@@ -61,10 +61,10 @@ extension CofferConfiguration {
   /// Throws `.wrongKey` if the key does not open the vault, `.alreadyExists` if the portal opens it already, and what
   /// ``createPortalVault(at:options:)`` throws.
   public func restorePortalVault(
-    at path: String? = nil, recoveryKey: borrowing SecretBytes
+    at path: String? = nil, recoveryKey: SecretBytes
   ) throws(SecretError) {
     let key = try portalKey()
-    let source = VaultCredentialClosure(.key(recoveryKey.copy()), named: "the given key")
+    let source = VaultCredentialClosure(.key(recoveryKey), named: "the given key")
     try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)
   }
 

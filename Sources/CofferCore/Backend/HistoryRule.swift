@@ -24,6 +24,18 @@ extension HistoryRecord {
   package func lost(to newest: Self) -> Bool { false }
 }
 
+extension History {
+  /// Whether a change after the version `newest`, or after none, says that no version from before it is kept. A secret that is
+  /// stored again after its removal is a new one: a rewrite drops the removal, and must not change the rule.
+  package func keepsNothing(after newest: (some HistoryRecord)?) -> Bool {
+    switch self {
+    case .unchanged: newest.map { $0.keepsNothing && !$0.isRemoval } ?? false
+    case .kept: false
+    case .none: true
+    }
+  }
+}
+
 extension SecretVersion {
   /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
   /// throws.
@@ -34,30 +46,6 @@ extension SecretVersion {
       return SecretVersion(
         number: record.number, kind: kind, date: record.date, metadata: try record.metadata())
     }
-  }
-
-  /// Restores the versions that `choose` names, for ``VersionedSecretBackend/restore(_:choosing:)``.
-  ///
-  /// `history` returns the records of a secret within the limit, oldest first, and `store` stores one of them again. Throws
-  /// what the three closures throw.
-  package static func restore<Record: HistoryRecord>(
-    _ identifiers: [SecretIdentifier],
-    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?,
-    history: (SecretIdentifier) throws(SecretError) -> [Record],
-    store: (SecretIdentifier, Record) throws(SecretError) -> Void
-  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
-    var restored: [SecretIdentifier: SecretVersion] = [:]
-    for identifier in identifiers {
-      let records = try history(identifier)
-      let versions = try list(records)
-      guard let number = try choose(identifier, versions),
-        let version = versions.first(where: { $0.number == number && $0.kind == .earlier }),
-        let record = records.first(where: { $0.number == number })
-      else { continue }
-      try store(identifier, record)
-      restored[identifier] = version
-    }
-    return restored
   }
 }
 

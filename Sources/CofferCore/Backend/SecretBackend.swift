@@ -1,10 +1,10 @@
 /// A store of secrets: a keyring, a vault file, memory.
 ///
-/// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. In `async`
-/// code, use the overloads with the same names, which run outside the cooperative thread pool. Every method may be
-/// called from any thread.
+/// Calls are synchronous and block up to the backend's timeout, or as long as a keyring shows a prompt. `async` code calls
+/// them inside ``perform(_:)``. Every method may be called from any thread.
 ///
-/// A backend is an object. Values with one key in the same object see each other's changes.
+/// A backend is an object. Values with one key in the same object see each other's changes. A backend that changes what
+/// another one does, such as one that counts calls, is a subclass of ``ForwardingBackend``.
 ///
 /// `CofferTesting` contains the conformance suite that every backend passes.
 ///
@@ -14,19 +14,58 @@
 /// - `.locked`, `.wrongKey`, `.promptDismissed` or `.costLimitExceeded` if it cannot be unlocked;
 /// - `.denied`, `.unavailable` or `.io` if the system or the service refuses or fails;
 /// - `.timedOut` at a deadline, and `.conflict` inside a transaction of the same backend;
+/// - `.outcomeUnknown` if a store on another machine did not say whether it made a change;
 /// - for a vault, `.vaultNotFound`, `.notAVault`, `.unsupportedVersion` or `.tampered` if the file cannot be read, and
-///   `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if it is not the one that was seen before;
+///   `.rolledBack`, `.unexpectedVault`, `.unexpectedKey`, `.untrusted` or `.unverifiable` if it is not the one that was seen
+///   before;
 /// - `.unsupported` or `.configuration` if the backend has no such store.
 ///
 /// Each backend documents which of these it throws. Each method documents what it throws in addition.
 public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
-  /// Returns the secrets with these identifiers, without those that do not exist. The default looks up one after the
-  /// other. Throws an error of the store.
-  func lookUp(_ identifiers: [SecretIdentifier]) throws(SecretError) -> [SecretIdentifier: SharedSecret]
+  /// What the backend does beyond storing values. The default is nothing.
+  var features: SecretFeatures { get }
 
-  /// Returns the identifiers of `items(inService:)`. For a backend that reads metadata separately, this is cheaper. Throws
-  /// an error of the store.
-  func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier]
+  /// Runs `body` with exclusive access to the backend, then commits its changes in one durable step. Returns the error of
+  /// `body` as a failure; then nothing is changed. Programs call `withTransaction`, which throws it.
+  ///
+  /// Reads in `body` see the transaction's own changes. In `body`, use only the transaction: the backend's own methods throw
+  /// `.conflict`. Keep `body` short, because other writers wait for it. The transaction throws `.conflict` after `body` has
+  /// returned.
+  ///
+  /// **`body` may run more than once**, because a store that many machines share runs it again after a lost race. It must have
+  /// no effect outside of the transaction: it does not ask, print, wait or count. Only the result of the last run is returned.
+  /// If it changes nothing, nothing is written. A vault and memory run it once.
+  ///
+  /// The default, for a backend without `.transactions`, runs `body` on the backend itself: each call takes effect at once,
+  /// other programs see the steps between, and what was changed before `body` fails stays changed. To lose nothing in either
+  /// case, read and check first, store before you remove, and store last what you can do without.
+  ///
+  /// Throws an error of the store.
+  func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E>
+
+  /// Returns a new stream of the changes from now on, by this process and by others. Each stream yields every change once.
+  ///
+  /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
+  /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that is
+  /// not read keeps a limited number of changes. Further ones replace them by one change of all secrets. The default, for a
+  /// backend without `.changes`, is a stream that ends at once.
+  func changes() -> AsyncStream<SecretChange>
+
+  /// Takes the lease of a secret, which need not exist. Returns `nil`, without waiting, if another thread or process has
+  /// the lease. The system releases the leases of a process that ends.
+  ///
+  /// Throws `.denied` or `.io` if the system refuses the lease, and else an error of the store. The default throws
+  /// `.unsupported`, for a backend without `.leases`.
+  func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
+
+  /// Gives up what the backend keeps between calls, such as an open file and keys in memory. The next call gets it again.
+  /// Closing twice has no further effect. The default does nothing.
+  ///
+  /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the same
+  /// backend.
+  func close() throws(SecretError)
 
   /// A backend for the same store that never shows a prompt, for reads that no person asked for, such as those that follow
   /// a change. A read that would need a prompt throws `.locked`.
@@ -35,162 +74,210 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   var withoutPrompts: any SecretBackend { get }
 }
 
+/// A transaction. Its methods throw `.conflict` after the closure that received the transaction has returned.
+public protocol SecretTransaction: SecretAccess {}
+
+/// What a backend does beyond storing values. The conformance suite tests what a backend reports.
+public struct SecretFeatures: OptionSet, Sendable {
+  /// The bits.
+  public let rawValue: Int
+  /// Creates a set of the features with these bits.
+  public init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// Several changes in one atomic step.
+  public static let transactions = SecretFeatures(rawValue: 1)
+  /// A stream of the changes by this process and by others.
+  public static let changes = SecretFeatures(rawValue: 2)
+  /// Locks on single secrets.
+  public static let leases = SecretFeatures(rawValue: 4)
+  /// Earlier versions of replaced and removed secrets.
+  public static let history = SecretFeatures(rawValue: 8)
+  /// Attributes of secrets.
+  public static let attributes = SecretFeatures(rawValue: 16)
+}
+
 extension SecretBackend {
+  /// Runs `body` in a transaction, and returns its result. The method `transaction` says what `body` may do, which **may run
+  /// more than once**, and what a backend without transactions does. Throws what `body` throws, and an error of the store.
+  public func withTransaction<R>(_ body: (any SecretTransaction) throws -> R) throws -> R {
+    try transaction(body).get()
+  }
+
+  /// Runs `body` in a transaction, and returns its result: the same with typed errors.
+  public func withTransaction<R>(
+    _ body: (any SecretTransaction) throws(SecretError) -> R
+  ) throws(SecretError) -> R {
+    try transaction(body).get()
+  }
+
+  /// Runs `body` with this backend on a thread outside the cooperative pool, and returns its result. The one way from `async`
+  /// code to a backend: calls block, and a keyring can show a prompt for minutes.
+  ///
+  /// ```swift
+  /// let names = try await backend.perform { try $0.items().map(\.identifier) }
+  /// ```
+  ///
+  /// At most 64 bodies run at a time in one process; more wait in order. Cancelling the task does not end a body. Throws what
+  /// `body` throws.
+  public func perform<R: Sendable, E: Error>(
+    _ body: @escaping @Sendable (Self) throws(E) -> R
+  ) async throws(E) -> R {
+    try await CallThreads.shared.run { Result { () throws(E) in try body(self) } }.get()
+  }
+
+  /// Removes every secret in `service` in a transaction. Returns how many there were. Throws an error of the store.
+  @discardableResult
+  public func removeAll(inService service: String, history: History = .unchanged) throws(SecretError) -> Int {
+    try withTransaction { transaction throws(SecretError) in
+      try transaction.removeAll(inService: service, history: history)
+    }
+  }
+
+  // MARK: Defaults
+
+  /// No feature.
+  public var features: SecretFeatures { [] }
+
+  /// Runs `body` on the backend itself. Throws nothing of its own.
+  public func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    if features.contains(.transactions) { throw .missingFeature("transactions") }
+    var isOpen = true
+    defer { isOpen = false }
+    return Result { () throws(E) in
+      try body(CheckedAccess(self) { _ throws(SecretError) in try requireOpen(isOpen) })
+    }
+  }
+
+  /// Returns a stream that ends at once.
+  public func changes() -> AsyncStream<SecretChange> { AsyncStream { $0.finish() } }
+
+  /// Throws `.unsupported`.
+  public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
+    throw SecretError(
+      .unsupported, "This backend has no leases.",
+      advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
+  }
+
+  /// Does nothing.
+  public func close() throws(SecretError) {}
+
   /// The backend itself.
   public var withoutPrompts: any SecretBackend { self }
 
-  /// Returns the secrets with these identifiers, by a lookup of each. Throws an error of the store.
-  public func lookUp(
-    _ identifiers: [SecretIdentifier]
-  ) throws(SecretError) -> [SecretIdentifier: SharedSecret] {
-    var result: [SecretIdentifier: SharedSecret] = [:]
-    for identifier in identifiers where result[identifier] == nil {
-      if let secret = try lookUp(identifier) { result[identifier] = SharedSecret(secret) }
-    }
-    return result
+  /// Returns no version. Throws `.unsupported` if the backend reports `.history` and does not implement this.
+  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try requireNoHistory()
+    return []
   }
 
-  /// Returns the identifiers of `items(inService:)`. Throws an error of the store.
-  public func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
-    try items(inService: service).map(\.identifier)
+  /// Returns `nil`. Throws `.unsupported` if the backend reports `.history` and does not implement this.
+  public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try requireNoHistory()
+    return nil
   }
-}
 
-/// What can be done with one secret after the other, in a backend and in a transaction of it.
-public protocol SecretAccess {
-  /// Returns the secret's bytes, exactly as stored, or `nil` if there is no such secret.
-  ///
-  /// `nil` means that the backend was read and does not contain the secret. Throws an error of the store in every other
-  /// case, for example if the backend is locked, unreachable or damaged.
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
+  /// Returns no secret. Throws `.unsupported` if the backend reports `.history` and does not implement this.
+  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try requireNoHistory()
+    return []
+  }
 
-  /// Stores `secret`, and replaces any existing secret with that identifier.
-  ///
-  /// When the method returns, the secret is on the disk, if the backend uses one. When it throws, the existing
-  /// secret is unchanged. An empty secret is stored like any other. `metadata` is merged by the rule of
-  /// ``SecretMetadata/merged(_:over:now:)``; `nil` keeps the existing metadata.
-  ///
-  /// Throws `.tooLarge` if the secret is larger than the backend's maximum, `.invalidMetadata` if the metadata exceeds its
-  /// bounds, and else an error of the store.
-  func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
-  ) throws(SecretError)
-
-  /// Removes the secret. Returns `false` if there is no such secret.
-  ///
-  /// Throws `.ambiguous` in a ``MultipleItemSecretBackend`` if several different items have the identifier, and else an
-  /// error of the store.
+  /// Removes the secret. Throws `.unsupported` if the backend reports `.history` and does not implement this.
   @discardableResult
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
-
-  /// Returns the identifiers and metadata of the secrets in `service`, or of all secrets if `service` is `nil`, sorted
-  /// by identifier. No value is decrypted. Throws an error of the store.
-  func items(inService service: String?) throws(SecretError) -> [SecretItem]
-
-  /// Returns the identifier and metadata of one secret, or `nil` if there is no such secret. Throws an error of the store.
-  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem?
-}
-
-extension SecretAccess {
-  /// Stores `secret` and keeps the existing metadata. Throws `.tooLarge` or an error of the store.
-  public func store(_ secret: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
-    try store(secret, for: identifier, metadata: nil)
+  public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try requireNoHistory()
+    return try remove(identifier, history: .none)
   }
 
-  /// Returns the identifier and metadata of one secret, by a search through its service. Throws an error of the store.
-  public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try items(inService: identifier.service).first { $0.identifier == identifier }
+  private func requireNoHistory() throws(SecretError) {
+    if features.contains(.history) { throw .missingFeature("earlier versions") }
   }
 }
 
-/// A backend that reports changes by this process and by others.
-public protocol ObservableSecretBackend: SecretBackend {
-  /// Returns a new stream of the changes from now on. Each stream yields every change once.
-  ///
-  /// A failure to watch does not end the stream. When the backend can watch again, it reports a change of all secrets.
-  /// Several changes of one secret by another process, or through another object, may be reported as one. A stream that is
-  /// not read keeps a limited number of changes. Further ones replace them by one change of all secrets.
-  func changes() -> AsyncStream<SecretChange>
+extension SecretError {
+  fileprivate static func missingFeature(_ name: String) -> SecretError {
+    SecretError(.unsupported, "This backend says that it has \(name), and does not implement them.")
+  }
 }
 
-/// A notice that a secret was stored or removed, without the value. To get the value, look the secret up again. Notices are
-/// equal if they have the same identifier.
-public struct SecretChange: Hashable, Sendable {
-  /// The secret that was stored or removed, or `nil` if any secret may have been.
-  public let identifier: SecretIdentifier?
-  /// The object that made the change by ``making(for:_:)``, or `nil` if that is not known.
-  package let origin: ObjectIdentifier?
+/// The calls of a transaction, made one by one on a backend or on another transaction, each after a check.
+package struct CheckedAccess: SecretTransaction {
+  /// What is called.
+  package enum Call { case lookUp, items, store, remove }
 
-  /// Creates the notice for one secret, or for all secrets if `identifier` is `nil`.
-  public init(_ identifier: SecretIdentifier?) { (self.identifier, origin) = (identifier, nil) }
+  private let base: any SecretAccess
+  private let check: (Call) throws(SecretError) -> Void
 
-  /// Creates the notice for a change that the call on the backend has made itself. A change by others that the call
-  /// only notices has no origin.
-  package init(madeNow identifier: SecretIdentifier) {
-    (self.identifier, origin) = (identifier, Self.currentOrigin)
+  package init(_ base: any SecretAccess, _ check: @escaping (Call) throws(SecretError) -> Void) {
+    (self.base, self.check) = (base, check)
   }
 
-  @TaskLocal private static var currentOrigin: ObjectIdentifier?
-
-  /// Runs `body`. The changes that its calls on a backend make have `object` as their origin, if the backend knows which
-  /// call has made a change. `object` knows the new value, and need not read it again.
-  package static func making<R>(
-    for object: AnyObject, _ body: () throws(SecretError) -> R
-  ) throws(SecretError) -> R {
-    try $currentOrigin.withValue(ObjectIdentifier(object)) { Result(catching: body) }.get()
+  package func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    try check(.lookUp)
+    return try base.secret(identifier)
   }
 
-  /// Whether both have the same identifier.
-  public static func == (left: SecretChange, right: SecretChange) -> Bool {
-    left.identifier == right.identifier
+  package func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try check(.lookUp)
+    return try base.lookUp(identifier)
   }
 
-  /// Hashes the identifier.
-  public func hash(into hasher: inout Hasher) { hasher.combine(identifier) }
+  package func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+    try check(.items)
+    return try base.item(identifier)
+  }
+
+  package func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try check(.items)
+    return try base.items(inService: service)
+  }
+
+  package func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    try check(.lookUp)
+    try base.forEachSecret(inService: service, body)
+  }
+
+  package func store(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+  ) throws(SecretError) {
+    try check(.store)
+    try base.store(value, for: identifier, metadata: metadata, history: history)
+  }
+
+  package func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+    try check(.remove)
+    return try base.remove(identifier, history: history)
+  }
+
+  package func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try check(.items)
+    return try base.versions(of: identifier)
+  }
+
+  package func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try check(.lookUp)
+    return try base.secret(identifier, version: version)
+  }
+
+  package func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try check(.items)
+    return try base.removedItems(inService: service)
+  }
+
+  package func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try check(.remove)
+    return try base.erase(identifier)
+  }
 }
 
-/// A backend that can make several changes in one atomic step.
-public protocol TransactionalSecretBackend: SecretBackend {
-  /// Runs `body` with exclusive access to the backend, then commits its changes in one durable step.
-  ///
-  /// Reads in `body` see the transaction's own changes. If `body` throws, nothing is changed. In `body`, use only the
-  /// transaction: the backend's own methods throw `.conflict`. Keep `body` short, because other writers wait for it.
-  /// The transaction throws `.conflict` after `body` has returned.
-  ///
-  /// Throws what `body` throws, and an error of the store. For a closure that throws other errors than `SecretError` there is
-  /// an overload.
-  func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R
-}
-
-/// A transaction. Its methods throw `.conflict` after the closure that received the transaction has returned.
-public protocol SecretTransaction: SecretAccess {
-  /// Drops every earlier version of a secret, and the record of its removal, when the transaction is committed. The secret
-  /// itself stays as the transaction leaves it, whether it is changed before the call or after.
-  ///
-  /// Returns `false` if the backend had neither a value nor an earlier version of the secret. Throws an error of the store.
-  /// The default throws `.unsupported`, for backends that keep no versions.
-  @discardableResult
-  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool
-}
-
-extension SecretTransaction {
-  /// Throws `.unsupported`.
-  @discardableResult
-  public func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+/// Throws `.conflict` if a transaction is used after its end.
+package func requireOpen(_ isOpen: Bool) throws(SecretError) {
+  if !isOpen {
     throw SecretError(
-      .unsupported, "This store keeps no earlier versions, so none can be purged.",
-      advice: "Remove the secret, or use a vault.", identifier: identifier)
-  }
-
-  /// Removes every secret in `service`. Returns how many there were. Throws an error of the store.
-  @discardableResult
-  public func removeAll(inService service: String) throws(SecretError) -> Int {
-    let items = try items(inService: service)
-    for item in items { try remove(item.identifier) }
-    return items.count
+      .conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
   }
 }

@@ -117,6 +117,8 @@ extension SecretError {
     public static let invalidKey = Code("invalidKey")
     /// The secret or the number of key slots is above the maximum.
     public static let tooLarge = Code("tooLarge")
+    /// A store on another machine did not say whether it made the change. Read the secret before you repeat the change.
+    public static let outcomeUnknown = Code("outcomeUnknown")
     /// The call conflicts with another one, such as the use of a backend in its own transaction.
     public static let conflict = Code("conflict")
     /// Several different items have the identifier, and the call is for one.

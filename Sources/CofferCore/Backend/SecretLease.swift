@@ -1,17 +1,5 @@
 internal import Synchronization
 
-/// A backend with locks on single secrets that hold between processes.
-///
-/// Only one thread of one process has the lease of a secret at a time. If several programs refresh one token, a lease lets
-/// one of them do it. Reading and changing the secret need no lease.
-public protocol LeasingSecretBackend: SecretBackend {
-  /// Takes the lease of a secret, which need not exist. Returns `nil`, without waiting, if another thread or process has
-  /// the lease. The system releases the leases of a process that ends.
-  ///
-  /// Throws `.denied` or `.io` if the system refuses the lease, and else an error of the store.
-  func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
-}
-
 /// A lock on one secret, held until it is released. Thread-safe.
 public final class SecretLease: Sendable {
   private let onRelease: Mutex<(@Sendable () -> Void)?>
@@ -26,21 +14,24 @@ public final class SecretLease: Sendable {
 }
 
 extension SecretBackend {
-  /// Runs `body` with the lease of a secret. In `body`, the backend can be used as usual, but the same lease cannot be taken
-  /// again.
+  /// Runs `body` with the lease of a secret: only one thread of one process has it at a time. If several programs refresh one
+  /// token, a lease lets one of them do it. Reading and changing the secret need no lease.
   ///
-  /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`,
-  /// `.unsupported` if the backend is no ``LeasingSecretBackend``, and what ``LeasingSecretBackend/tryLease(_:)`` throws.
+  /// `body` gets the access to store through. The same lease cannot be taken again in it.
+  ///
+  /// Throws what `body` throws, `.timedOut` if another thread or process keeps the lease for longer than `timeout`, and what
+  /// ``SecretBackend/tryLease(_:)`` throws: `.unsupported` for a backend without leases.
   // In `async` code, the other overload is chosen for every body, because the wait here blocks the thread.
   @_disfavoredOverload
   public func withLease<R>(
-    of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: () throws -> R
+    of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
+    _ body: (any SecretBackend) throws -> R
   ) throws -> R {
     var wait = LeaseWait(self, identifier, timeout: timeout)
     while true {
       if let lease = try wait.attempt() {
         defer { lease.release() }
-        return try body()
+        return try body(self)
       }
       threadSleep(try wait.nextPause())
     }
@@ -51,14 +42,14 @@ extension SecretBackend {
   /// Throws what that method throws, and `CancellationError` if the task is cancelled during the wait.
   public func withLease<R>(
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
-    isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> sending R
+    isolation: isolated (any Actor)? = #isolation, _ body: (any SecretBackend) async throws -> sending R
   ) async throws -> sending R {
     var wait = LeaseWait(self, identifier, timeout: timeout)
     while true {
       let attempt = wait
       if let lease = try await CallThreads.shared.call({ () throws(SecretError) in try attempt.attempt() }) {
         defer { lease.release() }
-        return try await body()
+        return try await body(self)
       }
       try await Task.sleep(for: wait.nextPause())
     }
@@ -78,14 +69,7 @@ private struct LeaseWait: Sendable {
     deadline = .now + timeout
   }
 
-  func attempt() throws(SecretError) -> SecretLease? {
-    guard let backend = backend as? any LeasingSecretBackend else {
-      throw SecretError(
-        .unsupported, "This backend has no leases.",
-        advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
-    }
-    return try backend.tryLease(identifier)
-  }
+  func attempt() throws(SecretError) -> SecretLease? { try backend.tryLease(identifier) }
 
   /// The time until the next attempt. Throws `.timedOut` after the deadline.
   mutating func nextPause() throws(SecretError) -> Duration {

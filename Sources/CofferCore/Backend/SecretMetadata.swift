@@ -4,8 +4,8 @@ public import FoundationEssentials
 public struct SecretMetadata: Hashable, Sendable {
   /// A human-readable name: at most 1024 UTF-8 bytes without NUL.
   public var label: String?
-  /// The time at which the secret was first stored. If it is `nil` in a call of `store`, the existing time is kept, or
-  /// the current time is used.
+  /// The time at which the secret was first stored. A store keeps the existing time, and otherwise uses this one, or the current
+  /// time if it is `nil`.
   public var created: Date?
   /// The time at which the secret was last stored. Backends set it and ignore the value in a call of `store`.
   public var modified: Date?
@@ -26,11 +26,9 @@ public struct SecretMetadata: Hashable, Sendable {
 
   /// Creates metadata. ``validate()`` checks the bounds.
   public init(
-    label: String? = nil, created: Date? = nil, modified: Date? = nil, expires: Date? = nil,
-    attributes: [String: String] = [:]
+    label: String? = nil, expires: Date? = nil, attributes: [String: String] = [:]
   ) {
-    (self.label, self.created, self.modified) = (label, created, modified)
-    (self.expires, self.attributes) = (expires, attributes)
+    (self.label, self.expires, self.attributes) = (label, expires, attributes)
   }
 
   /// Throws `.invalidMetadata` if a bound is exceeded. Every backend calls it before it stores a secret.
@@ -59,21 +57,24 @@ public struct SecretMetadata: Hashable, Sendable {
         advice: "Use at most \(Self.maximumAttributeValueLength) bytes.")
     }
   }
+}
 
-  /// Returns the metadata of a secret after a call of `store`, by the rule for all backends.
-  ///
-  /// `given` replaces the existing label, expiry and attributes as a whole; `nil` keeps them. The time of creation is
-  /// that of `existing`, or else of `given`, or else `now`.
-  public static func merged(
-    _ given: SecretMetadata?,
-    over existing: SecretMetadata?,
-    now: Date
-  ) -> SecretMetadata {
-    var result = given ?? existing ?? SecretMetadata()
-    result.created = existing?.created ?? given?.created ?? now
-    result.modified = now
-    return result
+/// A secret with its value.
+public struct Secret: Sendable {
+  /// The identifier.
+  public let identifier: SecretIdentifier
+  /// The value, exactly as stored.
+  public let value: SecretBytes
+  /// The metadata.
+  public let metadata: SecretMetadata
+
+  /// Creates a secret. Stores nothing.
+  public init(_ identifier: SecretIdentifier, value: SecretBytes, metadata: SecretMetadata) {
+    (self.identifier, self.value, self.metadata) = (identifier, value, metadata)
   }
+
+  /// The secret without its value.
+  package var item: SecretItem { SecretItem(identifier: identifier, metadata: metadata) }
 }
 
 /// A secret's identifier and metadata, without its value.

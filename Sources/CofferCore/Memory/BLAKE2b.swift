@@ -10,7 +10,7 @@ package enum BLAKE2b {
   }
 
   /// Returns the hash of `message` under `key` with `count` bytes.
-  package static func hash(_ message: Span<UInt8>, key: borrowing SecretBytes, count: Int) -> [UInt8] {
+  package static func hash(_ message: Span<UInt8>, key: SecretBytes, count: Int) -> [UInt8] {
     var output = [UInt8](repeating: 0, count: count)
     output.withUnsafeMutableBytes { hash(message, key: key, into: $0) }
     return output
@@ -23,7 +23,7 @@ package enum BLAKE2b {
 
   /// Fills `output` with the hash of `message` under `key`.
   package static func hash(
-    _ message: Span<UInt8>, key: borrowing SecretBytes, into output: UnsafeMutableRawBufferPointer
+    _ message: Span<UInt8>, key: SecretBytes, into output: UnsafeMutableRawBufferPointer
   ) {
     key.withBytes { $0.withUnsafeBufferPointer { hash(message, $0, output) } }
   }

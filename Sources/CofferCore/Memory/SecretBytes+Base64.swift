@@ -6,7 +6,7 @@ extension SecretBytes {
   }
 
   /// The bytes as base64 with padding (RFC 4648, section 4), or as base64url without (section 5), in guarded memory.
-  package borrowing func base64(isURLSafe: Bool = false) -> SecretBytes {
+  package func base64(isURLSafe: Bool = false) -> SecretBytes {
     defer { Residue.clear() }
     let variant = Self.variant(isURLSafe: isURLSafe)
     // libsodium terminates the text with a NUL.
@@ -39,7 +39,7 @@ extension SecretBytes {
     guard isValid else { return nil }
     let decoded = bytes.prefix(count)
     // libsodium 1.0.18 decodes some bytes above 0x7F.
-    guard decoded.base64(isURLSafe: isURLSafe).isEqual(to: SecretBytes(copying: text)) else { return nil }
+    guard decoded.base64(isURLSafe: isURLSafe).isEqual(to: SecretBytes(text)) else { return nil }
     return decoded
   }
 }

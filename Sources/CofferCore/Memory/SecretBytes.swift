@@ -1,33 +1,43 @@
 internal import CSodium
 
-/// Secret bytes in guarded memory, which is locked and excluded from core dumps. The bytes are wiped when the value is
-/// destroyed.
+/// Secret bytes in guarded memory, which is locked and excluded from core dumps. The bytes are wiped when the last reference
+/// is released. Thread-safe.
 ///
-/// The type is noncopyable, and does not compile in interpolations, encoders or `==`. The bytes are accessible only
-/// through ``withBytes(_:)`` and ``string()``. Threads may share a value and read it at the same time.
-public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not written after init
+/// The bytes are accessible only through ``withBytes(_:)`` and ``string()``: descriptions do not show them, and the type
+/// has no `==` and is not `Codable`.
+public final class SecretBytes: @unchecked Sendable {  // the block is not written after init
   /// The number of bytes.
   public let count: Int
   private let block: UnsafeMutableRawPointer
   private let origin: GuardedMemory.Origin
 
   /// Copies `bytes`. The original stays in memory unless the caller wipes it.
-  public init(copying bytes: Span<UInt8>) {
+  public convenience init(_ bytes: Span<UInt8>) {
     self.init(count: bytes.count) { block in
       bytes.withUnsafeBytes { block.copyMemory(from: $0) }
     }
   }
 
-  /// Copies the bytes of an array.
-  public init(copying bytes: [UInt8]) { self.init(copying: bytes.span) }
+  /// Copies the bytes of an array, of `Data` or of another sequence. The original stays in memory unless the caller wipes it.
+  public convenience init(_ bytes: some Sequence<UInt8>) {
+    if let count = bytes.withContiguousStorageIfAvailable({ $0.count }) {
+      self.init(count: count) { block in
+        bytes.withContiguousStorageIfAvailable { block.copyMemory(from: UnsafeRawBufferPointer($0)) }
+      }
+    } else {
+      var copy = Array(bytes)
+      self.init(copy.span)
+      sodium_memzero(&copy, copy.count)
+    }
+  }
 
-  /// Copies the UTF-8 bytes of `string`.
-  public init(copying string: String) { self.init(copying: string.utf8.span) }
+  /// Copies the UTF-8 bytes of `text`.
+  public convenience init(_ text: String) { self.init(text.utf8.span) }
 
   /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body` throws.
   public init<E: Error>(
     count: Int,
-    initializing body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
+    initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
     self.count = count
     (block, origin) = GuardedMemory.allocate(count)
@@ -52,7 +62,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   public var isEmpty: Bool { count == 0 }
 
   /// Calls `body` with the bytes, and throws what `body` throws. The span cannot outlive the call.
-  public borrowing func withBytes<R: ~Copyable, E: Error>(
+  public func withBytes<R: ~Copyable, E: Error>(
     _ body: (Span<UInt8>) throws(E) -> R
   ) throws(E) -> R {
     let bytes = UnsafeRawBufferPointer(start: block, count: count)
@@ -61,7 +71,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   }
 
   /// The bytes of both, one after the other.
-  package init(joining first: Span<UInt8>, _ second: Span<UInt8>) {
+  package convenience init(joining first: Span<UInt8>, _ second: Span<UInt8>) {
     self.init(count: first.count + second.count) { both in
       first.withUnsafeBytes { both.copyMemory(from: $0) }
       let rest = UnsafeMutableRawBufferPointer(rebasing: both[first.count...])
@@ -70,22 +80,19 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
   }
 
   /// The first `length` bytes, in guarded memory of their own.
-  package borrowing func prefix(_ length: Int) -> SecretBytes {
-    withBytes { SecretBytes(copying: $0.extracting(first: length)) }
+  package func prefix(_ length: Int) -> SecretBytes {
+    withBytes { SecretBytes($0.extracting(first: length)) }
   }
 
-  /// Returns a copy in guarded memory.
-  public borrowing func copy() -> SecretBytes { withBytes { SecretBytes(copying: $0) } }
-
   /// Whether both values have the same bytes. The time depends only on the lengths.
-  public borrowing func isEqual(to other: borrowing SecretBytes) -> Bool {
+  public func isEqual(to other: SecretBytes) -> Bool {
     defer { Residue.clearRegisters() }
     return count == other.count && sodium_memcmp(block, other.block, count) == 0
   }
 
   /// Returns the bytes as text. A `String` is outside guarded memory: it is neither locked nor wiped. Throws
   /// `.decodingFailed` if the bytes are not UTF-8.
-  public borrowing func string() throws(SecretError) -> String {
+  public func string() throws(SecretError) -> String {
     let text = withBytes { bytes in
       bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
     }
@@ -95,6 +102,13 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {  // the block is not
     }
     return text
   }
+}
+
+extension SecretBytes: CustomStringConvertible, CustomReflectable {
+  /// A text without the bytes and their number.
+  public var description: String { "SecretBytes(redacted)" }
+  /// A mirror without the bytes.
+  public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Span<UInt8> {

@@ -12,7 +12,7 @@ extension SecretBytes {
 
   /// Returns the fingerprint under `key`, which has 16 to 64 bytes. Equal secrets have equal fingerprints under one
   /// key.
-  package borrowing func fingerprint(under key: borrowing SecretBytes) -> SecretFingerprint {
+  package func fingerprint(under key: SecretBytes) -> SecretFingerprint {
     withBytes { SecretFingerprint(hash: BLAKE2b.hash($0, key: key, count: 32)) }
   }
 }

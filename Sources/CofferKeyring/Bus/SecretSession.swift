@@ -42,7 +42,7 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
 
   deinit { g_object_unref(UnsafeMutableRawPointer(raw)) }
 
-  func seal(_ secret: borrowing SecretBytes, _ contentType: String? = nil) -> Variant {
+  func seal(_ secret: SecretBytes, _ contentType: String? = nil) -> Variant {
     secret.withBytes { bytes in
       bytes.withUnsafeBytes { bytes in
         // libsecret copies the bytes into locked memory, and wipes them when the value is released.

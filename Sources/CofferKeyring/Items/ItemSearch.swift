@@ -8,7 +8,6 @@ struct ItemSearch {
   let options: KeyringOptions
   let prompter: Prompter
   let unreadable: UnreadableObserver?
-  let expiry: ExpiryObserver?
   private let collections = Collections()
 
   var service: SecretServiceProxy {
@@ -27,19 +26,12 @@ struct ItemSearch {
   func session() throws(ServiceFailure) -> SecretSession { try process.session(by: deadline) }
 
   /// Returns the secret of an item. The service reads it while this process computes the key of a new session, and `body` runs.
-  func secret(of item: String, then body: () -> Void = {}) throws(ServiceFailure) -> SecretBytes {
+  func secret(of item: String, then body: () throws(ServiceFailure) -> Void = {})
+    throws(ServiceFailure) -> SecretBytes
+  {
     let sealed = try service.sealedSecret(of: item, session: process.sessionPath(by: deadline))
-    body()
+    try body()
     return try session().open(sealed)
-  }
-
-  /// Tells an observer the expiry of an item, if it has one.
-  func tellExpiry(of item: FoundItem, _ identifier: SecretIdentifier) {
-    guard let expiry else { return }
-    do throws(ServiceFailure) {
-      let known = try service.read(["Attributes"], of: [item]).first
-      if let expires = known?.metadata(of: identifier).expires { expiry(identifier, expires) }
-    } catch {}  // the lookup is for the value, which can be read without its attributes
   }
 
   /// Returns the content type of an item's value, which another program may have chosen, or `nil` if it is not known.
@@ -89,46 +81,21 @@ struct ItemSearch {
 
   /// Returns the secrets among the items with the attributes in `query`, sorted by identifier.
   func secrets(matching query: [String: String]) throws(ServiceFailure) -> [SecretItem] {
-    let found = try service.read(FoundItem.properties, of: items(matching: [query]), leavingOut: unreadable)
-    let candidates = found.compactMap { item in item.identifier.map { ($0, item) } }
-    return Dictionary(candidates, uniquingKeysWith: max)
-      .map { SecretItem(identifier: $0.key, metadata: $0.value.metadata(of: $0.key)) }
-      .sorted { $0.identifier < $1.identifier }
+    try newest(matching: query).compactMap { item in
+      item.identifier.map { SecretItem(identifier: $0, metadata: item.metadata(of: $0)) }
+    }
   }
 
-  /// Returns the identifiers among the items with the attributes in `query`, sorted.
-  func identifiers(matching query: [String: String]) throws(ServiceFailure) -> [SecretIdentifier] {
-    let found = try service.read(["Attributes"], of: items(matching: [query]), leavingOut: unreadable)
-    return Set(found.compactMap(\.identifier)).sorted()
+  /// Returns the item of each secret among those with the attributes in `query`, sorted by identifier.
+  func newest(matching query: [String: String]) throws(ServiceFailure) -> [FoundItem] {
+    let found = try service.read(FoundItem.properties, of: items(matching: [query]), leavingOut: unreadable)
+    let candidates = found.compactMap { item in item.identifier.map { ($0, item) } }
+    return Dictionary(candidates, uniquingKeysWith: max).sorted { $0.key < $1.key }.map(\.value)
   }
 
   /// The largest number of secrets in one message: 64 values of ``KeyringBackend/maximumSecretSize`` take half of the
   /// largest message of D-Bus.
-  private static let batchSize = 64
-
-  /// Returns the values of those of `identifiers` that have an unlocked item with the attributes in `query`.
-  func values(
-    _ identifiers: [SecretIdentifier], matching query: [String: String]
-  ) throws(ServiceFailure) -> [SecretIdentifier: SharedSecret] {
-    let found = try service.read(["Attributes"], of: find([query]).unlocked, leavingOut: unreadable)
-    let items = Dictionary(grouping: found, by: \.identifier)
-    var chosen: [(identifier: SecretIdentifier, item: FoundItem)] = []
-    for identifier in Set(identifiers) {
-      let items = items[identifier] ?? []
-      let newest = try items.count < 2 ? items.first : service.read(FoundItem.difference, of: items).max()
-      if let newest { chosen.append((identifier, newest)) }
-    }
-    var values: [SecretIdentifier: SharedSecret] = [:]
-    for start in stride(from: 0, to: chosen.count, by: Self.batchSize) {
-      let batch = chosen[start..<min(start + Self.batchSize, chosen.count)]
-      let secrets = try service.secrets(of: batch.map(\.item.path), in: session())
-      for (identifier, item) in batch where secrets[item.path] != nil {
-        values[identifier] = secrets[item.path]
-        tellExpiry(of: item, identifier)
-      }
-    }
-    return values
-  }
+  static let batchSize = 64
 
   /// Returns the items among those with the attributes in `query` that ``secrets(matching:)`` leaves out.
   func unlisted(matching query: [String: String]) throws(ServiceFailure) -> [UnlistedItem] {

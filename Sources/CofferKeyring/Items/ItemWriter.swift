@@ -6,13 +6,13 @@ internal import Glibc
 struct ItemWriter {
   let search: ItemSearch
   let identifier: SecretIdentifier
-  let metadata: SecretMetadata?
+  let change: MetadataChange
   /// Held during a store by a thread of this backend.
   let turn: DeadlineLock
 
   private var service: SecretServiceProxy { search.service }
 
-  func store(_ value: borrowing SecretBytes) throws(ServiceFailure) {
+  func store(_ value: SecretBytes) throws(ServiceFailure) {
     // Before the lock, because unlocking may show a prompt.
     let collection = try matches().isEmpty ? search.collectionForStoring() : nil
     // Otherwise two stores may create an item each, or one may create the item whose attributes the other changes.
@@ -50,7 +50,7 @@ struct ItemWriter {
 
   /// Updates the secret's item. Returns `false` if there is none: no item has the identifier, or several items of
   /// other programs have it, which none of them must lose.
-  private func update(_ found: [FoundItem], to value: borrowing SecretBytes) throws(ServiceFailure) -> Bool {
+  private func update(_ found: [FoundItem], to value: SecretBytes) throws(ServiceFailure) -> Bool {
     let candidates = found.count == 1 ? found : found.filter(\.isGeneral)
     guard let item = candidates.max() else { return false }
     let shadowed = try shadowed(by: item, among: found)
@@ -63,7 +63,7 @@ struct ItemWriter {
   }
 
   /// The encoded value for `collection`, or `nil` if the value needs no encoding there.
-  private func encoded(_ value: borrowing SecretBytes, in collection: String) -> SecretBytes? {
+  private func encoded(_ value: SecretBytes, in collection: String) -> SecretBytes? {
     // Most values need no encoding, whatever the collection is.
     if ValueEncoding.encoded(value, by: .strictest) == nil { return nil }
     let process = search.process
@@ -72,15 +72,16 @@ struct ItemWriter {
   }
 
   private func update(
-    _ item: FoundItem, to value: borrowing SecretBytes, beside others: [FoundItem]
+    _ item: FoundItem, to value: SecretBytes, beside others: [FoundItem]
   ) throws(ServiceFailure) {
     let encoding = encoded(value, in: String(item.collection))
     let contentType = encoding == nil ? search.contentType(of: item.path) : nil
-    let stored = encoding ?? value.copy()
+    let stored = encoding ?? value
     var attributes = ItemAttributes.withoutProviders(item.attributes)
+    let metadata = metadata(of: item, beside: others)
     var label = item.label ?? ItemAttributes.label(identifier, metadata)
     // The value is set last: if an earlier call fails, the item still has the old value.
-    if let metadata = metadata(of: item, beside: others) {
+    if let metadata {
       attributes = ItemAttributes.attributes(identifier, metadata, over: item.attributes)
       if !ItemAttributes.areEqual(attributes, ItemAttributes.withoutProviders(item.attributes)) {
         try service.setProperty("Attributes", of: item.path, to: .dictionary(attributes))
@@ -109,9 +110,9 @@ struct ItemWriter {
   }
 
   private func create(
-    _ value: borrowing SecretBytes, in collection: String, beside others: [FoundItem]
+    _ value: SecretBytes, in collection: String, beside others: [FoundItem]
   ) throws(ServiceFailure) {
-    let stored = encoded(value, in: collection) ?? value.copy()
+    let stored = encoded(value, in: collection) ?? value
     let metadata = metadata(of: nil, beside: others)
     let path = try service.createItem(
       in: collection, label: ItemAttributes.label(identifier, metadata),
@@ -121,7 +122,7 @@ struct ItemWriter {
   }
 
   /// Throws `.io` unless the secret has the value. For a service that did not name the item.
-  private func requireStored(_ value: borrowing SecretBytes) throws(ServiceFailure) {
+  private func requireStored(_ value: SecretBytes) throws(ServiceFailure) {
     if let item = try service.read(FoundItem.difference, of: matches()).max(),
       try search.secret(of: item.path).isEqual(to: value)
     {
@@ -137,7 +138,9 @@ struct ItemWriter {
   /// Callers change what they have read, and they read the newest item. What is unchanged since stays as it is in `item`.
   /// No attribute makes another program take the item for one of `others`.
   private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
-    guard var metadata else { return nil }
+    guard var metadata = change.replacement else {
+      return change.given(over: item?.metadata(of: identifier))
+    }
     if let newest = others.max(), item.map({ $0 < newest }) ?? true {
       let read = newest.metadata(of: identifier)
       let own = item?.metadata(of: identifier) ?? SecretMetadata()

@@ -17,7 +17,7 @@ enum ValueEncoding {
   private static let marker = "coffer:base64:"
 
   /// Returns the encoded form of `secret`, or `nil` if it needs none.
-  static func encoded(_ secret: borrowing SecretBytes, by rule: StorageRule) -> SecretBytes? {
+  static func encoded(_ secret: SecretBytes, by rule: StorageRule) -> SecretBytes? {
     if secret.withBytes({ isKept($0, by: rule) }) { return nil }
     let text = secret.base64()
     let start = marker.utf8.count
@@ -28,7 +28,7 @@ enum ValueEncoding {
   }
 
   /// Returns the value that is stored as `stored`.
-  static func decoded(_ stored: consuming SecretBytes) -> SecretBytes {
+  static func decoded(_ stored: SecretBytes) -> SecretBytes {
     guard let value = stored.withBytes({ decode($0) }) else { return stored }
     // `stored` is an encoded value only if the value would be encoded in exactly this form.
     guard let again = encoded(value, by: .strictest), again.isEqual(to: stored) else {

@@ -258,17 +258,17 @@ struct SecretServiceProxy: Sendable {
   /// Returns the secrets of those of `items` that exist and are unlocked.
   func secrets(
     of items: [String], in session: SecretSession
-  ) throws(ServiceFailure) -> [String: SharedSecret] {
+  ) throws(ServiceFailure) -> [String: SecretBytes] {
     let answer = try transfer(Self.path, .service, "GetSecrets", [.paths(items), .path(session.path)])
-    var result: [String: SharedSecret] = [:]
+    var result: [String: SecretBytes] = [:]
     for (item, sealed) in try answer.element(0, \.secrets) {
-      result[item] = SharedSecret(ValueEncoding.decoded(try session.open(sealed)))
+      result[item] = ValueEncoding.decoded(try session.open(sealed))
     }
     return result
   }
 
   func setSecret(
-    of item: String, to secret: borrowing SecretBytes, _ contentType: String?, in session: SecretSession
+    of item: String, to secret: SecretBytes, _ contentType: String?, in session: SecretSession
   ) throws(ServiceFailure) {
     _ = try transfer(item, .item, "SetSecret", [session.seal(secret, contentType)])
   }
@@ -277,7 +277,7 @@ struct SecretServiceProxy: Sendable {
   /// `attributes` instead, if there is one. Returns the item, or `nil` if the service does not tell it.
   @discardableResult
   func createItem(
-    in collection: String, label: String, attributes: [String: String], _ secret: borrowing SecretBytes,
+    in collection: String, label: String, attributes: [String: String], _ secret: SecretBytes,
     _ contentType: String? = nil, replacing: Bool, in session: SecretSession, confirmedBy prompter: Prompter
   ) throws(ServiceFailure) -> String? {
     let item = Interface.item.rawValue

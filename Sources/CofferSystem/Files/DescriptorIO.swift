@@ -10,7 +10,7 @@ package func readToEnd(
   of descriptor: Int32, named name: String, limit: Int, deadline: ContinuousClock.Instant? = nil,
   isRegular: Bool = false
 ) throws(SecretError) -> SecretBytes? {
-  var held = SecretBytes(copying: [])
+  var held = SecretBytes([])
   var count = 0
   var isAtEnd = false
   while !isAtEnd && count <= limit {

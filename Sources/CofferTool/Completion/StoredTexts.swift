@@ -31,7 +31,7 @@ struct StoredTexts {
       switch value {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)
       case .formerNames:
-        let removed = try (backend as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
+        let removed = try backend.removedItems(inService: service)
         return try (backend.identifiers(inService: service) + removed.map(\.identifier)).map(\.account)
       case .services: return Set(try backend.identifiers(inService: nil).map(\.service)).sorted()
       case .keySlots:

@@ -4,14 +4,14 @@ internal import Coffer
 /// refused, and nothing of the answer is printed.
 struct AnswerLines {
   private let identifier: SecretIdentifier
-  private var parts: [SharedSecret] = []
+  private var parts: [SecretBytes] = []
 
   /// `identifier` is the secret that the answer is about, for messages.
   init(about identifier: SecretIdentifier) { self.identifier = identifier }
 
   /// Adds the line `prefix` and then `value`. `field` is the name of the value for the message. Throws if the
   /// value contains a line feed, a carriage return or a NUL.
-  mutating func add(_ field: String, prefix: String = "", _ value: borrowing SecretBytes) throws(Failure) {
+  mutating func add(_ field: String, prefix: String = "", _ value: SecretBytes) throws(Failure) {
     let fits = value.withBytes { bytes in
       bytes.indices.allSatisfy { ![0x00, 0x0A, 0x0D].contains(bytes[$0]) }
     }
@@ -24,20 +24,20 @@ struct AnswerLines {
         """
       )
     }
-    parts.append(SharedSecret(SecretBytes(copying: prefix)))
-    parts.append(SharedSecret(value.prefix(value.count)))
-    parts.append(SharedSecret(SecretBytes(copying: "\n")))
+    parts.append(SecretBytes(prefix))
+    parts.append(value.prefix(value.count))
+    parts.append(SecretBytes("\n"))
   }
 
   mutating func add(_ field: String, prefix: String = "", _ text: String) throws(Failure) {
-    try add(field, prefix: prefix, SecretBytes(copying: text))
+    try add(field, prefix: prefix, SecretBytes(text))
   }
 
   /// Prints the answer. Throws a usage failure if a terminal would obey or hide some of it.
   func send() throws {
-    let count = parts.reduce(0) { $0 + $1.bytes.count }
+    let count = parts.reduce(0) { $0 + $1.count }
     let answer = SecretWriter.bytes(capacity: count) { writer in
-      for part in parts { writer.append(part.bytes) }
+      for part in parts { writer.append(part) }
     }
     try Output.standard.reveal(answer, "The answer", ". Use a pipe.")
   }

@@ -11,7 +11,7 @@ enum ProgramJSON {
   }
 
   static func decode<T: Decodable>(
-    _ text: borrowing SecretBytes, as type: T.Type, expected: String
+    _ text: SecretBytes, as type: T.Type, expected: String
   ) throws(Failure) -> T {
     let data = text.withBytes { $0.withUnsafeBytes { Data($0) } }
     do {

@@ -13,7 +13,7 @@ internal import Coffer
 enum Dotenv {
   struct Entry {
     let name: String
-    let value: SharedSecret
+    let value: SecretBytes
     /// The line where the entry begins, from 1 on.
     let line: Int
   }
@@ -25,7 +25,7 @@ enum Dotenv {
   }
 
   /// The entries of `text` in order. Throws a failure that names the invalid lines.
-  static func entries(in text: borrowing SecretBytes, of file: String) throws(Failure) -> [Entry] {
+  static func entries(in text: SecretBytes, of file: String) throws(Failure) -> [Entry] {
     let (entries, problems) = text.withBytes { DotenvParser.parse($0) }
     if problems.isEmpty { return entries }
     let most = 5
@@ -57,7 +57,7 @@ enum Dotenv {
   }
 
   /// `value`, without an obstacle, in the quotes that it does not contain, for after the equals sign.
-  static func quoted(_ value: borrowing SecretBytes) -> SecretBytes {
+  static func quoted(_ value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
       let quote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") } ? "\"" : "'"
       return TemplateFilter.escaped(bytes, most: 1, in: quote) { _ in nil }

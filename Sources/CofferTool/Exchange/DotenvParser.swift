@@ -42,7 +42,7 @@ struct DotenvParser {
   /// comment.
   private mutating func assignment(
     _ bytes: Span<UInt8>
-  ) throws(InvalidLine) -> (name: String, value: SharedSecret)? {
+  ) throws(InvalidLine) -> (name: String, value: SecretBytes)? {
     skipBlanks(bytes)
     if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
       skipLine(bytes)
@@ -69,7 +69,7 @@ struct DotenvParser {
       // A comment begins after a blank.
       if index > start, peek(bytes) == UInt8(ascii: "#") { index -= 1 }
     }
-    let value: SharedSecret
+    let value: SecretBytes
     switch peek(bytes) {
     case UInt8(ascii: "'"): value = try singleQuoted(bytes)
     case UInt8(ascii: "\""): value = try doubleQuoted(bytes)
@@ -92,7 +92,7 @@ struct DotenvParser {
     return bytes.extracting(start..<index).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  private mutating func bare(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
+  private mutating func bare(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
     let start = index
     while let byte = peek(bytes), !Self.isBlank(byte), !atLineEnd(bytes) {
       if "'\"$\\`".utf8.contains(byte) || byte == 0 {
@@ -101,10 +101,10 @@ struct DotenvParser {
       }
       index += 1
     }
-    return SharedSecret(SecretBytes(copying: bytes.extracting(start..<index)))
+    return SecretBytes(bytes.extracting(start..<index))
   }
 
-  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
+  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
     index += 1
     let start = index
     while let byte = peek(bytes), byte != UInt8(ascii: "'") {
@@ -113,10 +113,10 @@ struct DotenvParser {
     }
     guard index < bytes.count else { throw InvalidLine("has an unclosed single quote") }
     index += 1
-    return SharedSecret(SecretBytes(copying: bytes.extracting(start..<(index - 1))))
+    return SecretBytes(bytes.extracting(start..<(index - 1)))
   }
 
-  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SharedSecret {
+  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
     index += 1
     let start = index
     var count = 0
@@ -147,7 +147,7 @@ struct DotenvParser {
         next += 1
       }
     }
-    return SharedSecret(value)
+    return value
   }
 
   private static func escaped(_ byte: UInt8) -> UInt8? {

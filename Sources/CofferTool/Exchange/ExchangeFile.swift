@@ -46,7 +46,7 @@ struct ExchangeFile: Codable {
 
     init(_ secret: ExchangedSecret) {
       (service, account) = (secret.identifier.service, secret.identifier.account)
-      let data = secret.value.bytes.withBytes { $0.withUnsafeBytes { Data($0) } }
+      let data = secret.value.withBytes { $0.withUnsafeBytes { Data($0) } }
       if let text = String(validating: data, as: UTF8.self) { value = text } else { base64 = data }
       (label, created, expires) = (secret.metadata?.label, secret.metadata?.created, secret.metadata?.expires)
       let attributes = secret.metadata?.attributes ?? [:]
@@ -65,12 +65,12 @@ struct ExchangeFile: Codable {
   init(_ secrets: [ExchangedSecret]) { self.secrets = secrets.map(Entry.init) }
 
   func text() throws -> SecretBytes {
-    SecretBytes(copying: try Output.json(self, [.prettyPrinted]))
+    SecretBytes(try Output.json(self, [.prettyPrinted]))
   }
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.
   static func secrets(
-    in text: borrowing SecretBytes, of file: String, service: String
+    in text: SecretBytes, of file: String, service: String
   ) throws -> [ExchangedSecret] {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
@@ -92,18 +92,19 @@ struct ExchangeFile: Codable {
       let place = "entry \(index + 1)"
       let bytes: SecretBytes
       switch (entry.value, entry.base64) {
-      case (let value?, nil): bytes = SecretBytes(copying: value)
-      case (nil, let data?): bytes = SecretBytes(copying: Array(data))
+      case (let value?, nil): bytes = SecretBytes(value)
+      case (nil, let data?): bytes = SecretBytes(Array(data))
       default: throw failure(file, place, "does not have exactly one of value and base64")
       }
       let identifier = try SecretIdentifier(service: entry.service ?? service, account: entry.account)
       guard seen.insert(identifier).inserted else {
         throw failure(file, place, "repeats the secret “\(identifier.account)”")
       }
-      var metadata = SecretMetadata(label: entry.label, created: entry.created, expires: entry.expires)
-      metadata.attributes = entry.attributes ?? [:]
+      var metadata = SecretMetadata(
+        label: entry.label, expires: entry.expires, attributes: entry.attributes ?? [:])
+      metadata.created = entry.created
       try metadata.validate()
-      return ExchangedSecret(identifier: identifier, value: SharedSecret(bytes), metadata: metadata)
+      return ExchangedSecret(identifier: identifier, value: bytes, metadata: metadata)
     }
   }
 

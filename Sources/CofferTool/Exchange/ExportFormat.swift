@@ -30,7 +30,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
     // No value contains the delimiter, because it is random, and the values were chosen before it.
     let delimiter = "ghadelimiter_\(UInt128.random(in: .min ... .max))"
     let obstacles = zip(assignments, secrets).compactMap { assignment, secret in
-      obstacle(to: secret.value.bytes, in: assignment.variable).map {
+      obstacle(to: secret.value, in: assignment.variable).map {
         "The secret “\(secret.identifier.account)” contains \($0)"
       }
     }
@@ -55,22 +55,22 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         case .github: ("\n\(name)<<\(delimiter)\n", "\n\(delimiter)\n")
         case .dotenv, .docker, .json: ("\(name)=", "\n")
         }
-      return (before: before, value: SharedSecret(written(secret.value.bytes)), after: after)
+      return (before: before, value: written(secret.value), after: after)
     }
-    let count = parts.reduce(0) { $0 + $1.before.utf8.count + $1.value.bytes.count + $1.after.utf8.count }
+    let count = parts.reduce(0) { $0 + $1.before.utf8.count + $1.value.count + $1.after.utf8.count }
     return SecretWriter.bytes(capacity: count) { writer in
       for part in parts {
         writer.append(part.before)
-        writer.append(part.value.bytes)
+        writer.append(part.value)
         writer.append(part.after)
       }
     }
   }
 
   /// The value, without an obstacle, as the format writes it.
-  private func written(_ value: borrowing SecretBytes) -> SecretBytes {
+  private func written(_ value: SecretBytes) -> SecretBytes {
     switch self {
-    case .shell: TemplateFilter.shell.applied(to: value) ?? value.copy()
+    case .shell: TemplateFilter.shell.applied(to: value) ?? value
     case .fish:
       value.withBytes { bytes in
         TemplateFilter.escaped(bytes, most: 2, in: "'") {
@@ -78,12 +78,12 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         }
       }
     case .dotenv: Dotenv.quoted(value)
-    case .docker, .github, .json: value.copy()
+    case .docker, .github, .json: value
     }
   }
 
   /// What the value contains that the format cannot hold in a variable called `name`, or `nil`.
-  private func obstacle(to value: borrowing SecretBytes, in name: String) -> String? {
+  private func obstacle(to value: SecretBytes, in name: String) -> String? {
     value.withBytes { bytes in
       if self == .dotenv { return Dotenv.obstacle(to: bytes) }
       if bytes.indices.contains(where: { bytes[$0] == 0 }) { return "a NUL" }
@@ -98,7 +98,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
 
   /// The commands by which a step of GitHub Actions tells the runner what to mask in the log: each line of a value, because
   /// the runner masks within lines. A line of fewer than 8 bytes, such as a brace, could be a part of much of the log.
-  static func masks(of value: borrowing SecretBytes) -> SecretBytes {
+  static func masks(of value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
       // A command has 13 bytes more than the line, which are fewer than two for each of its bytes.
       SecretWriter.bytes(capacity: 5 * bytes.count) { writer in

@@ -89,7 +89,7 @@ struct PasswordStore {
     guard process.end == .status(0) else {
       throw Failure(.refused, "gpg could not decrypt “\(name)”. See its message. Nothing was imported.")
     }
-    return process.output.copy()
+    return process.output
   }
 
   private static func unreadable(_ path: String, _ code: Int32) -> Failure {

@@ -29,7 +29,7 @@ struct SecretWriter {
     count += bytes.count
   }
 
-  mutating func append(_ secret: borrowing SecretBytes) {
+  mutating func append(_ secret: SecretBytes) {
     secret.withBytes { append($0) }
   }
 

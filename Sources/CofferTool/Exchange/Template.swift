@@ -34,16 +34,16 @@ struct Template: ~Copyable {
     }
 
     /// The value as the filters write it.
-    func text(of value: SharedSecret) throws(Failure) -> SharedSecret {
+    func text(of value: SecretBytes) throws(Failure) -> SecretBytes {
       var text = value
       for filter in filters {
-        guard let filtered = filter.applied(to: text.bytes) else {
+        guard let filtered = filter.applied(to: text) else {
           throw Failure(
             .damaged,
             "The secret “\(identifier.account)” cannot be written with the filter \(filter): \(filter.obstacle). Nothing was written."
           )
         }
-        text = SharedSecret(filtered)
+        text = filtered
       }
       return text
     }
@@ -52,7 +52,7 @@ struct Template: ~Copyable {
   private let source: SecretBytes
   private let parts: [Part]
 
-  init(_ source: consuming SecretBytes) throws {
+  init(_ source: SecretBytes) throws {
     parts = try source.withBytes { try Self.parse($0) }
     self.source = source
   }
@@ -70,8 +70,8 @@ struct Template: ~Copyable {
   /// ``maximumSize``.
   borrowing func filled(from backend: any SecretBackend) throws -> SecretBytes {
     var count = 0
-    var values: [SecretIdentifier: SharedSecret] = [:]
-    var texts: [Insertion: SharedSecret] = [:]
+    var values: [SecretIdentifier: SecretBytes] = [:]
+    var texts: [Insertion: SecretBytes] = [:]
     for part in parts {
       switch part {
       case .text(let range): count += range.count
@@ -79,11 +79,11 @@ struct Template: ~Copyable {
         let identifier = insertion.identifier
         let value =
           try values[identifier]
-          ?? SharedSecret(backend.existingValue(identifier, outcome: " Nothing was written."))
+          ?? backend.existingValue(identifier, outcome: " Nothing was written.")
         values[identifier] = value
         let text = try texts[insertion] ?? insertion.text(of: value)
         texts[insertion] = text
-        count += text.bytes.count
+        count += text.count
       }
       if count > Self.maximumSize {
         throw Failure.usage(
@@ -97,7 +97,7 @@ struct Template: ~Copyable {
       for part in parts {
         switch part {
         case .text(let range): source.withBytes { writer.append($0.extracting(range)) }
-        case .value(let insertion): texts[insertion]?.bytes.withBytes { writer.append($0) }
+        case .value(let insertion): texts[insertion]?.withBytes { writer.append($0) }
         }
       }
     }

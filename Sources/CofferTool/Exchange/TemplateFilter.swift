@@ -15,7 +15,7 @@ enum TemplateFilter: String, CaseIterable {
   var obstacle: String { self == .json ? "it is not UTF-8" : "it contains a NUL" }
 
   /// The value as the filter writes it, or `nil` because of the ``obstacle``.
-  func applied(to value: borrowing SecretBytes) -> SecretBytes? {
+  func applied(to value: SecretBytes) -> SecretBytes? {
     value.withBytes { bytes in
       switch self {
       case .base64: return value.base64()

@@ -50,7 +50,7 @@ struct ValueInput {
     return try prompt()
   }
 
-  static func droppingOnlyLineFeed(_ secret: consuming SecretBytes) -> SecretBytes {
+  static func droppingOnlyLineFeed(_ secret: SecretBytes) -> SecretBytes {
     let firstLineFeed = secret.withBytes { bytes in bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } }
     return firstLineFeed == secret.count - 1 ? secret.prefix(secret.count - 1) : secret
   }

@@ -64,8 +64,9 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// Returns the backend, without opening it. Throws `.unsupported` if it keeps no earlier versions.
-  func openVersioned() throws -> any VersionedSecretBackend {
-    guard let backend = try open() as? any VersionedSecretBackend else {
+  func openVersioned() throws -> any SecretBackend {
+    let backend = try open()
+    guard backend.features.contains(.history) else {
       throw SecretError(
         .unsupported, "The keyring keeps no earlier versions of secrets; a vault does.",
         advice: "To move to a vault: secret copy --from keyring --to vault")

@@ -18,24 +18,9 @@ enum Expiry {
     expires.ISO8601Format() + (expires <= now ? " (expired)" : "")
   }
 
-  /// Returns what `read` does, which looks up `identifiers` in `backend`, and prints their warnings. A keyring tells the
-  /// expiry during the lookup. To ask it afterwards would take two more round trips.
-  static func warning<R: ~Copyable>(
-    of identifiers: [SecretIdentifier], in backend: any SecretBackend, _ read: () throws -> R
-  ) rethrows -> R {
-    #if Keyring
-    if let keyring = backend as? KeyringBackend {
-      keyring.observeExpiry { warn(of: SecretItem(identifier: $0, metadata: SecretMetadata(expires: $1))) }
-      return try read()
-    }
-    #endif
-    let values = try read()
-    for identifier in Set(identifiers).sorted() {
-      do throws(SecretError) { if let item = try backend.item(identifier) { warn(of: item) } } catch {
-        break  // the values have been read, and a warning is not worth a failure
-      }
-    }
-    return values
+  /// Prints the warnings of the secrets that a command uses.
+  static func warn(of items: [SecretItem]) {
+    for item in items.sorted(by: { $0.identifier < $1.identifier }) { warn(of: item) }
   }
 
   private static func warn(of item: SecretItem) {

@@ -34,7 +34,7 @@ struct Output {
     try write(text.utf8.span)
   }
 
-  func write(_ secret: borrowing SecretBytes) throws(SecretError) {
+  func write(_ secret: SecretBytes) throws(SecretError) {
     try secret.withBytes { bytes throws(SecretError) in try write(bytes) }
   }
 
@@ -46,7 +46,7 @@ struct Output {
   /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a terminal
   /// would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
   func reveal(
-    _ values: borrowing SecretBytes, force: Bool = false, _ subject: String, _ ending: String
+    _ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String
   ) throws {
     if isTerminal && !force && !values.isPlainText { throw Self.unsafe(subject, ending) }
     try write(values)
@@ -88,6 +88,12 @@ func changed(_ text: String) { changes.withLock { $0.append(text) } }
 func afterChanges(_ message: String) -> String {
   let before = changes.withLock { $0 }
   if before.isEmpty { return message }
+  var message = message
+  // The advice of an error knows nothing of what was changed before it.
+  if let denial = message.firstRange(of: "Nothing was changed; ") {
+    let rest = message[denial.upperBound...]
+    message.replaceSubrange(denial.lowerBound..., with: rest.prefix(1).uppercased() + rest.dropFirst())
+  }
   return "\(before.joined(separator: " ")) After that, something failed, and the change stays. \(message)"
 }
 

@@ -12,7 +12,7 @@ enum OutputFile {
   /// character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`, replaced whole.
   /// `onTerminal` is called if that is a terminal. Blocks signals, so that none leaves an unfinished file behind.
   static func write(
-    _ contents: borrowing SecretBytes, to path: String, replacing: Bool, onTerminal: () throws -> Void = {}
+    _ contents: SecretBytes, to path: String, replacing: Bool, onTerminal: () throws -> Void = {}
   ) throws {
     if let stream = try stream(path) {
       defer { withExtendedLifetime(stream) {} }
@@ -81,7 +81,7 @@ enum OutputFile {
 
 extension PrivateFile {
   static func write(
-    _ contents: borrowing SecretBytes, to path: String, replacing: Bool
+    _ contents: SecretBytes, to path: String, replacing: Bool
   ) throws(SecretError) {
     try contents.withBytes { bytes throws(SecretError) in
       try write(bytes, to: path, replacing: replacing)

@@ -1,12 +1,16 @@
 /// The progress of a long operation, on a terminal only, as one line that is overwritten.
 struct Progress {
-  /// Begins the line, as in "Imported 30 of 40".
+  /// Begins the line, as in "Decrypted 30 of 40" and "Copied 30".
   let verb: String
   private let isShown = Output.messages.isTerminal && !QuietOption.isGiven
 
   func show(_ done: Int, of total: Int) {
     guard isShown, total > 20, done % 10 == 0 else { return }
     Self.write("\r\(verb) \(done) of \(total)")
+  }
+
+  func show(_ done: Int) {
+    if isShown, done > 20, done % 10 == 0 { Self.write("\r\(verb) \(done)") }
   }
 
   func clear() {

@@ -38,7 +38,7 @@ struct PatternWriter {
   }
 
   /// Adds the patterns for the value of a variable, which is given by its number.
-  mutating func add(_ value: borrowing SecretBytes, of variable: Int) {
+  mutating func add(_ value: SecretBytes, of variable: Int) {
     self.variable = variable
     value.withBytes { bytes in
       // A shell drops final line feeds.

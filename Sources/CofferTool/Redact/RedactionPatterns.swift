@@ -30,12 +30,12 @@ final class RedactionPatterns: Sendable {
   /// How many bytes, without separators, tell where a pattern may begin: the least size of a pattern, and at most 8.
   private let windowSize: Int
 
-  init(_ values: [(variable: String, value: SharedSecret)]) {
+  init(_ values: [(variable: String, value: SecretBytes)]) {
     replacements = values.map { Array("[\($0.variable)]".utf8) }
-    let limit = PatternWriter.limit(for: values.map { $0.value.bytes.count })
+    let limit = PatternWriter.limit(for: values.map { $0.value.count })
     func write(to block: UnsafeMutableRawBufferPointer?, at offset: Int) -> PatternWriter {
       var writer = PatternWriter(to: block, at: offset, limit: limit)
-      for (index, value) in values.enumerated() { writer.add(value.value.bytes, of: index) }
+      for (index, value) in values.enumerated() { writer.add(value.value, of: index) }
       return writer
     }
     let measured = write(to: nil, at: 0)

@@ -40,7 +40,7 @@ final class ChildCommand {
       given = secrets
     } else {
       _ = consume secrets
-      try (backend as? any ClosableSecretBackend)?.close()
+      try backend.close()
     }
     return try ForegroundChild.run(named: name, mask: signals.previous, restart: restart, start: start)
   }

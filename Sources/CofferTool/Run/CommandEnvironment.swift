@@ -6,10 +6,10 @@ internal import Glibc
 struct CommandEnvironment: ~Copyable {
   let bytes: SecretBytes
 
-  init(_ bytes: consuming SecretBytes) { self.bytes = bytes }
+  init(_ bytes: SecretBytes) { self.bytes = bytes }
 
   /// The variables of this process that `isKept` selects by name, and `entries`, whose values have no NUL.
-  init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, value: SharedSecret)]) {
+  init(inheriting isKept: (String) -> Bool, adding entries: [(variable: String, value: SecretBytes)]) {
     let all = coffer_environment().map { ProgramFile.Vector($0).strings } ?? []
     let inherited = all.filter { entry in
       let name = UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "="))
@@ -17,29 +17,29 @@ struct CommandEnvironment: ~Copyable {
     }
     let count =
       inherited.reduce(0) { $0 + strlen($1) + 1 }
-      + entries.reduce(0) { $0 + $1.variable.utf8.count + $1.value.bytes.count + 2 }
+      + entries.reduce(0) { $0 + $1.variable.utf8.count + $1.value.count + 2 }
     bytes = SecretWriter.bytes(capacity: count) { writer in
       for entry in inherited {
         writer.append(Span(_unsafeBytes: UnsafeRawBufferPointer(start: entry, count: strlen(entry) + 1)))
       }
       for entry in entries {
         writer.append(entry.variable + "=")
-        writer.append(entry.value.bytes)
+        writer.append(entry.value)
         writer.append(0)
       }
     }
   }
 
   /// The values of those of the variables that are set.
-  borrowing func values(of variables: Set<String>) -> [String: SharedSecret] {
+  borrowing func values(of variables: Set<String>) -> [String: SecretBytes] {
     withVector { vector in
-      var values: [String: SharedSecret] = [:]
+      var values: [String: SecretBytes] = [:]
       for entry in vector.strings {
         let count = strcspn(entry, "=")
         let name = String(decoding: UnsafeRawBufferPointer(start: entry, count: count), as: UTF8.self)
         guard variables.contains(name), values[name] == nil, strlen(entry) > count else { continue }
         let value = UnsafeRawBufferPointer(start: entry + count + 1, count: strlen(entry) - count - 1)
-        values[name] = SharedSecret(SecretBytes(copying: Span(_unsafeBytes: value)))
+        values[name] = SecretBytes(Span(_unsafeBytes: value))
       }
       return values
     }

@@ -35,7 +35,7 @@ struct CommandLaunch: ~Copyable {
         }
       }
     }
-    environment = CommandEnvironment(text.withBytes { SecretBytes(copying: $0.extracting((end + 1)...)) })
+    environment = CommandEnvironment(text.withBytes { SecretBytes($0.extracting((end + 1)...)) })
   }
 
   /// Writes a file without a name, which only its owner can read and nobody can change. The kernel removes it when the last
@@ -73,7 +73,7 @@ struct CommandLaunch: ~Copyable {
     let found = environment.values(of: Set(redactions.map(\.variable)))
     let values = try redactions.compactMap { variable, isFile in
       try found[variable].map { text in
-        (variable, isFile ? SharedSecret(try ValueInput.read(file: text.bytes.string())) : text)
+        (variable, isFile ? try ValueInput.read(file: text.string()) : text)
       }
     }
     return RedactionPatterns(values)

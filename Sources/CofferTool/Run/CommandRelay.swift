@@ -91,7 +91,8 @@ final class CommandRelay {
     }
     // When the beginning of a value is shown. After the end of the command, output is not waited for.
     let isDraining = drainEnds != nil && outputs.contains { $0.readable != nil }
-    let deadline: ContinuousClock.Instant? = isDraining ? .now : outputs.compactMap(\.pauseEnds).min()
+    let drained = outputs.contains { $0.wantsToWrite } ? drainEnds : .now
+    let deadline = isDraining ? drained : outputs.compactMap(\.pauseEnds).min()
     let arrival = try signals.wait(for: &requests, until: deadline)
     for (request, action) in zip(requests, actions) where request.revents != 0 { action() }
     for output in outputs { output.showBeginning() }
@@ -105,10 +106,12 @@ final class CommandRelay {
   }
 
   /// Ends the outputs of a command that has ended from which nothing more can be read at once. If its background processes may
-  /// still write to a pipe, a copy of this process goes on in the background: then returns `true` in this one.
+  /// still write to a pipe, a copy of this process goes on in the background, when this one has written what has arrived: then
+  /// returns `true` in this one.
   private func endDrainedOutputs() throws -> Bool {
     func isDrained(_ output: RedactedStream) -> Bool {
-      output.readable.map { !Self.isReady($0, for: POLLIN) || drainEnds.map({ $0 < .now }) == true } ?? false
+      guard let source = output.readable else { return false }
+      return !output.wantsToWrite && !Self.isReady(source, for: POLLIN) || drainEnds.map({ $0 < .now }) == true
     }
     for output in outputs where output === session?.shown && isDrained(output) { output.end() }
     if session?.shown.isFinished == true { session?.outer.restore() }

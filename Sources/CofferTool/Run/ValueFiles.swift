@@ -32,7 +32,7 @@ final class ValueFiles {
     tree = created
   }
 
-  func add(_ value: borrowing SecretBytes, named name: String, mode: mode_t) throws(SecretError) -> String {
+  func add(_ value: SecretBytes, named name: String, mode: mode_t) throws(SecretError) -> String {
     let path = "\(directory)/\(name)"
     names.append(name)
     try PrivateFile.write(value, to: path, replacing: false)

@@ -15,7 +15,7 @@ extension VaultBackend {
   /// throws if another vault is recorded for the path: ``trust(_:pin:onlyHere:)`` accepts the new one.
   @discardableResult
   public static func create(
-    at path: String, credential: borrowing VaultCredential, label: String = "",
+    at path: String, credential: VaultCredential, label: String = "",
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
@@ -27,7 +27,7 @@ extension VaultBackend {
 
   @discardableResult
   package static func create(
-    at path: String, credential: borrowing VaultCredential, label: String,
+    at path: String, credential: VaultCredential, label: String,
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) -> Bool {

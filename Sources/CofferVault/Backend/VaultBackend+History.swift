@@ -2,55 +2,29 @@ public import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-extension VaultBackend: VersionedSecretBackend {
+extension VaultBackend {
   public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
     try read { vault throws(SecretError) in
       try SecretVersion.list(vault.history(of: identifier, now: environment.now()))
     }
   }
 
-  public func lookUp(
-    _ identifier: SecretIdentifier, version: Int
-  ) throws(SecretError) -> SecretBytes? {
+  public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
     try read { vault throws(SecretError) in
-      let records = try vault.history(of: identifier, now: environment.now())
-      guard let entry = records.first(where: { $0.record.sequence == version && $0.record.kind == .put })
-      else { return nil }
-      return try vault.value(of: entry, for: identifier)
+      try vault.history(of: identifier, now: environment.now())
+        .first { $0.record.sequence == version && !$0.isRemoval }.map(vault.secret)
     }
   }
 
   public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
     try read { vault throws(SecretError) in
-      let rule = HistoryRule(vault.base.settings.history, now: environment.now())
-      var removed: [RemovedSecret] = []
-      try vault.forEachSecret { records throws(SecretError) in
-        guard records.last?.record.kind == .remove, let newest = rule.kept(records).last?.record,
-          newest.isInService(service)
-        else { return }
-        removed.append(
-          RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))
-      }
-      return removed.sorted { $0.identifier < $1.identifier }
+      try vault.removedItems(inService: service, now: environment.now())
     }
   }
 
   @discardableResult
-  public func restore(
-    _ identifiers: [SecretIdentifier],
-    choosing choose: (SecretIdentifier, [SecretVersion]) throws(SecretError) -> Int?
-  ) throws(SecretError) -> [SecretIdentifier: SecretVersion] {
-    try withSession { session throws(SecretError) in
-      try session.transaction(unlocking) { transaction throws(SecretError) in
-        let vault = transaction.vault
-        return try SecretVersion.restore(identifiers, choosing: choose) { identifier throws(SecretError) in
-          try vault.history(of: identifier, now: environment.now())
-        } store: { identifier, entry throws(SecretError) in
-          let value = try vault.value(of: entry, for: identifier)
-          try transaction.store(value, for: identifier, metadata: entry.metadata())
-        }
-      }
-    }
+  public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }
   }
 
   /// Gives a secret another name in one change, with its earlier versions and their times, unless the new name has versions
@@ -61,9 +35,7 @@ extension VaultBackend: VersionedSecretBackend {
   ) throws(SecretError) -> SecretMoveOutcome {
     try withSession { session throws(SecretError) in
       try session.transaction(unlocking) { transaction throws(SecretError) in
-        guard let item = try transaction.item(old), let value = try transaction.lookUp(old) else {
-          return .missing
-        }
+        guard let secret = try transaction.secret(old) else { return .missing }
         if old == new { return .moved }
         if try transaction.item(new) != nil, !replacing { return .taken }
         let vault = transaction.vault
@@ -72,16 +44,19 @@ extension VaultBackend: VersionedSecretBackend {
           where entry.record.kind == .put {
             do throws(SecretError) {
               let earlier = SecretItem(identifier: new, metadata: try entry.metadata())
-              try transaction.append(try vault.value(of: entry, for: old), earlier)
+              try transaction.append(
+                try vault.value(of: entry, for: old), earlier, keepsNothing: entry.record.keepsNothing)
             } catch  where error.code == .tampered {}
           }
-          try transaction.append(value, SecretItem(identifier: new, metadata: item.metadata))
+          let item = SecretItem(identifier: new, metadata: secret.metadata)
+          let keepsNothing = try vault.newest(old)?.keepsNothing ?? false
+          try transaction.append(secret.value, item, keepsNothing: keepsNothing)
         } else {
-          try transaction.store(value, for: new, metadata: item.metadata)
+          try transaction.store(secret.value, for: new, metadata: .replace(secret.metadata))
         }
         _ = try transaction.remove(old)
         return .moved
-      }
+      }.get()
     }
   }
 
@@ -100,5 +75,22 @@ extension VaultSnapshot {
   /// Returns the records of a secret within the history limit, in ascending order. Throws `.tampered`.
   func history(of identifier: SecretIdentifier, now: Date) throws(SecretError) -> [BlockEntry] {
     HistoryRule(base.settings.history, now: now).kept(try records(identifier))
+  }
+
+  /// Returns the removed secrets within the history limit, sorted by identifier. To include the changes of a transaction, pass
+  /// its tail, and what it keeps of the records of a secret.
+  func removedItems(
+    inService service: String?, _ tail: Tail? = nil, now: Date, keeping: ([BlockEntry]) -> [BlockEntry] = { $0 }
+  ) throws(SecretError) -> [RemovedSecret] {
+    let rule = HistoryRule(base.settings.history, now: now)
+    var removed: [RemovedSecret] = []
+    try forEachSecret(tail) { records throws(SecretError) in
+      guard records.last?.isRemoval == true, let newest = rule.kept(keeping(records)).last?.record,
+        newest.isInService(service)
+      else { return }
+      removed.append(
+        RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))
+    }
+    return removed.sorted { $0.identifier < $1.identifier }
   }
 }

@@ -28,7 +28,7 @@ extension VaultBackend {
   /// error of the vault.
   @discardableResult
   public func addKeySlot(
-    _ credential: borrowing VaultCredential, label: String = ""
+    _ credential: VaultCredential, label: String = ""
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.addKeySlot(credential, label: label, unlocking)
@@ -56,7 +56,7 @@ extension VaultBackend {
   /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
   @discardableResult
   public func replaceKeySlot(
-    id: String, with credential: borrowing VaultCredential, label: String? = nil,
+    id: String, with credential: VaultCredential, label: String? = nil,
     opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in

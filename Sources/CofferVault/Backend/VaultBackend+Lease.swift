@@ -2,7 +2,7 @@ public import CofferCore
 internal import CofferSystem
 internal import CofferVaultFormat
 
-extension VaultBackend: LeasingSecretBackend {
+extension VaultBackend {
   /// Takes the lease of a secret. Returns `nil` if another thread or process has it.
   ///
   /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`. The file is made

@@ -20,7 +20,7 @@ internal import Synchronization
 /// - `.locked`, `.wrongKey`, `.costLimitExceeded`, and what a credential source throws, if the vault cannot
 ///   be unlocked;
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
-public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBackend, ClosableSecretBackend {
+public final class VaultBackend: SecretBackend {
   /// The path that the vault is opened by.
   public let path: String
   /// The largest value in bytes: 16 MiB.
@@ -105,6 +105,12 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
 
   // MARK: SecretBackend
 
+  public var features: SecretFeatures { [.transactions, .changes, .leases, .history, .attributes] }
+
+  public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    try read { vault throws(SecretError) in try vault.find(identifier).map(vault.secret) }
+  }
+
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     try read { vault throws(SecretError) in
       guard let item = try vault.find(identifier) else { return nil }
@@ -112,13 +118,30 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
+  public func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    let (vault, items) = try read { vault throws(SecretError) in
+      (vault, try vault.allItems().sorted(inService: service))
+    }
+    for item in items { try body(try vault.secret(item.entry)) }
+  }
+
   public func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     // Invalid input is refused before the vault is locked.
-    try requireStorable(secret, for: identifier, metadata, maximum: Self.maximumSecretSize)
-    try transaction { transaction throws(SecretError) in
-      try transaction.store(secret, for: identifier, metadata: metadata)
+    try requireStorable(value, for: identifier, maximum: Self.maximumSecretSize)
+    try metadata.given(over: nil)?.validate()
+    try withTransaction { transaction throws(SecretError) in
+      try transaction.store(value, for: identifier, metadata: metadata, history: history)
+    }
+  }
+
+  @discardableResult
+  public func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+    try withTransaction { transaction throws(SecretError) in
+      try transaction.remove(identifier, history: history)
     }
   }
 
@@ -132,11 +155,11 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
     }
   }
 
-  public func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  public func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
     try withSession { session throws(SecretError) in
-      try session.transaction(unlocking) { transaction throws(SecretError) in try body(transaction) }
+      try session.transaction(unlocking) { transaction throws(E) in try body(transaction) }
     }
   }
 
@@ -194,7 +217,7 @@ public final class VaultBackend: TransactionalSecretBackend, ObservableSecretBac
   ///
   /// Throws what `body` throws, and an error of the vault. `body` may run twice if another process changes the file.
   public func withMasterKey<R>(
-    _ body: (_ vaultID: String, _ master: borrowing SecretBytes) throws(SecretError) -> R
+    _ body: (_ vaultID: String, _ master: SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { vault throws(SecretError) in

@@ -243,16 +243,18 @@ final class VaultSession {
     }
   }
 
-  /// Runs `body` on a transaction and commits its changes.
-  func transaction<R>(
-    _ unlocking: Unlocking, _ body: (VaultTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  /// Runs `body` on a transaction and commits its changes, unless `body` throws, whose error is the result.
+  func transaction<R, E: Error>(
+    _ unlocking: Unlocking, _ body: (VaultTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
     try write(unlocking) { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
       do throws(SecretError) {
         defer { transaction.isOpen = false }
-        let result = try body(transaction)
-        if transaction.isEmpty && !vault.file.condition.now.didFailSync {
+        let result = Result { () throws(E) in try body(transaction) }
+        if case .failure = result {
+          transaction.abandon()
+        } else if transaction.isEmpty && !vault.file.condition.now.didFailSync {
           // A writer that was killed before its barrier may have left what `body` has read.
           try vault.file.synchronize()
         } else {
@@ -289,7 +291,7 @@ final class VaultSession {
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
       && replayLength >= condition.now.nextRewrite
     let isRequired =
-      condition.now.didFailSync || !transaction.purged.isEmpty || replayLength > Layout.maximumReplayLength
+      condition.now.didFailSync || !transaction.erased.isEmpty || replayLength > Layout.maximumReplayLength
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
       return try vault.rewrite(

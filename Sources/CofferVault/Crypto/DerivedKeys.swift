@@ -7,7 +7,7 @@ package final class DerivedKeys: Sendable {
   static let masterLength = 32
 
   package let master: SecretBytes
-  private let subkeys: [SharedSecret]
+  private let subkeys: [SecretBytes]
   package let randomness: any Randomness
   /// How the master key came here, which tells who can have made the vault.
   let origin: Origin
@@ -22,10 +22,10 @@ package final class DerivedKeys: Sendable {
   }
 
   /// `randomness` gives the nonces of seals.
-  package init(master: consuming SecretBytes, randomness: any Randomness, origin: Origin = .secret) {
+  package init(master: SecretBytes, randomness: any Randomness, origin: Origin = .secret) {
     precondition(master.count == Self.masterLength)
-    var subkeys: [SharedSecret] = []
-    for subkey in Subkey.allCases { subkeys.append(SharedSecret(Sodium.subkey(subkey, of: master))) }
+    var subkeys: [SecretBytes] = []
+    for subkey in Subkey.allCases { subkeys.append(Sodium.subkey(subkey, of: master)) }
     (self.subkeys, self.randomness, self.origin) = (subkeys, randomness, origin)
     self.master = master
   }
@@ -35,7 +35,7 @@ package final class DerivedKeys: Sendable {
     self.init(master: SecretBytes(count: Self.masterLength) { randomness.fill($0) }, randomness: randomness)
   }
 
-  private func key(_ subkey: Subkey) -> SharedSecret { subkeys[Int(subkey.rawValue) - 1] }
+  private func key(_ subkey: Subkey) -> SecretBytes { subkeys[Int(subkey.rawValue) - 1] }
 
   // MARK: Hashes
 
@@ -45,7 +45,7 @@ package final class DerivedKeys: Sendable {
   }
 
   private func mac(of header: Header) -> [UInt8] {
-    BLAKE2b.hash(header.authenticatedBytes.span, key: key(.headerMAC).bytes, count: 32)
+    BLAKE2b.hash(header.authenticatedBytes.span, key: key(.headerMAC), count: 32)
   }
 
   /// Whether the header was made for this master key. The rest of the header is not authenticated.
@@ -69,19 +69,19 @@ package final class DerivedKeys: Sendable {
   /// Returns the mask of a frame's first field. `nonce` is that of the sealed metadata. Without a mask, a
   /// program that has no key could find every frame, and so the number of changes and the size of each value.
   package func frameMask(nonce: UnsafeRawBufferPointer) -> UInt32 {
-    UInt32(truncatingIfNeeded: Sodium.shortHash(nonce, key: key(.frameMask).bytes))
+    UInt32(truncatingIfNeeded: Sodium.shortHash(nonce, key: key(.frameMask)))
   }
 
   // MARK: Known vaults, pins and lineage
 
   /// Returns the digest of a pin. `message` is ``HashedMessage/pin(fields:tag:)``.
   func pinDigest(of message: [UInt8]) -> Bytes16 {
-    BLAKE2b.hash(message.span, key: key(.knownVaults).bytes, count: 16).withUnsafeBytes { Bytes16($0) }
+    BLAKE2b.hash(message.span, key: key(.knownVaults), count: 16).withUnsafeBytes { Bytes16($0) }
   }
 
   /// Returns the MAC of a known-vault record. `message` is ``HashedMessage/knownVault(path:fields:)``.
   package func knownVaultMAC(of message: [UInt8]) -> [UInt8] {
-    BLAKE2b.hash(message.span, key: key(.knownVaults).bytes, count: 32)
+    BLAKE2b.hash(message.span, key: key(.knownVaults), count: 32)
   }
 
   /// Whether `mac` is the MAC of `message` under one of the former master keys in a sealed lineage. Throws
@@ -92,7 +92,7 @@ package final class DerivedKeys: Sendable {
     let keys = try openLineage(lineage, vault: vault)
     var isFound = false
     for start in stride(from: 0, to: keys.count, by: 32) {
-      let key = keys.withBytes { SecretBytes(copying: $0.extracting(start..<start + 32)) }
+      let key = keys.withBytes { SecretBytes($0.extracting(start..<start + 32)) }
       if Sodium.isEqual(BLAKE2b.hash(message.span, key: key, count: 32), mac) { isFound = true }
     }
     return isFound
@@ -103,7 +103,7 @@ package final class DerivedKeys: Sendable {
   package func lineage(
     after former: DerivedKeys, _ earlier: [UInt8]?, vault: Bytes16
   ) throws(SecretError) -> [UInt8] {
-    var keys = former.key(.knownVaults).bytes.copy()
+    var keys = former.key(.knownVaults)
     if let earlier {
       let others = try former.openLineage(earlier, vault: vault)
       let count = min(others.count, (Layout.maximumLineage - 1) * 32)
@@ -124,7 +124,7 @@ package final class DerivedKeys: Sendable {
     var isAuthentic = false
     let keys = SecretBytes(count: max(0, sealed.count - Layout.sealOverhead)) {
       isAuthentic = Sodium.open(
-        sealed.span, associatedData: context.associatedData, key: key(context.subkey).bytes, into: $0)
+        sealed.span, associatedData: context.associatedData, key: key(context.subkey), into: $0)
     }
     guard isAuthentic else { throw .tampered("the lineage is not authentic") }
     return keys
@@ -139,13 +139,13 @@ package final class DerivedKeys: Sendable {
 
   private func seal(_ plaintext: Span<UInt8>, _ context: SealContext) -> [UInt8] {
     Sodium.seal(
-      plaintext, associatedData: context.associatedData, key: key(context.subkey).bytes,
+      plaintext, associatedData: context.associatedData, key: key(context.subkey),
       randomness: randomness)
   }
 
   /// Returns the plaintext of a seal, or `nil` if the seal is not authentic.
   package func open(_ sealed: Span<UInt8>, _ context: SealContext) -> [UInt8]? {
-    Sodium.open(sealed, associatedData: context.associatedData, key: key(context.subkey).bytes)
+    Sodium.open(sealed, associatedData: context.associatedData, key: key(context.subkey))
   }
 
   /// Returns the plaintext of a seal that must end in `tag`. Throws `.tampered`.
@@ -164,14 +164,14 @@ package final class DerivedKeys: Sendable {
     _ sealed: Span<UInt8>, _ context: SealContext, into output: UnsafeMutableRawBufferPointer
   ) -> Int? {
     let key = key(context.subkey)
-    guard Sodium.open(sealed, associatedData: context.associatedData, key: key.bytes, into: output) else {
+    guard Sodium.open(sealed, associatedData: context.associatedData, key: key, into: output) else {
       return nil
     }
     return Padding.unpaddedCount(UnsafeRawBufferPointer(output))
   }
 
   /// Pads and seals a value.
-  package func sealValue(_ value: borrowing SecretBytes, _ context: SealContext) -> [UInt8] {
+  package func sealValue(_ value: SecretBytes, _ context: SealContext) -> [UInt8] {
     // Padded in guarded memory, so that no plaintext is outside of it.
     let padded = SecretBytes(count: Layout.padded(value.count)) { padded in
       value.withUnsafeBytes { padded.copyMemory(from: $0) }
@@ -212,7 +212,7 @@ package final class DerivedKeys: Sendable {
     var isAuthentic = false
     let padded = SecretBytes(count: sealed.count - Layout.sealOverhead) {
       isAuthentic = Sodium.open(
-        sealed.span, associatedData: context.associatedData, key: key(context.subkey).bytes, into: $0)
+        sealed.span, associatedData: context.associatedData, key: key(context.subkey), into: $0)
     }
     guard isAuthentic, let found = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
       found <= Layout.maximumValueLength

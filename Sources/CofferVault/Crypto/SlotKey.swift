@@ -3,31 +3,26 @@ package import CofferVaultFormat
 
 /// The 32-byte secret of one key slot. It wraps master keys and unwraps them. Copies share the secret.
 package struct SlotKey: Sendable {
-  private let secret: SharedSecret
+  private let secret: SecretBytes
 
-  package init(_ secret: consuming SecretBytes) { self.secret = SharedSecret(secret) }
+  package init(_ secret: SecretBytes) { self.secret = secret }
 
   /// The key that wraps the master key in one slot, and the commitment to it.
-  private struct Derived: ~Copyable {
-    let key: SecretBytes
-    let commitment: [UInt8]
-  }
+  private typealias Derived = (key: SecretBytes, commitment: [UInt8])
 
   private func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
     let both = SecretBytes(count: 64) {
       BLAKE2b.hash(
-        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret.bytes, into: $0)
+        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret, into: $0)
     }
     return both.withBytes { both in
-      Derived(
-        key: SecretBytes(copying: both.extracting(first: 32)),
-        commitment: both.extracting(last: 32).withUnsafeBytes { Array($0) })
+      (SecretBytes(both.extracting(first: 32)), both.extracting(last: 32).withUnsafeBytes { Array($0) })
     }
   }
 
   /// Makes a slot with the header `slotHeader` that wraps `master`.
   package func wrap(
-    _ master: borrowing SecretBytes, vault: Bytes16, slotHeader: [UInt8], randomness: any Randomness
+    _ master: SecretBytes, vault: Bytes16, slotHeader: [UInt8], randomness: any Randomness
   ) throws(SecretError) -> KeySlot {
     let derived = derive(vault: vault, slotHeader: slotHeader)
     let data = HashedMessage.wrappedKey(vault: vault, slotHeader: slotHeader)

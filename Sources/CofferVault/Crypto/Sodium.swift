@@ -11,7 +11,7 @@ package enum Sodium {
 
   /// Seals `plaintext` with a fresh nonce. Returns nonce, ciphertext and tag.
   package static func seal(
-    _ plaintext: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes,
+    _ plaintext: Span<UInt8>, associatedData: [UInt8], key: SecretBytes,
     randomness: any Randomness
   ) -> [UInt8] {
     defer { Residue.clear() }
@@ -34,7 +34,7 @@ package enum Sodium {
   /// Opens a seal into `output`, which must be 40 bytes shorter. Returns `false` if the seal is not
   /// authentic.
   package static func open(
-    _ sealed: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes,
+    _ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes,
     into output: UnsafeMutableRawBufferPointer
   ) -> Bool {
     guard sealed.count == output.count + Layout.sealOverhead else { return false }
@@ -52,7 +52,7 @@ package enum Sodium {
   /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded
   /// memory: for names and offsets, not for values.
   package static func open(
-    _ sealed: Span<UInt8>, associatedData: [UInt8], key: borrowing SecretBytes
+    _ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes
   ) -> [UInt8]? {
     guard sealed.count >= Layout.sealOverhead else { return nil }
     let length = sealed.count - Layout.sealOverhead
@@ -72,7 +72,7 @@ package enum Sodium {
   }
 
   /// Returns SipHash-2-4 of `message` under the first 16 bytes of `key`.
-  package static func shortHash(_ message: UnsafeRawBufferPointer, key: borrowing SecretBytes) -> UInt64 {
+  package static func shortHash(_ message: UnsafeRawBufferPointer, key: SecretBytes) -> UInt64 {
     var hash: UInt64 = 0
     key.withUnsafeBytes { key in
       withUnsafeMutableBytes(of: &hash) { hash in
@@ -85,7 +85,7 @@ package enum Sodium {
   // MARK: X25519
 
   /// Returns the public key of a 32-byte secret key.
-  static func publicKey(of secret: borrowing SecretBytes) -> [UInt8] {
+  static func publicKey(of secret: SecretBytes) -> [UInt8] {
     defer { Residue.clear() }
     var key = [UInt8](repeating: 0, count: 32)
     secret.withUnsafeBytes { secret in _ = crypto_scalarmult_base(&key, secret.start) }
@@ -93,7 +93,7 @@ package enum Sodium {
   }
 
   /// Returns what a secret key has in common with a public key, or `nil` if that is of low order.
-  static func sharedSecret(_ secret: borrowing SecretBytes, _ publicKey: [UInt8]) -> SecretBytes? {
+  static func sharedSecret(_ secret: SecretBytes, _ publicKey: [UInt8]) -> SecretBytes? {
     defer { Residue.clear() }
     return filled { output in secret.withUnsafeBytes { crypto_scalarmult(output, $0.start, publicKey) } }
   }
@@ -115,7 +115,7 @@ package enum Sodium {
   static var version: String { String(cString: sodium_version_string()) }
 
   /// Returns the public key of a 32-byte seed, or `nil` without X-Wing.
-  static func hybridPublicKey(of seed: borrowing SecretBytes) -> [UInt8]? {
+  static func hybridPublicKey(of seed: SecretBytes) -> [UInt8]? {
     guard hasXWing else { return nil }
     defer { Residue.clear() }
     var key = [UInt8](repeating: 0, count: KeySlotParameters.hybridLengths.recipient)
@@ -136,7 +136,7 @@ package enum Sodium {
 
   /// Returns the shared secret that `share` tells the holder of `seed`: another one if it was made for another seed.
   /// libsodium must have X-Wing.
-  static func decapsulate(_ share: [UInt8], _ seed: borrowing SecretBytes) -> SecretBytes? {
+  static func decapsulate(_ share: [UInt8], _ seed: SecretBytes) -> SecretBytes? {
     defer { Residue.clear() }
     return filled { output in seed.withUnsafeBytes { crypto_kem_dec(output, share, $0.start) } }
   }
@@ -144,19 +144,19 @@ package enum Sodium {
   // MARK: Derivation
 
   /// Derives a subkey of a 32-byte master key.
-  package static func subkey(_ subkey: Subkey, of master: borrowing SecretBytes) -> SecretBytes {
+  package static func subkey(_ subkey: Subkey, of master: SecretBytes) -> SecretBytes {
     derive(subkey.rawValue, context: Subkey.context, from: master)
   }
 
   /// Derives a 32-byte key from `secret`, random bytes of any length, with `crypto_kdf` and a `context` of 8 characters.
-  static func derivedKey(from secret: borrowing SecretBytes, context: String) -> SecretBytes {
+  static func derivedKey(from secret: SecretBytes, context: String) -> SecretBytes {
     // crypto_kdf needs a key of 32 bytes.
     let master = SecretBytes(count: 32) { output in secret.withBytes { BLAKE2b.hash($0, into: output) } }
     return derive(1, context: context, from: master)
   }
 
   private static func derive(
-    _ number: UInt64, context: String, from master: borrowing SecretBytes
+    _ number: UInt64, context: String, from master: SecretBytes
   ) -> SecretBytes {
     defer { Residue.clear() }
     precondition(context.utf8.count == Int(crypto_kdf_CONTEXTBYTES))
@@ -170,7 +170,7 @@ package enum Sodium {
   /// Stretches a passphrase to 32 bytes with Argon2id 1.3 over `memory` bytes. Returns `nil` if the memory
   /// cannot be allocated.
   package static func stretch(
-    _ passphrase: borrowing SecretBytes, salt: [UInt8], passes: Int, memory: Int
+    _ passphrase: SecretBytes, salt: [UInt8], passes: Int, memory: Int
   ) -> SecretBytes? {
     defer { Residue.clear() }
     return filled { output in

@@ -19,12 +19,12 @@ public enum VaultKey {
   }
 
   /// Returns the key that the secret of a portal stands for. Always the same one for the same secret.
-  package static func derived(fromPortal secret: borrowing SecretBytes) -> SecretBytes {
+  package static func derived(fromPortal secret: SecretBytes) -> SecretBytes {
     Sodium.derivedKey(from: secret, context: "CfrPortl")
   }
 
   /// Returns the text form of `key`: 62 bytes without a line feed. Throws `.invalidKey` unless `key` is 32 bytes long.
-  public static func text(of key: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
+  public static func text(of key: SecretBytes) throws(SecretError) -> SecretBytes {
     try requireBytes(key)
     let checksum = checksum(of: key)
     let both = key.withBytes { SecretBytes(joining: $0, checksum.span) }
@@ -33,7 +33,7 @@ public enum VaultKey {
 
   /// Returns the key whose text form is `text`, which may end in one line feed. Throws `.invalidKey` for any
   /// other text.
-  public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
+  public static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     let count = text.withBytes { text in
       text.count > 0 && text[text.count - 1] == 0x0A ? text.count - 1 : text.count
     }
@@ -61,7 +61,7 @@ public enum VaultKey {
   }
 
   /// Throws `.invalidKey` unless `key` is the bytes of a key.
-  static func requireBytes(_ key: borrowing SecretBytes) throws(SecretError) {
+  static func requireBytes(_ key: SecretBytes) throws(SecretError) {
     if key.count == length { return }
     guard !key.withUnsafeBytes({ $0.starts(with: prefix) }) else {
       throw SecretError(
@@ -73,7 +73,7 @@ public enum VaultKey {
       advice: "Use a key that Coffer made.")
   }
 
-  private static func checksum(of key: borrowing SecretBytes) -> [UInt8] {
+  private static func checksum(of key: SecretBytes) -> [UInt8] {
     // The message is in guarded memory, so that no array with the key has to be wiped.
     let message = key.withBytes { SecretBytes(joining: prefix.span, $0) }
     return message.withBytes { Array(BLAKE2b.hash($0, count: 32).prefix(checksumLength)) }

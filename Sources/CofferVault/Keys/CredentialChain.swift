@@ -36,7 +36,7 @@ package struct CredentialChain: Sendable {
   /// Tries a credential on a slot. Returns `nil` if it does not fit or does not open the slot, and throws
   /// `.costLimitExceeded` before a derivation that exceeds what is left of `budget`.
   private func key(
-    of slot: KeySlot, with credential: borrowing VaultCredential, _ budget: inout DerivationBudget
+    of slot: KeySlot, with credential: VaultCredential, _ budget: inout DerivationBudget
   ) throws(SecretError) -> SlotKey? {
     guard let parameters = slot.parameters, parameters.credentialKind == credential.kind else { return nil }
     if let cost = parameters.cost, !budget.spend(cost) { throw .overBudget(cost) }
@@ -87,7 +87,7 @@ package struct CredentialChain: Sendable {
 
   /// Tries a credential on each slot that is not open yet, and adds what it opens.
   private func add(
-    _ credential: borrowing VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile,
+    _ credential: VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile,
     _ scope: Scope
   ) throws(SecretError) {
     if credential.kind == .masterKey {
@@ -109,7 +109,7 @@ package struct CredentialChain: Sendable {
   /// Returns the slot that `credential` opens or is the recipient of, or `nil` if there is none within its budget. The slot
   /// `exception` is not tried.
   func slot(
-    openedBy credential: borrowing VaultCredential, of file: VaultFile, except exception: KeySlot?
+    openedBy credential: VaultCredential, of file: VaultFile, except exception: KeySlot?
   ) throws(SecretError) -> KeySlot? {
     var budget = DerivationBudget(options)
     for slot in file.header.slots where slot.id != exception?.id {

@@ -25,12 +25,12 @@ extension KeySlotParameters {
   /// a hybrid recipient if libsodium is too old, and `.io` if the memory for a passphrase cannot be allocated or if the
   /// kernel would kill the process for it. The caller must first take the cost out of a ``DerivationBudget``.
   func key(
-    for credential: borrowing VaultCredential, environment: VaultEnvironment
+    for credential: VaultCredential, environment: VaultEnvironment
   ) throws(SecretError) -> SlotKey? {
     switch self {
     case .key:
       try VaultKey.requireBytes(credential.secret)
-      return SlotKey(credential.secret.copy())
+      return SlotKey(credential.secret)
     case .passphrase(let passes, let memory, let salt):
       let (bytes, left) = (Int(memory) * 1024, environment.memoryLeft())
       guard bytes <= left ?? .max,
@@ -45,7 +45,7 @@ extension KeySlotParameters {
       return SlotKey(secret)
     case .x25519(let recipient, let share):
       guard let identity = credential.identity(of: recipient) else { return nil }
-      guard let secret = Sodium.sharedSecret(identity.secret.bytes, Array(share)) else {
+      guard let secret = Sodium.sharedSecret(identity.secret, Array(share)) else {
         throw .tampered("the key slot of a recipient has a share of low order")
       }
       return SlotKey(secret)
@@ -55,7 +55,7 @@ extension KeySlotParameters {
         if credential.identities.contains(where: { $0.recipient == nil }) { throw .noXWing }
         return nil
       }
-      guard let secret = Sodium.decapsulate(Array(share), identity.secret.bytes) else {
+      guard let secret = Sodium.decapsulate(Array(share), identity.secret) else {
         throw .tampered("the key slot of a recipient has an unusable share")
       }
       return SlotKey(secret)
@@ -70,7 +70,7 @@ extension KeySlotParameters {
   /// Returns the parameters of a new slot for `credential`, a key or a passphrase. Throws `.invalidKey` for others and if it
   /// is malformed, and `.configuration` if `options` set a cost below the minimum.
   fileprivate static func new(
-    for credential: borrowing VaultCredential, _ options: VaultOptions, _ randomness: any Randomness
+    for credential: VaultCredential, _ options: VaultOptions, _ randomness: any Randomness
   ) throws(SecretError) -> KeySlotParameters {
     if credential.kind == .key { return .key(salt: randomness.array(16)) }
     guard credential.kind == .passphrase else {
@@ -137,7 +137,7 @@ extension KeySlot {
   /// long or contains a NUL; `.configuration` if `options` set a cost below the minimum; `.unsupported` for a hybrid recipient
   /// if libsodium is too old; and `.tooLarge` if the slots together would cost more than the limits of `options`.
   static func make(
-    _ credential: borrowing VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
+    _ credential: VaultCredential, for keys: DerivedKeys, vault: Bytes16, label: String,
     beside others: [KeySlot] = [], options: VaultOptions, environment: VaultEnvironment
   ) throws(SecretError) -> KeySlot {
     guard label.utf8.count <= Layout.maximumSlotLabelLength, !label.utf8.contains(0) else {

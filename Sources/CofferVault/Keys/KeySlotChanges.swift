@@ -6,7 +6,7 @@ extension VaultSession {
   /// one's. With `opened`, changes the master key in the same step. Throws `.alreadyExists` if the credential opens another
   /// slot.
   func addKeySlot(
-    _ credential: borrowing VaultCredential, label: String?, replacing replacedID: String? = nil,
+    _ credential: VaultCredential, label: String?, replacing replacedID: String? = nil,
     _ unlocking: Unlocking, rekeying opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
     let (file, keys) = try read(unlocking) { vault throws(SecretError) in (vault.file, vault.keys) }

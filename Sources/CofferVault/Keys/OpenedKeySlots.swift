@@ -47,14 +47,14 @@ public struct OpenedKeySlots: Sendable {
   /// Uses a master key that a program has kept, unless it is obsolete because the vault has another one. Throws
   /// `.invalidKey` if it is malformed, and `.tampered` if the header is damaged.
   mutating func add(
-    master: borrowing SecretBytes, of file: VaultFile, _ randomness: any Randomness
+    master: SecretBytes, of file: VaultFile, _ randomness: any Randomness
   ) throws(SecretError) {
     guard master.count == DerivedKeys.masterLength else {
       throw SecretError(
         .invalidKey, "The master key is \(master.count) bytes long instead of \(DerivedKeys.masterLength).",
         advice: "Use a master key that the vault returned.")
     }
-    let candidate = DerivedKeys(master: master.copy(), randomness: randomness, origin: .kept)
+    let candidate = DerivedKeys(master: master, randomness: randomness, origin: .kept)
     guard vaultKeys == nil, candidate.isCommitted(to: file.header) else { return }
     try candidate.authenticate(file.header)
     vaultKeys = candidate

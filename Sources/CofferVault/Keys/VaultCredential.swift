@@ -1,10 +1,10 @@
 public import CofferCore
 package import CofferVaultFormat
 
-/// A secret that opens a vault. It is wiped when it is released.
+/// A secret that opens a vault. Its secret is wiped when the last copy is released.
 ///
 /// Make one with ``key(_:)``, ``passphrase(_:)``, ``identities(_:)`` or ``masterKey(_:)``.
-public struct VaultCredential: ~Copyable, Sendable {
+public struct VaultCredential: Sendable {
   /// The kind of a credential and of the key slots that it opens. Later versions may add kinds.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
     /// The name of the kind, such as `passphrase`.
@@ -20,16 +20,9 @@ public struct VaultCredential: ~Copyable, Sendable {
   var identities: [VaultIdentity] = []
   var recipient: VaultRecipient?
 
-  init(_ kind: Kind, _ secret: consuming SecretBytes) {
+  init(_ kind: Kind, _ secret: SecretBytes) {
     self.kind = kind
     self.secret = secret
-  }
-
-  /// A copy, whose secret is wiped by itself.
-  package borrowing func copy() -> VaultCredential {
-    var copy = VaultCredential(kind, secret.copy())
-    (copy.identities, copy.recipient) = (identities, recipient)
-    return copy
   }
 }
 
@@ -48,10 +41,10 @@ extension VaultCredential.Kind {
 
 extension VaultCredential {
   /// A 32-byte key, such as ``VaultKey/generate()`` makes. For the text of a key, use ``VaultKey/parse(_:)`` first.
-  public static func key(_ key: consuming SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
+  public static func key(_ key: SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
 
   /// A passphrase of 1 byte to 1 MiB, which Argon2id stretches. It may contain any bytes.
-  public static func passphrase(_ passphrase: consuming SecretBytes) -> VaultCredential {
+  public static func passphrase(_ passphrase: SecretBytes) -> VaultCredential {
     VaultCredential(.passphrase, passphrase)
   }
 
@@ -61,14 +54,14 @@ extension VaultCredential {
   /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or ``VaultBackend/trust(_:pin:onlyHere:)`` accepts
   /// it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
-    var credential = VaultCredential(.identity, SecretBytes(copying: ""))
+    var credential = VaultCredential(.identity, SecretBytes(""))
     credential.identities = identities
     return credential
   }
 
   /// A recipient, for which a key slot is to be made.
   public static func recipient(_ recipient: VaultRecipient) -> VaultCredential {
-    var credential = VaultCredential(.recipient, SecretBytes(copying: ""))
+    var credential = VaultCredential(.recipient, SecretBytes(""))
     credential.recipient = recipient
     return credential
   }
@@ -78,13 +71,13 @@ extension VaultCredential {
   ///
   /// A master key fits no key slot: it cannot be added to a vault, nor removed without a change of the master key.
   /// Prefer a key for anything that is kept longer than a session.
-  public static func masterKey(_ master: consuming SecretBytes) -> VaultCredential {
+  public static func masterKey(_ master: SecretBytes) -> VaultCredential {
     VaultCredential(.masterKey, master)
   }
 
   /// Returns the credential whose text is all of `text`: that of a key, or of identities, which begins with `#` or
   /// `AGE-SECRET-KEY-`. Throws `.invalidKey` for any other text.
-  public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> VaultCredential {
+  public static func parse(_ text: SecretBytes) throws(SecretError) -> VaultCredential {
     if VaultIdentity.isText(text) { return .identities(try VaultIdentity.parse(text)) }
     return .key(try VaultKey.parse(text))
   }

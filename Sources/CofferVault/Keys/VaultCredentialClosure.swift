@@ -24,15 +24,9 @@ public struct VaultCredentialClosure: VaultCredentialSource {
   }
 
   /// Creates a source that always returns `credential`.
-  package init(_ credential: consuming VaultCredential, named name: String) {
-    let known = KnownCredential(credential)
-    self.init(name: name) { _ throws(SecretError) in known.credential.copy() }
+  package init(_ credential: VaultCredential, named name: String) {
+    self.init(name: name) { _ throws(SecretError) in credential }
   }
-}
-
-private final class KnownCredential: Sendable {
-  let credential: VaultCredential
-  init(_ credential: consuming VaultCredential) { self.credential = credential }
 }
 
 extension VaultBackend {
@@ -40,7 +34,7 @@ extension VaultBackend {
   ///
   /// Nothing is opened yet. If `key` does not have 32 bytes, each use throws `.invalidKey`.
   public convenience init(
-    path: String, key: consuming SecretBytes, options: VaultOptions = VaultOptions()
+    path: String, key: SecretBytes, options: VaultOptions = VaultOptions()
   ) {
     let source = VaultCredentialClosure(.key(key), named: "the given key")
     self.init(path: path, credentials: [source], options: options)

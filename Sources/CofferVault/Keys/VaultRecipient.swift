@@ -78,7 +78,7 @@ extension Unicode.Scalar {
 /// The secret key of a ``VaultRecipient``: `AGE-SECRET-KEY-1…`, or `AGE-SECRET-KEY-PQ-1…`. Copies share it; it is wiped
 /// with the last one.
 public struct VaultIdentity: Sendable {
-  let secret: SharedSecret
+  let secret: SecretBytes
   /// As ``VaultRecipient/isPostQuantum``.
   public let isPostQuantum: Bool
   /// `nil` for a post-quantum identity if the libsodium at hand is older than 1.0.22.
@@ -91,11 +91,11 @@ public struct VaultIdentity: Sendable {
   private static let length = 32
   private static let (prefix, hybridPrefix) = ("AGE-SECRET-KEY-", "AGE-SECRET-KEY-PQ-")
 
-  private init(_ secret: consuming SecretBytes, isPostQuantum: Bool) {
+  private init(_ secret: SecretBytes, isPostQuantum: Bool) {
     let key = isPostQuantum ? Sodium.hybridPublicKey(of: secret) : Sodium.publicKey(of: secret)
     recipient = key.map { VaultRecipient(key: $0, isPostQuantum: isPostQuantum) }
     self.isPostQuantum = isPostQuantum
-    self.secret = SharedSecret(secret)
+    self.secret = secret
   }
 
   /// Returns a new random identity. Throws `.unsupported` for a post-quantum one if libsodium is too old.
@@ -106,17 +106,17 @@ public struct VaultIdentity: Sendable {
 
   /// The text of the identity, without a line feed.
   public func text() -> SecretBytes {
-    secret.bytes.withBytes { Bech32.encode($0, prefix: isPostQuantum ? Self.hybridPrefix : Self.prefix) }
+    secret.withBytes { Bech32.encode($0, prefix: isPostQuantum ? Self.hybridPrefix : Self.prefix) }
   }
 
   /// Whether `text` is that of identities rather than of a key: it begins with `#` or as an identity does.
-  static func isText(_ text: borrowing SecretBytes) -> Bool {
+  static func isText(_ text: SecretBytes) -> Bool {
     text.withUnsafeBytes { $0.starts(with: prefix.utf8) || $0.first == UInt8(ascii: "#") }
   }
 
   /// Returns the identities in a text with one on each line, as `age-keygen` writes it. Empty lines, and those that begin
   /// with `#`, have no meaning. Throws `.invalidKey` if there is none, or another line.
-  public static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> [VaultIdentity] {
+  public static func parse(_ text: SecretBytes) throws(SecretError) -> [VaultIdentity] {
     var identities: [VaultIdentity] = []
     var start = 0
     while start < text.count {
@@ -125,7 +125,7 @@ public struct VaultIdentity: Sendable {
         return (start..<(end > start && bytes[end - 1] == 0x0D ? end - 1 : end), end + 1)
       }
       start = next
-      let line = text.withBytes { SecretBytes(copying: $0.extracting(range)) }
+      let line = text.withBytes { SecretBytes($0.extracting(range)) }
       if line.isEmpty || line.withUnsafeBytes({ $0.first == UInt8(ascii: "#") }) { continue }
       let isPostQuantum = line.withUnsafeBytes { $0.starts(with: hybridPrefix.utf8) }
       let secret = line.withBytes {

@@ -11,7 +11,7 @@ package final class VaultSnapshot: Sendable {
   package let slots: CommitSlots
   package let base: BaseIndex
   package let tail: Tail
-  private let lookupKey: SharedSecret
+  private let lookupKey: SecretBytes
   private let parts: OpenedParts
   /// Whether no process was writing when the file was opened in this state.
   let wasOpenedLocked: Bool
@@ -51,7 +51,7 @@ package final class VaultSnapshot: Sendable {
       .root, of: file, keys, offset: state.rootOffset, length: state.rootLength, tag: state.rootTag)
     base = try BaseIndex(parsing: root, start: file.baseStart, rootOffset: state.rootOffset)
     let settings = base.settings
-    lookupKey = SharedSecret(SecretBytes(copying: settings.lookupKey.span))
+    lookupKey = SecretBytes(settings.lookupKey.span)
     var tail = Tail()
     try tail.read(
       file, keys, to: state, from: state.baseEnd,
@@ -81,7 +81,7 @@ package final class VaultSnapshot: Sendable {
 
   /// Returns the id that stands for a secret's name in the file.
   package func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
-    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: lookupKey.bytes, count: 16)
+    BLAKE2b.hash(HashedMessage.lookupID(identifier).span, key: lookupKey, count: 16)
       .withUnsafeBytes { Bytes16($0) }
   }
 
@@ -140,9 +140,14 @@ package final class VaultSnapshot: Sendable {
 
   /// Returns the current version of a secret, or `nil` if there is none. Throws `.tampered`.
   package func find(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
+    try newest(identifier).flatMap { $0.isRemoval ? nil : $0 }
+  }
+
+  /// Returns the newest record of a secret, or `nil` if there is none. Throws `.tampered`.
+  func newest(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
     guard let newest = try newest(lookupID(identifier)) else { return nil }
     guard newest.record.isAbout(identifier) else { throw .foreignLookupID }
-    return newest.record.kind == .put ? newest : nil
+    return newest
   }
 
   /// Returns the newest record with a lookup id.
@@ -291,6 +296,13 @@ package final class VaultSnapshot: Sendable {
     return items
   }
 
+  /// Returns an item of this vault with its value. An error is about its identifier.
+  func secret(_ entry: BlockEntry) throws(SecretError) -> Secret {
+    let item = try entry.record.item()
+    return Secret(
+      item.identifier, value: try value(of: entry, for: item.identifier), metadata: item.metadata)
+  }
+
   /// Reads the sealed value of an item of this vault.
   func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
     try file.storage.read(item.record.valueLength, at: item.valueOffset)
@@ -313,5 +325,16 @@ extension [BlockEntry] {
     var items: [SecretItem] = []
     for entry in self where entry.record.isInService(service) { items.append(try entry.record.item()) }
     return items.sorted { $0.identifier < $1.identifier }
+  }
+
+  /// Returns the entries in `service`, or all if it is `nil`, sorted by identifier. Throws `.tampered`.
+  func sorted(
+    inService service: String?
+  ) throws(SecretError) -> [(identifier: SecretIdentifier, entry: BlockEntry)] {
+    var entries: [(identifier: SecretIdentifier, entry: BlockEntry)] = []
+    for entry in self where entry.record.isInService(service) {
+      entries.append((try entry.record.identifier(), entry))
+    }
+    return entries.sorted { $0.identifier < $1.identifier }
   }
 }

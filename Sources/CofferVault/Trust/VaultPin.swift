@@ -66,7 +66,7 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
   var description: String {
     let bytes = encode(vault, masterCommitment, sequence, digest)
     let all = bytes + Self.checksum(of: bytes)
-    let text = SecretBytes(copying: all.span).base64(isURLSafe: true)
+    let text = SecretBytes(all.span).base64(isURLSafe: true)
     return Self.prefix + text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
   }
 

@@ -66,9 +66,7 @@ extension VaultSnapshot {
       var reader = BufferedFileReader(file.storage, end: state.baseEnd)
       try forEachSecret(transaction.tail) { records throws(SecretError) in
         guard let newest = records.last?.record else { return }
-        let kept =
-          transaction.purged.contains(newest.id)
-          ? records.suffix(1).filter { !$0.isRemoval } : rules.reduce(records) { $1.kept($0) }
+        let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
         for entry in kept {
           let sealed: [UInt8] =
             if entry.isRemoval {

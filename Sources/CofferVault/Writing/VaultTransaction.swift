@@ -16,8 +16,9 @@ final class VaultTransaction: SecretTransaction {
   private(set) var tail: Tail
   /// For each changed secret, the index of its newest frame in ``tail``.
   private var newest: [Bytes16: Int] = [:]
-  /// The secrets of which the commit keeps no earlier version. It rewrites the file if there are any.
-  private(set) var purged: Set<Bytes16> = []
+  /// The secrets that are erased, and the sequence up to which the commit keeps no record of each. It rewrites the file if there
+  /// are any.
+  private(set) var erased: [Bytes16: Int] = [:]
   /// The frames and values that are not in the file yet.
   private var unwritten: [UInt8] = []
   /// The offset in the file at which ``unwritten`` belongs.
@@ -34,7 +35,7 @@ final class VaultTransaction: SecretTransaction {
     (state, written) = (vault.state, vault.state.end)
   }
 
-  var isEmpty: Bool { newest.isEmpty && purged.isEmpty }
+  var isEmpty: Bool { newest.isEmpty && erased.isEmpty }
 
   /// What observers are told after the commit: which secrets have changed, or that any may have if a stream cannot keep all
   /// their names.
@@ -45,11 +46,42 @@ final class VaultTransaction: SecretTransaction {
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 
+  /// Returns the newest record of a secret, or `nil` if there is none.
+  private func newestRecord(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
+    let id = vault.lookupID(identifier)
+    let entry =
+      if let index = newest[id] { try tail.entry(tail.frames[index]) } else { try vault.newest(identifier) }
+    guard let entry, entry.record.sequence > erased[id] ?? 0 else { return nil }
+    return entry
+  }
+
   /// Returns the current version of a secret, or `nil` if there is none.
   private func current(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
-    guard let index = newest[vault.lookupID(identifier)] else { return try vault.find(identifier) }
-    let entry = try tail.entry(tail.frames[index])
-    return entry.isRemoval ? nil : entry
+    try newestRecord(identifier).flatMap { $0.isRemoval ? nil : $0 }
+  }
+
+  /// Returns those of `records`, which are of the secret with the lookup id `id`, that are not erased.
+  func withoutErased(_ records: [BlockEntry], _ id: Bytes16) -> [BlockEntry] {
+    guard let end = erased[id] else { return records }
+    return records.filter { $0.record.sequence > end }
+  }
+
+  /// Returns the records of a secret within the history limit, in ascending order.
+  private func history(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
+    let id = vault.lookupID(identifier)
+    var records = try vault.records(identifier)
+    for frame in tail.frames[vault.tail.frames.count...] where frame.head.id == id {
+      records.append(try tail.entry(frame))
+    }
+    return HistoryRule(vault.base.settings.history, now: now()).kept(withoutErased(records, id))
+  }
+
+  /// Opens an item of the vault or of the transaction.
+  private func opened(_ entry: BlockEntry) throws(SecretError) -> Secret {
+    let item = try entry.record.item()
+    let value = try vault.keys.openValue(
+      sealedValue(of: entry), vault: vault.file.header.vaultID, record: entry.record)
+    return Secret(item.identifier, value: value, metadata: item.metadata)
   }
 
   /// Reads the sealed value of an item of the vault or of the transaction.
@@ -114,11 +146,10 @@ final class VaultTransaction: SecretTransaction {
 
   // MARK: SecretTransaction
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try requireOpen(isOpen)
     guard let entry = try current(identifier) else { return nil }
-    return try vault.keys.openValue(
-      sealedValue(of: entry), vault: vault.file.header.vaultID, record: entry.record)
+    return try opened(entry)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
@@ -132,42 +163,69 @@ final class VaultTransaction: SecretTransaction {
   }
 
   func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     try requireOpen(isOpen)
-    try requireStorable(secret, for: identifier, metadata, maximum: Layout.maximumValueLength)
-    let existing = try item(identifier)?.metadata
-    let merged = SecretMetadata.merged(metadata, over: existing, now: now())
-    try append(secret, SecretItem(identifier: identifier, metadata: merged))
+    try requireStorable(value, for: identifier, maximum: Layout.maximumValueLength)
+    let newest = try newestRecord(identifier)
+    let existing = try newest.flatMap { entry throws(SecretError) in
+      entry.isRemoval ? nil : try entry.metadata()
+    }
+    let item = SecretItem(
+      identifier: identifier, metadata: try metadata.applied(to: existing, now: now()))
+    try append(value, item, keepsNothing: history.keepsNothing(after: newest))
   }
 
   /// Stores a version with its metadata as it is.
-  func append(_ secret: borrowing SecretBytes, _ item: SecretItem) throws(SecretError) {
+  func append(_ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool) throws(SecretError) {
     let (id, sequence) = (vault.lookupID(item.identifier), state.sequence + 1)
     let sealed = vault.keys.sealValue(
-      secret, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
+      value, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
-      try Record(id: id, sequence: sequence, sealedValue: sealed, item: item)
+      try Record(id: id, sequence: sequence, sealedValue: sealed, item: item, keepsNothing: keepsNothing)
     }
     try append(record, sealedValue: sealed)
   }
 
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
-    guard try current(identifier) != nil else { return false }
+    guard let current = try current(identifier) else { return false }
     let id = vault.lookupID(identifier)
     let record = try acceptable { () throws(SecretError) in
-      try Record(removing: identifier, id: id, sequence: state.sequence + 1, time: now())
+      try Record(
+        removing: identifier, id: id, sequence: state.sequence + 1, time: now(),
+        keepsNothing: history.keepsNothing(after: current))
     }
     try append(record)
     return true
   }
 
-  func purge(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try requireOpen(isOpen)
+    return try SecretVersion.list(history(identifier))
+  }
+
+  func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try requireOpen(isOpen)
+    let entry = try history(identifier).first { $0.record.sequence == version && !$0.isRemoval }
+    guard let entry else { return nil }
+    return try opened(entry)
+  }
+
+  func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try requireOpen(isOpen)
+    return try vault.removedItems(inService: service, tail, now: now()) { records in
+      records.last.map { withoutErased(records, $0.record.id) } ?? []
+    }
+  }
+
+  func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try requireOpen(isOpen)
     let id = vault.lookupID(identifier)
-    purged.insert(id)
-    if newest[id] != nil { return true }
-    return try !vault.records(identifier).isEmpty
+    let isKnown = newest[id] != nil ? true : try !vault.records(identifier).isEmpty
+    // Whoever watches the vault is told of the removal.
+    _ = try remove(identifier, history: .unchanged)
+    if isKnown { erased[id] = state.sequence }
+    return isKnown
   }
 }

@@ -12,7 +12,7 @@ enum DelayedValue {
   static let scope = SecretScope(
     service: "probe",
     backend: VaultBackend(
-      path: CommandLine.arguments[2], key: SecretBytes(copying: [UInt8](repeating: 7, count: 32))))
+      path: CommandLine.arguments[2], key: SecretBytes([UInt8](repeating: 7, count: 32))))
 
   struct Now: VaultStorable {
     static let key = "counter"

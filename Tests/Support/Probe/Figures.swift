@@ -41,9 +41,9 @@ struct Figures: Sendable {
   // MARK: Reads
 
   private func reads() async throws {
-    try backend.transaction { transaction in
+    try backend.withTransaction { transaction in
       for number in 0..<100 {
-        try transaction.store(SecretBytes(copying: "value \(number)"), for: identifier(number))
+        try transaction.store(SecretBytes("value \(number)"), for: identifier(number))
       }
     }
     for isAsync in [false, true] {
@@ -64,7 +64,7 @@ struct Figures: Sendable {
           group.addTask {
             for number in 0..<reads {
               let name = try identifier(number + task)
-              if isAsync { _ = try await backend.lookUp(name) } else { try readNow(name) }
+              if isAsync { _ = try await backend.perform { try $0.lookUp(name) } } else { try readNow(name) }
             }
           }
         }
@@ -80,7 +80,7 @@ struct Figures: Sendable {
     let flag = Flag()
     let (backend, name) = (backend, try identifier(0))
     let writer = Thread {
-      while !flag.isSet { try? backend.store(SecretBytes(copying: "new"), for: name) }
+      while !flag.isSet { try? backend.store(SecretBytes("new"), for: name) }
       flag.end()
     }
     writer.start()
@@ -103,7 +103,7 @@ struct Figures: Sendable {
       let (backend, name) = (backend, try identifier(1))
       let transaction = Task.detached {
         try await onAThread {
-          try backend.transaction { _ in Thread.sleep(forTimeInterval: 3) }
+          try backend.withTransaction { _ in Thread.sleep(forTimeInterval: 3) }
         }
       }
       try await Task.sleep(for: .milliseconds(100))
@@ -112,9 +112,9 @@ struct Figures: Sendable {
           for _ in 0..<8 {
             group.addTask {
               if isWriting {
-                try await backend.store(SecretBytes(copying: "new"), for: name)
+                try await backend.perform { try $0.store(SecretBytes("new"), for: name) }
               } else {
-                _ = try await backend.lookUp(name)
+                _ = try await backend.perform { try $0.lookUp(name) }
               }
             }
           }

@@ -86,7 +86,7 @@ struct MemoryScenario {
           guard let secret = try backend.lookUp(name) else { Probe.fail("the secret is missing") }
           let sum = secret.withBytes { bytes in bytes.indices.reduce(0) { $0 &+ Int(bytes[$1]) } }
           stop("\(size) looked up", held: "value master")
-          let copy = secret.copy()
+          let copy = secret
           if !copy.isEqual(to: secret) || sum == 0 { Probe.fail("the secret differs") }
           stop("\(size) copied", held: "value")
           _ = secret.count
@@ -94,10 +94,10 @@ struct MemoryScenario {
         stop("\(size) released after lookup", gone: "value")
       }
       let name = try identifier("32")
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         do {
           let secret = canary()
-          try transaction.store(secret, for: name, metadata: nil)
+          try transaction.store(secret, for: name)
         }
         stop("stored in a transaction", gone: "value")
         guard let secret = try transaction.lookUp(name) else { Probe.fail("the secret is missing") }
@@ -202,8 +202,8 @@ struct MemoryScenario {
         try backend.store(secret, for: name)
       }
       expect(.conflict) { () throws(SecretError) in
-        try backend.transaction { transaction throws(SecretError) in
-          try transaction.store(canary(), for: name, metadata: nil)
+        try backend.withTransaction { transaction throws(SecretError) in
+          try transaction.store(canary(), for: name)
           throw SecretError(.conflict, "The transaction is abandoned.")
         }
       }
@@ -325,7 +325,7 @@ struct MemoryScenario {
   }
 
   private func leakRelease() {
-    _ = Unmanaged.passRetained(SharedSecret(canary()))
+    _ = Unmanaged.passRetained(canary())
     stop("released", gone: "value")
   }
 

@@ -73,7 +73,7 @@ struct StressWorker {
   }
 
   private func value(_ count: Int) -> SecretBytes {
-    SecretBytes(copying: String(repeating: "\(prefix).\(step).", count: count))
+    SecretBytes(String(repeating: "\(prefix).\(step).", count: count))
   }
 
   /// Stores and removes keys. One key is changed without a transaction, several keys with one transaction.
@@ -89,14 +89,14 @@ struct StressWorker {
         }
         return
       }
-      try backend.transaction { transaction throws(SecretError) in try apply(changes, transaction) }
+      try backend.withTransaction { transaction throws(SecretError) in try apply(changes, transaction) }
     }
   }
 
   private func apply(_ changes: [Change], _ transaction: any SecretTransaction) throws(SecretError) {
     for (key, count) in changes {
       if let count {
-        try transaction.store(value(count), for: identifier(key), metadata: nil)
+        try transaction.store(value(count), for: identifier(key))
       } else {
         try transaction.remove(identifier(key))
       }
@@ -107,7 +107,7 @@ struct StressWorker {
   private mutating func abandon() throws {
     let changes = changes(3)
     try call("", refusals: [.unsupported]) { () throws(SecretError) in
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         try apply(changes, transaction)
         throw SecretError(.unsupported, "The transaction is abandoned.")
       }
@@ -117,14 +117,14 @@ struct StressWorker {
   /// Prints the values of the keys, read in one transaction.
   private func report(_ word: String, _ keys: [Int]) throws {
     var texts: [String] = []
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       for key in keys { texts.append("\(key)=\(try text(transaction.lookUp(identifier(key))))") }
     }
     Probe.write("\(word) \(texts.joined(separator: " "))\n")
   }
 
   /// The printed form of a value, or `?` if it is not a value of this worker.
-  private func text(_ value: consuming SecretBytes?) throws(SecretError) -> String {
+  private func text(_ value: SecretBytes?) throws(SecretError) -> String {
     guard let value else { return "-" }
     let text = try value.string()
     let parts = text.split(separator: ".", maxSplits: 2)
@@ -159,7 +159,7 @@ struct StressWorker {
 
     var credential: VaultCredential {
       let bytes = Array(label.utf8)
-      return .key(SecretBytes(copying: (0..<VaultKey.length).map { bytes[$0 % bytes.count] }))
+      return .key(SecretBytes((0..<VaultKey.length).map { bytes[$0 % bytes.count] }))
     }
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
   }

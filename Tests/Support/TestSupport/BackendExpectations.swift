@@ -8,11 +8,35 @@ extension SecretBackend {
     _ identifier: SecretIdentifier,
     _ metadata: SecretMetadata? = nil
   ) throws(SecretError) {
-    try store(SecretBytes(copying: text), for: identifier, metadata: metadata)
+    try store(SecretBytes(text), for: identifier, metadata: metadata.map { .replace($0) } ?? .newValue)
   }
 
   package func text(_ identifier: SecretIdentifier) throws(SecretError) -> String? {
     try lookUp(identifier)?.string()
+  }
+}
+
+extension SecretAccess {
+  /// Stores a value with that metadata, or with the metadata that there is.
+  package func store(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try store(value, for: identifier, metadata: metadata.map { .replace($0) } ?? .keep)
+  }
+}
+
+extension SecretBackend {
+  /// Stores a value, and erases the earlier ones in the same change. The metadata stays, or is replaced.
+  package func storeWithoutHistory(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+  ) throws(SecretError) {
+    try withTransaction { transaction throws(SecretError) in
+      let existing = try transaction.item(identifier)?.metadata
+      try transaction.erase(identifier)
+      var kept = metadata ?? existing ?? SecretMetadata()
+      kept.created = existing?.created ?? kept.created
+      try transaction.store(value, for: identifier, metadata: .replace(kept))
+    }
   }
 }
 

@@ -15,7 +15,7 @@ extension SecretBackend {
   }
 
   package func set(_ account: String, _ value: [UInt8], service: String = "tests") throws {
-    try store(SecretBytes(copying: value), for: identifier(account, service: service))
+    try store(SecretBytes(value), for: identifier(account, service: service))
   }
 
   package func text(_ account: String, service: String = "tests") throws -> String? {
@@ -24,6 +24,6 @@ extension SecretBackend {
 
   /// Stores a text directly, as another process does, so that no `SecurelyStoredValue` of this process knows of it.
   package func write(_ text: String, _ account: String, service: String = "tests") throws {
-    try store(SecretBytes(copying: text), for: identifier(account, service: service))
+    try store(SecretBytes(text), for: identifier(account, service: service))
   }
 }

@@ -11,63 +11,62 @@ import Testing
   struct Function: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Calls the function, and returns the secrets that it worked on.
-    let call: @Sendable () throws -> [SharedSecret]
+    let call: @Sendable () throws -> [SecretBytes]
 
-    init(_ name: String, _ call: @escaping @Sendable () throws -> [SharedSecret]) {
+    init(_ name: String, _ call: @escaping @Sendable () throws -> [SecretBytes]) {
       (testDescription, self.call) = (name, call)
     }
   }
 
-  private static let key = SharedSecret(.random(count: 32))
-  private static let value = SharedSecret(.random(count: 96))
+  private static let key = SecretBytes.random(count: 32)
+  private static let value = SecretBytes.random(count: 96)
   private static let text = {
-    do { return SharedSecret(try VaultKey.text(of: key.bytes)) } catch { fatalError("\(error)") }
+    do { return try VaultKey.text(of: key) } catch { fatalError("\(error)") }
   }()
-  private static let base64 = SharedSecret(value.bytes.base64())
-  private static let sealed = value.bytes.withBytes {
-    Sodium.seal($0, associatedData: [], key: key.bytes, randomness: SystemRandomness())
+  private static let base64 = value.base64()
+  private static let sealed = value.withBytes {
+    Sodium.seal($0, associatedData: [], key: key, randomness: SystemRandomness())
   }
 
   /// What follows the prefix, which is no secret.
-  private static func body(ofIdentity text: borrowing SecretBytes) -> SharedSecret {
-    SharedSecret(
-      text.withBytes { SecretBytes(copying: $0.extracting("AGE-SECRET-KEY-1".utf8.count..<$0.count)) })
+  private static func body(ofIdentity text: SecretBytes) -> SecretBytes {
+    text.withBytes { SecretBytes($0.extracting("AGE-SECRET-KEY-1".utf8.count..<$0.count)) }
   }
 
   private static let functions = [
     Function("seal") {
-      _ = value.bytes.withBytes {
-        Sodium.seal($0, associatedData: [], key: key.bytes, randomness: SystemRandomness())
+      _ = value.withBytes {
+        Sodium.seal($0, associatedData: [], key: key, randomness: SystemRandomness())
       }
       return [key, value]
     },
     Function("open") {
       var isAuthentic = false
       let opened = SecretBytes(count: 96) {
-        isAuthentic = Sodium.open(sealed.span, associatedData: [], key: key.bytes, into: $0)
+        isAuthentic = Sodium.open(sealed.span, associatedData: [], key: key, into: $0)
       }
       #expect(isAuthentic)
-      return [key, SharedSecret(opened)]
+      return [key, opened]
     },
     Function("hash") {
-      _ = value.bytes.withBytes { BLAKE2b.hash($0, count: 32) }
+      _ = value.withBytes { BLAKE2b.hash($0, count: 32) }
       return [value]
     },
     Function("keyedHash") {
-      let hash = SecretBytes(count: 64) { BLAKE2b.hash(([1] as [UInt8]).span, key: key.bytes, into: $0) }
-      return [key, SharedSecret(hash)]
+      let hash = SecretBytes(count: 64) { BLAKE2b.hash(([1] as [UInt8]).span, key: key, into: $0) }
+      return [key, hash]
     },
-    Function("subkey") { [key, SharedSecret(Sodium.subkey(.knownVaults, of: key.bytes))] },
-    Function("fromPortal") { [value, SharedSecret(VaultKey.derived(fromPortal: value.bytes))] },
+    Function("subkey") { [key, Sodium.subkey(.knownVaults, of: key)] },
+    Function("fromPortal") { [value, VaultKey.derived(fromPortal: value)] },
     Function("stretch") {
       let salt = [UInt8](repeating: 1, count: 16)
-      guard let key = Sodium.stretch(value.bytes, salt: salt, passes: 1, memory: 8 << 20) else {
+      guard let key = Sodium.stretch(value, salt: salt, passes: 1, memory: 8 << 20) else {
         throw TestFailure("there is no memory")
       }
-      return [value, SharedSecret(key)]
+      return [value, key]
     },
-    Function("text") { [key, SharedSecret(try VaultKey.text(of: key.bytes))] },
-    Function("parse") { [text, SharedSecret(try VaultKey.parse(text.bytes))] },
+    Function("text") { [key, try VaultKey.text(of: key)] },
+    Function("parse") { [text, try VaultKey.parse(text)] },
     Function("identity") {
       [try VaultIdentity.generate(isPostQuantum: VaultIdentity.supportsPostQuantum).secret]
     },
@@ -80,20 +79,20 @@ import Testing
       return [body(ofIdentity: text)] + (try VaultIdentity.parse(text)).map(\.secret)
     },
     Function("sharedSecret") {
-      guard let shared = Sodium.sharedSecret(key.bytes, Sodium.publicKey(of: .random(count: 32))) else {
+      guard let shared = Sodium.sharedSecret(key, Sodium.publicKey(of: .random(count: 32))) else {
         throw TestFailure("a public key is of low order")
       }
-      return [key, SharedSecret(shared)]
+      return [key, shared]
     },
-    Function("base64") { [value, SharedSecret(value.bytes.base64())] },
+    Function("base64") { [value, value.base64()] },
     Function("decodingBase64") {
-      guard let decoded = base64.bytes.withBytes({ SecretBytes.decodingBase64($0) }) else {
+      guard let decoded = base64.withBytes({ SecretBytes.decodingBase64($0) }) else {
         throw TestFailure("that is not base64")
       }
-      return [base64, SharedSecret(decoded)]
+      return [base64, decoded]
     },
     Function("fingerprint") {
-      _ = value.bytes.fingerprint(under: key.bytes)
+      _ = value.fingerprint(under: key)
       return [key, value]
     },
   ]
@@ -107,7 +106,7 @@ import Testing
   @Test func theSearchFindsWhatAFunctionLeaves() throws {
     let leaking = Function("leaking") {
       withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { buffer in
-        Self.value.bytes.withBytes { $0.withUnsafeBytes { buffer.copyMemory(from: $0) } }
+        Self.value.withBytes { $0.withUnsafeBytes { buffer.copyMemory(from: $0) } }
       }
       return [Self.value]
     }
@@ -123,7 +122,7 @@ import Testing
     let secrets = try function.call()
     Self.copyDeadStack(to: copy, size)
     let windows = Set(
-      secrets.flatMap { $0.bytes.withBytes { Self.windows($0.withUnsafeBytes { Array($0) }) } })
+      secrets.flatMap { $0.withBytes { Self.windows($0.withUnsafeBytes { Array($0) }) } })
     return Self.windows(Array(UnsafeRawBufferPointer(start: copy, count: size))).count {
       windows.contains($0)
     }

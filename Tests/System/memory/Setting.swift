@@ -45,7 +45,7 @@ final class Setting {
       let text = try VaultKey.text(of: secret).string()
       let path = try directory.write(text, to: "coffer.key")
       environment[key.rawValue] = [.file: path, .variable: text][key] ?? directory.path
-      try makeVault(.key(secret.copy()), .key(secret))
+      try makeVault(.key(secret), .key(secret))
     case .passphraseDescriptor, .passphraseFile, .passphraseCommand:
       let passphrase = Self.letters()
       secrets.append(("key", passphrase))
@@ -53,13 +53,13 @@ final class Setting {
       if key == .passphraseDescriptor { descriptor4 = path }
       environment[key.rawValue] = [.passphraseFile: path, .passphraseDescriptor: "4"][key] ?? "cat '\(path)'"
       try makeVault(
-        .passphrase(SecretBytes(copying: passphrase)), .passphrase(SecretBytes(copying: passphrase)))
+        .passphrase(SecretBytes(passphrase)), .passphrase(SecretBytes(passphrase)))
     }
   }
 
   /// Makes the vault with one secret, and adds its keys to `secrets`.
   private func makeVault(
-    _ credential: consuming VaultCredential, _ same: consuming VaultCredential
+    _ credential: VaultCredential, _ same: VaultCredential
   ) throws {
     var options = VaultOptions()
     options.passphraseMemory = 64 << 10
@@ -67,7 +67,7 @@ final class Setting {
     try VaultBackend.create(at: vault, credential: credential, options: options)
     let backend = VaultBackend(path: vault, credentials: [OneCredential(same)])
     try backend.store(
-      SecretBytes(copying: canary), for: identifier("name", service: "probe"))
+      SecretBytes(canary), for: identifier("name", service: "probe"))
     let keys = try backend.withMasterKey { _, master in
       [master.array()] + Subkey.allCases.map { Sodium.subkey($0, of: master).array() }
     }
@@ -78,7 +78,7 @@ final class Setting {
   private final class OneCredential: VaultCredentialSource {
     let name = "the test"
     private let credential: Mutex<VaultCredential?>
-    init(_ credential: consuming VaultCredential) { self.credential = Mutex(credential) }
+    init(_ credential: VaultCredential) { self.credential = Mutex(credential) }
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
       credential.withLock { $0.take() }
     }

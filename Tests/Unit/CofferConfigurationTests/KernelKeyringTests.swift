@@ -14,14 +14,14 @@ import Testing
 
   init() throws {
     directory = try TemporaryDirectory()
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
   }
 
   private struct Key: VaultCredentialSource {
     let name = "key"
     let text: [UInt8]
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      .key(SecretBytes(copying: text))
+      .key(SecretBytes(text))
     }
   }
 

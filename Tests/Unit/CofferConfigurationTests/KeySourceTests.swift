@@ -91,7 +91,7 @@ import Testing
   @Test func theEnvironmentOpensTheVaultOfAValue() throws {
     let path = home.path + "/x.vault"
     let configuration = configuration(["COFFER_VAULT": path, "COFFER_KEY": text])
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
     let source = BackendSource { () throws(SecretError) in try configuration.backend() }
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", source: source)
     #expect(try token.get() == nil)

@@ -19,7 +19,7 @@ import Testing
 
   private struct FixedKey: VaultCredentialSource {
     let name = "a fixed key"
-    var credential: VaultCredential { .key(SecretBytes(copying: [UInt8](repeating: 7, count: 32))) }
+    var credential: VaultCredential { .key(SecretBytes([UInt8](repeating: 7, count: 32))) }
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
   }
 

@@ -19,7 +19,9 @@ extension BrokenBackend {
     case transactionListsThePast
     case nestedUseIsAllowed, nestedUseHangs, transactionsInterleave, transactionIsSeenInParts
 
-    // Faults of a `VersionedSecretBackend`.
+    case keepsOldExpiry, mixesValuesInLists, losesMetadataInLists
+
+    // Faults of a backend with history.
     case versionsAreOldestFirst, equalValuesAreOneVersion, replacedVersionsAreCurrent, removalsAreNoVersions
     case versionsAreThoseOfTheService, currentVersionIsAlsoEarlier, storeKeepsNoHistory
     case numbersArePositions, numbersAreUsedAgain
@@ -30,12 +32,13 @@ extension BrokenBackend {
     case itemsIncludeRemoved, lookUpFallsBackToHistory, removedIsRemovedAgain
     case restoredVersionIsMoved, storeAfterRemovalForgetsHistory
     case removedIsUnsorted, removedIgnoresService, removedByPrefix, removedIsDatedWhenListed
-    case removedStaysAfterAStore, purgedIsListedAsRemoved
-    case purgeKeepsVersions, purgeRemovesTheSecret, purgeIgnoresRemoved, purgeAlwaysSaysTrue, purgeDropsOthers
-    case purgeIsNotUndone, purgeOutlivesTheTransaction
+    case removedStaysAfterAStore, erasedIsListedAsRemoved
+    case eraseKeepsVersions, eraseKeepsTheSecret, eraseIgnoresRemoved, eraseAlwaysSaysTrue, eraseDropsOthers
+    case eraseIsNotUndone, eraseOutlivesTheTransaction, transactionsHaveNoVersions
+    case ignoresTheHistoryOfStores, ignoresTheHistoryOfRemovals, forgetsThatASecretHasNoHistory
     case limitIsNotKept, limitIsOffByOne, limitCountsRemovals, lowerLimitDropsLater, lowerLimitHidesVersions
     case noneKeepsOne, noneStillListsRemoved
     case transactionMakesOneVersion, givenUpTransactionsLeaveVersions, nestedVersionsAreAllowed
-    case tellsNotOfStoresAfterRemovals, tellsNotOfPurges
+    case tellsNotOfStoresAfterRemovals, tellsNotOfErasures
   }
 }

@@ -1,79 +1,16 @@
 import CofferCore
 import Foundation
-import Synchronization
 
+/// The transactions of faults.
 extension BrokenBackend {
-  func transaction<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
-    switch fault {
-    case .transactionIsNotUndone, .transactionsInterleave, .transactionIsSeenInParts,
-      .tellsOfGivenUpTransactions, .transactionOutlivesItself:
-      if fault == .transactionIsSeenInParts { turn.lock() }
-      defer { if fault == .transactionIsSeenInParts { turn.unlock() } }
-      return try body(Direct(backend: good, pause: fault == .transactionIsSeenInParts))
-    case .transactionSwallowsErrors:
-      var failure: SecretError?
-      let result: R? = try good.transaction { transaction throws(SecretError) in
-        do throws(SecretError) {
-          return try body(transaction)
-        } catch {
-          failure = error
-          return nil
-        }
-      }
-      guard let result else { throw failure ?? SecretError(.io, "Nothing was given.") }
-      return result
-    case .transactionIsBlind:
-      return try good.transaction { transaction throws(SecretError) in
-        try body(Blind(transaction: transaction))
-      }
-    case .transactionListsThePast:
-      let items = try good.items(inService: nil)
-      return try good.transaction { transaction throws(SecretError) in
-        try body(Forgetful(transaction: transaction, items: items))
-      }
-    case .transactionMakesOneVersion:
-      return try good.transaction { transaction throws(SecretError) in
-        let last = LastChanges(transaction: transaction)
-        let result = try body(last)
-        try last.make()
-        return result
-      }
-    case .givenUpTransactionsLeaveVersions:
-      do throws(SecretError) {
-        return try good.transaction(body)
-      } catch {
-        for item in try good.items(inService: nil) {
-          if let value = try good.lookUp(item.identifier) { try good.store(value, for: item.identifier) }
-        }
-        throw error
-      }
-    case .nestedUseIsAllowed, .nestedUseHangs, .nestedVersionsAreAllowed:
-      isInTransaction.withLock { $0 = true }
-      defer { isInTransaction.withLock { $0 = false } }
-      return try good.transaction(body)
-    case .purgeKeepsVersions, .purgeRemovesTheSecret, .purgeIgnoresRemoved, .purgeAlwaysSaysTrue,
-      .purgeDropsOthers, .purgeIsNotUndone, .purgedIsListedAsRemoved, .purgeOutlivesTheTransaction:
-      var purged: [SecretIdentifier] = []
-      do throws(SecretError) {
-        return try good.transaction { transaction throws(SecretError) in
-          let purging = Purging(transaction, of: self)
-          defer { purged = purging.purged }
-          return try body(purging)
-        }
-      } catch {
-        for identifier in purged where fault == .purgeIsNotUndone {
-          _ = try good.transaction { transaction throws(SecretError) in try transaction.purge(identifier) }
-        }
-        throw error
-      }
-    default: return try good.transaction(body)
-    }
-  }
-
   /// A transaction that changes the backend at once.
-  private struct Direct: SecretTransaction {
+  struct Direct: SecretTransaction {
     let backend: MemoryBackend
     let pause: Bool
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
+      return Secret(identifier, value: value, metadata: item.metadata)
+    }
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       let found = try backend.lookUp(identifier)
       Thread.sleep(forTimeInterval: 0.0002)
@@ -86,36 +23,40 @@ extension BrokenBackend {
       try backend.items(inService: service)
     }
     func store(
-      _ secret: borrowing SecretBytes,
-      for identifier: SecretIdentifier,
-      metadata: SecretMetadata?
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
     ) throws(SecretError) {
-      try backend.store(secret, for: identifier, metadata: metadata)
+      try backend.store(value, for: identifier, metadata: metadata, history: history)
       if pause { Thread.sleep(forTimeInterval: 0.0005) }
     }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try backend.remove(identifier) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { try backend.remove(identifier, history: history) }
   }
 
   /// A transaction whose reads do not see its own changes.
-  private struct Blind: SecretTransaction {
+  struct Blind: SecretTransaction {
     let transaction: any SecretTransaction
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
+      return Secret(identifier, value: value, metadata: item.metadata)
+    }
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { nil }
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { nil }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
     func store(
-      _ secret: borrowing SecretBytes,
-      for identifier: SecretIdentifier,
-      metadata: SecretMetadata?
-    ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-      try transaction.remove(identifier)
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try transaction.remove(identifier, history: history)
     }
   }
 
   /// A transaction whose list is that of its beginning.
-  private struct Forgetful: SecretTransaction {
+  struct Forgetful: SecretTransaction {
     let transaction: any SecretTransaction
     let items: [SecretItem]
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
+      return Secret(identifier, value: value, metadata: item.metadata)
+    }
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       try transaction.lookUp(identifier)
     }
@@ -126,21 +67,25 @@ extension BrokenBackend {
       items.filter { service == nil || $0.identifier.service == service }
     }
     func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-    ) throws(SecretError) { try transaction.store(secret, for: identifier, metadata: metadata) }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-      try transaction.remove(identifier)
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try transaction.remove(identifier, history: history)
     }
   }
 
   /// A transaction that makes the last change of each secret.
-  private final class LastChanges: SecretTransaction {
+  final class LastChanges: SecretTransaction {
     let transaction: any SecretTransaction
-    private var changes: [SecretIdentifier: SharedSecret?] = [:]
+    private var changes: [SecretIdentifier: SecretBytes?] = [:]
     init(transaction: any SecretTransaction) { self.transaction = transaction }
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
+      return Secret(identifier, value: value, metadata: item.metadata)
+    }
     func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
       guard let change = changes[identifier] else { return try transaction.lookUp(identifier) }
-      return change?.bytes.copy()
+      return change
     }
     func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
       try transaction.item(identifier)
@@ -149,20 +94,98 @@ extension BrokenBackend {
       try transaction.items(inService: service)
     }
     func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-    ) throws(SecretError) { changes[identifier] = .some(SharedSecret(secret.copy())) }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) { changes[identifier] = .some(value) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
       changes[identifier] = .some(nil)
       return true
     }
     func make() throws(SecretError) {
       for (identifier, change) in changes {
         if let change {
-          try transaction.store(change.bytes, for: identifier, metadata: nil)
+          try transaction.store(change, for: identifier)
         } else {
           try transaction.remove(identifier)
         }
       }
+    }
+  }
+
+  /// A transaction that knows no versions, and erases what it removes.
+  struct WithoutVersions: SecretTransaction {
+    let transaction: any SecretTransaction
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      try transaction.secret(identifier)
+    }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try transaction.items(inService: service)
+    }
+    func store(
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try transaction.remove(identifier, history: history)
+    }
+  }
+
+  /// A transaction with a fault of `erase`.
+  final class Erasing: SecretTransaction {
+    private let backend: BrokenBackend
+    private let transaction: any SecretTransaction
+    private(set) var erased: [SecretIdentifier] = []
+
+    init(_ transaction: any SecretTransaction, of backend: BrokenBackend) {
+      (self.transaction, self.backend) = (transaction, backend)
+    }
+
+    func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+      erased.append(identifier)
+      switch backend.fault {
+      case .eraseKeepsVersions:
+        if try transaction.versions(of: identifier).isEmpty { return false }
+        try transaction.remove(identifier)
+        return true
+      case .eraseOutlivesTheTransaction:
+        do throws(SecretError) { return try transaction.erase(identifier) } catch { return false }
+      case .eraseKeepsTheSecret:
+        let current = try transaction.secret(identifier)
+        let isKnown = try transaction.erase(identifier)
+        if let current { try transaction.store(current.value, for: identifier) }
+        return isKnown
+      case .eraseIgnoresRemoved: if try transaction.item(identifier) == nil { return false }
+      case .eraseAlwaysSaysTrue:
+        try transaction.erase(identifier)
+        return true
+      case .eraseDropsOthers:
+        for item in try transaction.items(inService: identifier.service) where item.identifier != identifier {
+          try transaction.erase(item.identifier)
+        }
+      case .erasedIsListedAsRemoved: backend.noteRemoval(of: identifier)
+      default: break
+      }
+      return try transaction.erase(identifier)
+    }
+
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      try transaction.secret(identifier)
+    }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+      try transaction.items(inService: service)
+    }
+    func store(
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try transaction.remove(identifier, history: history)
+    }
+    func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+      try transaction.versions(of: identifier)
+    }
+    func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+      try transaction.secret(identifier, version: version)
+    }
+    func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+      try transaction.removedItems(inService: service)
     }
   }
 }

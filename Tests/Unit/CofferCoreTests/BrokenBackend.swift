@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 
 /// A backend that breaks one rule of the contract.
-final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
+final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
   let fault: Fault
   let good = MemoryBackend()
   let tap = ChangeBroadcast()
@@ -17,7 +17,10 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
   private let subscriptions = Atomic(0)
   let turn = NSRecursiveLock()
 
-  init(_ fault: Fault) { self.fault = fault }
+  init(_ fault: Fault) {
+    self.fault = fault
+    super.init(good)
+  }
 
   var description: String { fault == .secretInDescription ? "canary-5up3r-s3cr3t-8d1f" : "broken" }
 
@@ -39,7 +42,25 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     return try SecretIdentifier(service: service, account: account)
   }
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    guard let value = try lookUp(identifier), let item = try item(identifier) else { return nil }
+    return Secret(identifier, value: value, metadata: item.metadata)
+  }
+
+  override func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    var last = SecretBytes("")
+    for item in try items(inService: service) {
+      guard let secret = try secret(item.identifier) else { continue }
+      let value = fault == .mixesValuesInLists ? last : secret.value
+      let metadata = fault == .losesMetadataInLists ? SecretMetadata() : secret.metadata
+      try body(Secret(item.identifier, value: value, metadata: metadata))
+      last = secret.value
+    }
+  }
+
+  override func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
     if fault == .nestedUseIsAllowed || fault == .nestedUseHangs, isInTransaction.withLock({ $0 }) {
       if fault == .nestedUseHangs { Thread.sleep(forTimeInterval: 3600) }
       return nil
@@ -50,19 +71,18 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     if fault == .lookUpFallsBackToHistory, try good.item(identifier) == nil,
       let earlier = try good.versions(of: identifier).first(where: { $0.kind == .earlier })
     {
-      return try good.lookUp(identifier, version: earlier.number)
+      return try good.secret(identifier, version: earlier.number)?.value
     }
     return try good.lookUp(map(identifier))
   }
 
-  func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
+  override func store(
+    _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     let identifier = try map(identifier)
     var bytes = secret.array()
-    var given = metadata
+    var given = metadata.replacement
+    var history = history
     switch fault {
     case .trimsANewline: if bytes.last == 10 { bytes.removeLast() }
     case .losesEmptyValues: if bytes.isEmpty { return _ = try good.remove(identifier) }
@@ -76,14 +96,19 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     case .takesTooLargeValues: if bytes.count > MemoryBackend.maximumSecretSize { return }
     case .storesTooLargeAndThrows:
       if bytes.count > MemoryBackend.maximumSecretSize {
-        try good.store(SecretBytes(copying: [1]), for: identifier)
+        try good.store(SecretBytes([1]), for: identifier)
         throw SecretError(.tooLarge, "Too large.")
       }
     case .dropsTooLargeSilently: bytes = Array(bytes.prefix(MemoryBackend.maximumSecretSize))
     case .reportsSuccessWithoutStoring: return
     case .keepsTheFirstValue: if try good.lookUp(identifier) != nil { return }
     case .forgetsMetadataOnOverwrite: given = given ?? SecretMetadata()
-    case .keepsOldMetadata: if try good.item(identifier) != nil { given = nil }
+    case .keepsOldMetadata where try good.item(identifier) != nil:
+      return try good.store(secret, for: identifier, metadata: .keep, history: history)
+    case .keepsOldExpiry where given == nil:
+      return try good.store(secret, for: identifier, metadata: .keep, history: history)
+    case .ignoresTheHistoryOfStores: history = .kept
+    case .forgetsThatASecretHasNoHistory: if history == .unchanged { history = .kept }
     case .resetsCreation:
       if try good.item(identifier) != nil {
         let old = try good.item(identifier)?.metadata
@@ -98,11 +123,11 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     case .losesExpiry: given?.expires = nil
     case .losesAttributes: given?.attributes = [:]
     case .acceptsInvalidMetadata:
-      do throws(SecretError) { try given?.validate() } catch { given = nil }
+      do throws(SecretError) { try given?.validate() } catch { given = SecretMetadata() }
     case .remembersRemovedMetadata: given = given ?? removed.withLock { $0[identifier] }
     case .secretInError:
       do throws(SecretError) {
-        return try good.store(secret, for: identifier, metadata: metadata)
+        return try good.store(secret, for: identifier, metadata: metadata, history: history)
       } catch {
         throw SecretError(
           error.code,
@@ -114,12 +139,11 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
       guard turn.try() else { return }
       defer { turn.unlock() }
       Thread.sleep(forTimeInterval: 0.0005)
-      return try good.store(secret, for: identifier, metadata: metadata)
+      return try good.store(secret, for: identifier, metadata: metadata, history: history)
     case .readsHalfWritten:
       try good.store(
-        SecretBytes(copying: Array(bytes.prefix(bytes.count / 2))),
-        for: identifier,
-        metadata: metadata
+        SecretBytes(Array(bytes.prefix(bytes.count / 2))),
+        for: identifier, metadata: metadata
       )
       Thread.sleep(forTimeInterval: 0.0005)
     case .missesDuringOverwrite:
@@ -132,24 +156,25 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
           service: identifier.service,
           account: identifier.account + "\u{200B}"
         )
-        try good.store(SecretBytes(copying: bytes), for: second)
+        try good.store(SecretBytes(bytes), for: second)
       }
     case .equalValuesAreOneVersion:
       if try good.lookUp(identifier)?.array() == bytes { return }
     case .storeKeepsNoHistory:
-      return try good.storeWithoutHistory(secret, for: identifier, metadata: metadata)
+      return try good.storeWithoutHistory(secret, for: identifier, metadata: given)
     case .storeAfterRemovalForgetsHistory where try good.item(identifier) == nil:
-      return try good.storeWithoutHistory(secret, for: identifier, metadata: metadata)
+      return try good.storeWithoutHistory(secret, for: identifier, metadata: given)
     case .lowerLimitDropsLater: try good.setHistoryLimit(limit.withLock { $0 })
     case .tellsNotOfStoresAfterRemovals where try good.versions(of: identifier).first?.kind == .removal: break
-    case .tellsNotOfStoresAfterRemovals, .tellsNotOfPurges:
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfErasures:
       tap.send(SecretChange(identifier))
     default: break
     }
-    try good.store(SecretBytes(copying: bytes), for: identifier, metadata: given)
+    try good.store(
+      SecretBytes(bytes), for: identifier, metadata: given.map { .replace($0) } ?? metadata, history: history)
   }
 
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  override func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     let identifier = try map(identifier)
     switch fault {
     case .removeDoesNotRemove: return try good.lookUp(identifier) != nil
@@ -166,12 +191,13 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     case .removedIsRemovedAgain where try good.item(identifier) == nil:
       return try !good.versions(of: identifier).isEmpty
     case .removedStaysAfterAStore, .noneStillListsRemoved: noteRemoval(of: identifier)
+    case .ignoresTheHistoryOfRemovals: return try good.remove(identifier, history: .kept)
     default: break
     }
-    return try good.remove(identifier)
+    return try good.remove(identifier, history: history)
   }
 
-  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+  override func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     var items = try good.items(inService: nil)
     switch fault {
     case .listIgnoresService: return items
@@ -189,17 +215,17 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
     return items
   }
 
-  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+  override func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
     let identifier = try map(identifier)
     if fault == .itemDiffersFromList { return SecretItem(identifier: identifier, metadata: SecretMetadata()) }
     return try items(inService: identifier.service).first { $0.identifier == identifier }
   }
 
-  func changes() -> AsyncStream<SecretChange> {
+  override func changes() -> AsyncStream<SecretChange> {
     let number = subscriptions.add(1, ordering: .relaxed).newValue
     switch fault {
     case .tellsNoChange: return AsyncStream { _ in }
-    case .tellsNotOfStoresAfterRemovals, .tellsNotOfPurges:
+    case .tellsNotOfStoresAfterRemovals, .tellsNotOfErasures:
       return tap.subscribe()
     case .tellsOneSubscriber where number > 1: return AsyncStream { _ in }
     case .tellsTwice, .tellsOfNothing, .tellsOfGivenUpTransactions:
@@ -216,6 +242,192 @@ final class BrokenBackend: VersionedSecretBackend, ObservableSecretBackend {
       return merged
     default: return good.changes()
     }
+  }
+
+  // MARK: Transactions
+
+  override func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    switch fault {
+    case .transactionIsNotUndone, .transactionsInterleave, .transactionIsSeenInParts,
+      .tellsOfGivenUpTransactions, .transactionOutlivesItself:
+      if fault == .transactionIsSeenInParts { turn.lock() }
+      defer { if fault == .transactionIsSeenInParts { turn.unlock() } }
+      return Result { () throws(E) in
+        try body(Direct(backend: good, pause: fault == .transactionIsSeenInParts))
+      }
+    case .transactionSwallowsErrors:
+      let result = try good.transaction { transaction throws(SecretError) in Result { () throws(E) in try body(transaction) } }
+      return try result.get()
+    case .transactionIsBlind:
+      return try good.transaction { transaction throws(E) in try body(Blind(transaction: transaction)) }
+    case .transactionListsThePast:
+      let items = try good.items(inService: nil)
+      return try good.transaction { transaction throws(E) in
+        try body(Forgetful(transaction: transaction, items: items))
+      }
+    case .transactionMakesOneVersion:
+      return try good.transaction { transaction throws(E) in
+        let last = LastChanges(transaction: transaction)
+        let result = try body(last)
+        try? last.make()
+        return result
+      }
+    case .transactionsHaveNoVersions:
+      return try good.transaction { transaction throws(E) in
+        try body(WithoutVersions(transaction: transaction))
+      }
+    case .givenUpTransactionsLeaveVersions:
+      let result = try good.transaction(body)
+      if case .failure = result {
+        for secret in try good.secrets() { try good.store(secret.value, for: secret.identifier) }
+      }
+      return result
+    case .nestedUseIsAllowed, .nestedUseHangs, .nestedVersionsAreAllowed:
+      isInTransaction.withLock { $0 = true }
+      defer { isInTransaction.withLock { $0 = false } }
+      return try good.transaction(body)
+    case .eraseKeepsVersions, .eraseKeepsTheSecret, .eraseIgnoresRemoved, .eraseAlwaysSaysTrue,
+      .eraseDropsOthers, .eraseIsNotUndone, .erasedIsListedAsRemoved, .eraseOutlivesTheTransaction:
+      var erased: [SecretIdentifier] = []
+      let result = try good.transaction { transaction throws(E) in
+        let erasing = Erasing(transaction, of: self)
+        defer { erased = erasing.erased }
+        return try body(erasing)
+      }
+      if case .failure = result, fault == .eraseIsNotUndone {
+        for identifier in erased { try good.erase(identifier) }
+      }
+      return result
+    default: return try good.transaction(body)
+    }
+  }
+
+  override func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+    let identifier = try map(identifier)
+    return try withTransaction { transaction throws(SecretError) in try transaction.erase(identifier) }
+  }
+
+  // MARK: Versions
+
+  override func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    if fault == .nestedVersionsAreAllowed, isInTransaction.withLock({ $0 }) { return [] }
+    let versions = try good.versions(of: identifier)
+    switch fault {
+    case .versionsAreOldestFirst: return versions.reversed()
+    case .replacedVersionsAreCurrent:
+      return versions.map { $0.kind == .earlier ? $0.with(kind: .current) : $0 }
+    case .removalsAreNoVersions: return versions.filter { $0.kind != .removal }
+    case .versionsAreThoseOfTheService:
+      var all: [SecretVersion] = []
+      for item in try good.items(inService: identifier.service) {
+        all += try good.versions(of: item.identifier)
+      }
+      return all.sorted { $0.number > $1.number }
+    case .currentVersionIsAlsoEarlier:
+      let current = versions.filter { $0.kind == .current }
+      return current + current.map { $0.with(kind: .earlier) } + versions.dropFirst(current.count)
+    case .numbersArePositions, .numbersAreUsedAgain:
+      return versions.indices.map { versions[$0].with(number: number(of: $0, in: versions)) }
+    case .versionsAreOfTheFuture: return versions.map { $0.with(date: Date().addingTimeInterval(3600)) }
+    case .versionsAreDatedWhenListed: return versions.map { $0.with(date: Date()) }
+    case .versionsAreDatedWhenReplaced:
+      return versions.indices.map { versions[$0].with(date: versions[max(0, $0 - 1)].date) }
+    case .versionsAreOf1970: return versions.map { $0.with(date: Date(timeIntervalSince1970: 0)) }
+    case .earlierMetadataIsLost:
+      return versions.map { $0.kind == .earlier ? $0.with(metadata: SecretMetadata()) : $0 }
+    case .earlierMetadataIsTheNewest:
+      let newest = versions.first { $0.kind != .removal }?.metadata ?? SecretMetadata()
+      return versions.map { $0.kind == .earlier ? $0.with(metadata: newest) : $0 }
+    case .currentVersionHasNoMetadata:
+      return versions.map { $0.kind == .current ? $0.with(metadata: SecretMetadata()) : $0 }
+    case .removalHasMetadata:
+      return versions.map { $0.kind == .removal ? $0.with(metadata: SecretMetadata(label: "removed")) : $0 }
+    case .restoredVersionIsMoved:
+      let current = try good.lookUp(identifier)?.array()
+      var others: [SecretVersion] = []
+      for version in versions {
+        let value = try good.secret(identifier, version: version.number)?.value.array()
+        if version.kind != .earlier || value != current { others.append(version) }
+      }
+      return others
+    case .limitCountsRemovals: return Array(versions.prefix(try good.historyLimit().versions + 1))
+    case .lowerLimitHidesVersions:
+      let count = limit.withLock { $0.versions }
+      return count == 0 && versions.first?.kind == .removal ? [] : Array(versions.prefix(count + 1))
+    default: return versions
+    }
+  }
+
+  /// The number that a fault gives to the version at `index`.
+  private func number(of index: Int, in versions: [SecretVersion]) -> Int {
+    fault == .numbersArePositions ? 1000 - index : versions.count - index
+  }
+
+  override func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    let versions = try good.versions(of: identifier)
+    switch fault {
+    case .numbersArePositions, .numbersAreUsedAgain:
+      guard let index = versions.indices.first(where: { number(of: $0, in: versions) == version }) else {
+        return nil
+      }
+      return try good.secret(identifier, version: versions[index].number)
+    case .versionLookUpReturnsTheNewest:
+      return try versions.contains { $0.number == version } ? good.secret(identifier) : nil
+    case .versionLookUpIgnoresTheName:
+      for item in try good.items(inService: identifier.service) {
+        if let secret = try good.secret(item.identifier, version: version) { return secret }
+      }
+    case .versionLookUpThrowsIfAbsent:
+      if !versions.contains(where: { $0.number == version }) { throw SecretError(.io, "There is none.") }
+    case .removalHasAValue:
+      if versions.contains(where: { $0.number == version && $0.kind == .removal }) {
+        return Secret(identifier, value: SecretBytes(""), metadata: SecretMetadata())
+      }
+    case .versionsEndWithTheSecret: if try good.item(identifier) == nil { return nil }
+    case .lowerLimitHidesVersions:
+      guard try self.versions(of: identifier).contains(where: { $0.number == version }) else { return nil }
+    default: break
+    }
+    return try good.secret(identifier, version: version)
+  }
+
+  func noteRemoval(of identifier: SecretIdentifier) {
+    removals.withLock { $0.append(RemovedSecret(identifier: identifier, removed: Date())) }
+  }
+
+  override func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    let removed = try good.removedItems(inService: service)
+    switch fault {
+    case .removedIsUnsorted: return removed.reversed()
+    case .removedIgnoresService: return try good.removedItems(inService: nil)
+    case .removedByPrefix:
+      return try good.removedItems(inService: nil).filter { $0.identifier.service.hasPrefix(service ?? "") }
+    case .removedIsDatedWhenListed:
+      return removed.map { RemovedSecret(identifier: $0.identifier, removed: Date()) }
+    case .noneStillListsRemoved where try good.historyLimit().versions > 0: return removed
+    case .removedStaysAfterAStore, .erasedIsListedAsRemoved, .noneStillListsRemoved:
+      let noted = removals.withLock { $0 }.filter { note in
+        note.identifier.service == service ?? note.identifier.service
+          && !removed.contains { $0.identifier == note.identifier }
+      }
+      return (removed + noted).sorted { $0.identifier < $1.identifier }
+    default: return removed
+    }
+  }
+
+  func setHistoryVersions(_ count: Int) throws(SecretError) {
+    guard let new = HistoryLimit(versions: count, days: 90) else { return }
+    var versions = count
+    limit.withLock { $0 = new }
+    switch fault {
+    case .limitIsNotKept, .lowerLimitDropsLater, .lowerLimitHidesVersions: return
+    case .limitIsOffByOne: versions += 1
+    case .noneKeepsOne: versions = max(1, versions)
+    default: break
+    }
+    try good.setHistoryLimit(HistoryLimit(versions: versions, days: new.days) ?? new)
   }
 }
 

@@ -11,16 +11,16 @@ import Testing
     let entered = Atomic(0)
     let late = Atomic(0)
 
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
       entered.add(1, ordering: .relaxed)
       if gate.wait(timeout: .now() + 240) == .timedOut { late.add(1, ordering: .relaxed) }
       gate.signal()
       return nil
     }
     func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
     ) throws(SecretError) {}
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { false }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { false }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
   }
 
@@ -30,7 +30,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<16 {
         group.addTask {
-          let isAbsent = try await backend.lookUp(identifier) == nil
+          let isAbsent = try await backend.perform { try $0.lookUp(identifier) == nil }
           #expect(isAbsent)
         }
       }

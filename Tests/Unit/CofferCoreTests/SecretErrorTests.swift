@@ -55,8 +55,8 @@ import Testing
       do throws(SecretError) { try body() } catch { errors.append(error) }
     }
     let large = Array(canary.utf8) + [UInt8](repeating: 65, count: MemoryBackend.maximumSecretSize)
-    note { () throws(SecretError) in try backend.store(SecretBytes(copying: large), for: identifier) }
-    note { () throws(SecretError) in _ = try SecretBytes(copying: Array(canary.utf8) + [0xFF]).string() }
+    note { () throws(SecretError) in try backend.store(SecretBytes(large), for: identifier) }
+    note { () throws(SecretError) in _ = try SecretBytes(Array(canary.utf8) + [0xFF]).string() }
     // Metadata is not secret, but does not belong in an error.
     let long = canary + String(repeating: "x", count: 1024)
     for metadata in [
@@ -64,7 +64,7 @@ import Testing
       SecretMetadata(attributes: ["a": long]),
     ] {
       note { () throws(SecretError) in
-        try backend.store(SecretBytes(copying: canary), for: identifier, metadata: metadata)
+        try backend.store(SecretBytes(canary), for: identifier, metadata: .replace(metadata))
       }
     }
     note { () throws(SecretError) in _ = try SecretIdentifier(service: long, account: "a") }

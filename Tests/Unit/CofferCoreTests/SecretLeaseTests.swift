@@ -27,26 +27,26 @@ import Testing
   @Test func theWaitEndsAtItsDeadline() async throws {
     let lease = try #require(try backend.tryLease(identifier))
     let (backend, identifier) = (backend, identifier)
-    func call() throws { try backend.withLease(of: identifier, timeout: .milliseconds(20)) { fail() } }
+    func call() throws { try backend.withLease(of: identifier, timeout: .milliseconds(20)) { _ in fail() } }
     let error = #expect(throws: SecretError.self) { try call() }
     #expect(error?.code == .timedOut)
     let other = await #expect(throws: SecretError.self) {
-      try await backend.withLease(of: identifier, timeout: .milliseconds(20)) {
+      try await backend.withLease(of: identifier, timeout: .milliseconds(20)) { _ in
         await Task.yield()
         fail()
       }
     }
     #expect(other?.code == .timedOut)
     lease.release()
-    #expect(try await backend.withLease(of: identifier) { 7 } == 7)
+    #expect(try await backend.withLease(of: identifier) { _ in 7 } == 7)
   }
 
   @Test func theErrorOfTheBodyIsThrownAndTheLeaseReleased() async throws {
     struct Own: Error {}
     let (backend, identifier) = (backend, identifier)
-    #expect(throws: Own.self) { try backend.withLease(of: identifier) { throw Own() } }
+    #expect(throws: Own.self) { try backend.withLease(of: identifier) { _ in throw Own() } }
     await #expect(throws: Own.self) {
-      try await backend.withLease(of: identifier) {
+      try await backend.withLease(of: identifier) { _ in
         await Task.yield()
         throw Own()
       }
@@ -58,7 +58,7 @@ import Testing
     let lease = try #require(try backend.tryLease(identifier))
     let (backend, identifier) = (backend, identifier)
     let task = Task {
-      try await backend.withLease(of: identifier, timeout: .seconds(600)) { await Task.yield() }
+      try await backend.withLease(of: identifier, timeout: .seconds(600)) { _ in await Task.yield() }
     }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
@@ -66,8 +66,8 @@ import Testing
   }
 
   @Test func aBackendWithoutLeasesSaysSo() throws {
-    let plain = BrokenBackend(.none)
-    let error = #expect(throws: SecretError.self) { try plain.withLease(of: identifier) {} }
+    let plain = Plain()
+    let error = #expect(throws: SecretError.self) { try plain.withLease(of: identifier) { _ in } }
     #expect(error?.code == .unsupported)
   }
 
@@ -79,20 +79,30 @@ import Testing
       // More than there are threads for calls.
       for _ in 0..<100 {
         group.addTask {
-          try await backend.withLease(of: identifier, timeout: .seconds(200)) {
-            let item = try await backend.item(identifier)
+          try await backend.withLease(of: identifier, timeout: .seconds(200)) { _ in
+            let item = try backend.item(identifier)
             #expect(item == nil)
             count.add()
           }
         }
       }
       for _ in 0..<100 {
-        let item = try await backend.item(identifier)
+        let item = try backend.item(identifier)
         #expect(item == nil)
       }
       lease.release()
       try await group.waitForAll()
     }
     #expect(count.value == 100)
+  }
+
+  /// A backend without features.
+  private final class Plain: SecretBackend {
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { nil }
+    func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
+    func store(
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) {}
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { false }
   }
 }

@@ -33,42 +33,47 @@ import Testing
     }
   }
 
-  @Test func nilKeepsTheExistingMetadata() {
-    let existing = SecretMetadata(
-      label: "l",
-      created: early,
-      modified: early,
-      expires: late,
-      attributes: ["a": "b"]
-    )
-    var expected = existing
-    expected.modified = middle
-    #expect(SecretMetadata.merged(nil, over: existing, now: middle) == expected)
+  private func metadata(
+    label: String? = nil, created: Date? = nil, modified: Date? = nil, expires: Date? = nil,
+    attributes: [String: String] = [:]
+  ) -> SecretMetadata {
+    var metadata = SecretMetadata(label: label, expires: expires, attributes: attributes)
+    (metadata.created, metadata.modified) = (created, modified)
+    return metadata
   }
 
-  @Test func givenMetadataReplacesTheExisting() {
-    let existing = SecretMetadata(
-      label: "l",
-      created: early,
-      modified: early,
-      expires: late,
-      attributes: ["a": "b"]
-    )
-    let merged = SecretMetadata.merged(
-      SecretMetadata(created: late, modified: early, attributes: ["c": "d"]),
-      over: existing,
-      now: middle
-    )
-    #expect(merged == SecretMetadata(created: early, modified: middle, attributes: ["c": "d"]))
+  private var existing: SecretMetadata {
+    metadata(label: "l", created: early, modified: early, expires: late, attributes: ["a": "b"])
   }
 
-  @Test func theFirstStoreSetsTheGivenTimeOrNow() {
+  @Test func aNewValueKeepsLabelAndAttributesAndHasItsOwnExpiry() throws {
+    for (change, expires) in [
+      (MetadataChange.newValue, nil), (.newValue(expires: middle), middle), (.keep, late),
+    ] {
+      let expected = metadata(
+        label: "l", created: early, modified: middle, expires: expires, attributes: ["a": "b"])
+      #expect(try change.applied(to: existing, now: middle) == expected)
+    }
+  }
+
+  @Test func givenMetadataReplacesTheExisting() throws {
+    let given = metadata(created: late, modified: early, attributes: ["c": "d"])
     #expect(
-      SecretMetadata.merged(nil, over: nil, now: middle) == SecretMetadata(created: middle, modified: middle)
-    )
+      try MetadataChange.replace(given).applied(to: existing, now: middle)
+        == metadata(created: early, modified: middle, attributes: ["c": "d"]))
+  }
+
+  @Test func theFirstStoreSetsTheGivenTimeOrNow() throws {
+    for change in [MetadataChange.newValue, .keep, .replace(SecretMetadata())] {
+      #expect(
+        try change.applied(to: nil, now: middle) == metadata(created: middle, modified: middle))
+    }
     #expect(
-      SecretMetadata.merged(SecretMetadata(created: early), over: nil, now: middle)
-        == SecretMetadata(created: early, modified: middle)
-    )
+      try MetadataChange.replace(metadata(created: early)).applied(to: nil, now: middle)
+        == metadata(created: early, modified: middle))
+    let refusal = #expect(throws: SecretError.self) {
+      try MetadataChange.replace(SecretMetadata(label: "a\0")).applied(to: nil, now: middle)
+    }
+    #expect(refusal?.code == .invalidMetadata)
   }
 }

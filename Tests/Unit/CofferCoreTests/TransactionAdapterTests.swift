@@ -8,17 +8,17 @@ import Testing
   private final class Plain: SecretBackend {
     let memory = MemoryBackend()
 
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-      try memory.lookUp(identifier)
-    }
-    func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-    ) throws(SecretError) {
-      try memory.store(secret, for: identifier, metadata: metadata)
-    }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try memory.remove(identifier) }
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try memory.secret(identifier) }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] {
       try memory.items(inService: service)
+    }
+    func store(
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) {
+      try memory.store(value, for: identifier, metadata: metadata, history: history)
+    }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try memory.remove(identifier, history: history)
     }
   }
 
@@ -42,11 +42,11 @@ import Testing
 
   @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
   func everyCallOfATransactionReachesTheBackend(_ backend: any SecretBackend) throws {
-    try backend.store(SecretBytes(copying: "1"), for: first)
+    try backend.store(SecretBytes("1"), for: first)
     let label = try backend.withTransaction { transaction throws(SecretError) in
-      let value = try transaction.lookUp(first)?.copy()
+      let value = try transaction.lookUp(first)
       try transaction.store(
-        value ?? SecretBytes(copying: "none"), for: second, metadata: SecretMetadata(label: "copy"))
+        value ?? SecretBytes("none"), for: second, metadata: .replace(SecretMetadata(label: "copy")))
       #expect(try transaction.remove(first))
       #expect(try !transaction.remove(first))
       #expect(try transaction.item(first) == nil)
@@ -60,12 +60,12 @@ import Testing
   @Test func aFailureUndoesEarlierStepsOnlyInARealTransaction() throws {
     func store(_ backend: any SecretBackend) throws(SecretError) {
       try backend.withTransaction { transaction throws(SecretError) in
-        try transaction.store(SecretBytes(copying: "1"), for: first, metadata: nil)
+        try transaction.store(SecretBytes("1"), for: first)
         throw SecretError(.io, "It failed.")
       }
     }
     let (transactional, plain) = (MemoryBackend(), Plain())
-    #expect(transactional.hasTransactions && !plain.hasTransactions)
+    #expect(transactional.features.contains(.transactions) && plain.features.isEmpty)
     #expect(code { () throws(SecretError) in try store(transactional) } == .io)
     #expect(try transactional.item(first) == nil)
     #expect(code { () throws(SecretError) in try store(plain) } == .io)
@@ -82,36 +82,36 @@ import Testing
     #expect(code { () throws(SecretError) in _ = try ended.remove(first) } == .conflict)
     #expect(
       code { () throws(SecretError) in
-        try ended.store(SecretBytes(copying: "1"), for: first, metadata: nil)
+        try ended.store(SecretBytes("1"), for: first)
       } == .conflict)
     #expect(try backend.item(first) == nil)
   }
 
   @Test func theOwnErrorOfATransactionIsThrownAndNothingIsChanged() throws {
     struct Own: Error {}
-    let backend: any TransactionalSecretBackend = MemoryBackend()
+    let backend: any SecretBackend = MemoryBackend()
     #expect(throws: Own.self) {
-      try backend.transaction { transaction in
-        try transaction.store(SecretBytes(copying: "1"), for: first)
+      try backend.withTransaction { transaction in
+        try transaction.store(SecretBytes("1"), for: first)
         throw Own()
       }
     }
     #expect(try backend.item(first) == nil)
     let failure = #expect(throws: SecretError.self) {
-      try backend.transaction { transaction in
+      try backend.withTransaction { transaction in
         if try transaction.item(first) == nil { throw SecretError(.missing, "The test says so.") }
       }
     }
     #expect(failure?.code == .missing)
-    #expect(try backend.transaction { transaction in try transaction.items(inService: nil).count } == 0)
+    #expect(try backend.withTransaction { transaction in try transaction.items(inService: nil).count } == 0)
   }
 
   @Test(arguments: [MemoryBackend(), Plain()] as [any SecretBackend])
   func removeAllRemovesTheSecretsOfOneService(_ backend: any SecretBackend) throws {
     let other = try SecretIdentifier(service: "other", account: "first")
-    for identifier in [first, second, other] { try backend.store(SecretBytes(copying: "1"), for: identifier) }
+    for identifier in [first, second, other] { try backend.store(SecretBytes("1"), for: identifier) }
     try backend.withTransaction { transaction throws(SecretError) in
-      try transaction.store(SecretBytes(copying: "2"), for: first)
+      try transaction.store(SecretBytes("2"), for: first)
       #expect(try transaction.items(inService: "tests").map(\.identifier) == [first, second].sorted())
     }
     #expect(try backend.removeAll(inService: "tests") == 2)

@@ -20,6 +20,12 @@ import Testing
     FoundItem(path: "/item", attributes: attributes, label: label).metadata(of: identifier)
   }
 
+  private func created(_ seconds: Double) -> SecretMetadata {
+    var metadata = SecretMetadata()
+    metadata.created = Date(timeIntervalSince1970: seconds)
+    return metadata
+  }
+
   @Test func anItemWithoutMetadataHasTheIdentifierAndAGeneralSchema() {
     let expected = [
       "service": "svc", "username": "alice", "xdg:schema": "org.freedesktop.Secret.Generic",
@@ -30,15 +36,15 @@ import Testing
   }
 
   @Test func metadataIsRestored() {
-    let metadata = SecretMetadata(
+    var metadata = SecretMetadata(
       label: "A label",
-      created: Date(timeIntervalSince1970: 1_000_000_000),
       expires: Date(timeIntervalSince1970: 2_000_000_000.25),
       attributes: [
         "name": "value", "service": "x", "username": "y", "xdg:schema": "z", "coffer:expires": "w",
         "xdg:other": "v",
       ]
     )
+    metadata.created = Date(timeIntervalSince1970: 1_000_000_000)
     #expect(read(stored(metadata), label: ItemAttributes.label(identifier, metadata)) == metadata)
   }
 
@@ -50,11 +56,11 @@ import Testing
   }
 
   @Test func anOverwriteKeepsTheCreationTimeAndWhatOtherProgramsWrote() {
-    let metadata = SecretMetadata(created: Date(timeIntervalSince1970: 2_000_000_000))
+    let metadata = created(2_000_000_000)
     let existing = ["service": "svc", "username": "alice", "xdg:schema": "org.example", "target": "x"]
     #expect(stored(metadata, over: existing) == existing)
-    let created = stored(SecretMetadata(created: Date(timeIntervalSince1970: 1_000_000_000)))
-    #expect(read(stored(metadata, over: created)).created == Date(timeIntervalSince1970: 1_000_000_000))
+    let earlier = stored(created(1_000_000_000))
+    #expect(read(stored(metadata, over: earlier)).created == Date(timeIntervalSince1970: 1_000_000_000))
   }
 
   @Test func anOverwriteReplacesTheAttributesThatThisModuleWrote() {
@@ -136,7 +142,7 @@ import Testing
       (-62_135_596_800.0, true), (-62_135_596_801, false), (253_402_300_799, true), (253_402_300_800, false),
     ] {
       let date = Date(timeIntervalSince1970: seconds)
-      for metadata in [SecretMetadata(created: date), SecretMetadata(expires: date)] {
+      for metadata in [created(date.timeIntervalSince1970), SecretMetadata(expires: date)] {
         let result = Result { () throws(SecretError) in try ItemAttributes.validate(metadata) }
         #expect((result.failure == nil) == isValid)
         #expect(result.failure.map { $0.code == .invalidMetadata } ?? true)

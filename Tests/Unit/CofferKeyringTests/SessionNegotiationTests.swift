@@ -46,7 +46,7 @@ import Testing
     #expect(service.questions.first?.algorithm == "dh-ietf1024-sha256-aes128-cbc-pkcs7")
     #expect(service.questions.first?.output == "ay")
     // A value is encrypted, and opened again.
-    let sealed = session.seal(SecretBytes(copying: "a value"))
+    let sealed = session.seal(SecretBytes("a value"))
     #expect(sealed.isSecret && sealed[1]?.count == 16 && sealed[2]?.count == 16)
     #expect(try session.open(sealed).string() == "a value")
   }
@@ -58,7 +58,7 @@ import Testing
     let session = try negotiation.session(by: Self.deadline)
     #expect(session.path == "/session/2")
     #expect(service.questions.map(\.algorithm) == ["dh-ietf1024-sha256-aes128-cbc-pkcs7", "plain"])
-    let sealed = session.seal(SecretBytes(copying: "a value"))
+    let sealed = session.seal(SecretBytes("a value"))
     #expect(sealed.isSecret && sealed[1]?.count == 0 && sealed[2]?.count == 7)
   }
 

@@ -7,11 +7,11 @@ import Testing
 
 @Suite struct ValueEncodingTests {
   private func encode(_ bytes: [UInt8], by rule: StorageRule = .plainText) -> [UInt8] {
-    ValueEncoding.encoded(SecretBytes(copying: bytes), by: rule)?.array() ?? bytes
+    ValueEncoding.encoded(SecretBytes(bytes), by: rule)?.array() ?? bytes
   }
 
   private func decode(_ bytes: [UInt8]) -> [UInt8] {
-    ValueEncoding.decoded(SecretBytes(copying: bytes)).array()
+    ValueEncoding.decoded(SecretBytes(bytes)).array()
   }
 
   @Test(arguments: awkwardValues)

@@ -26,7 +26,7 @@ import Testing
   }
 
   private func put(_ bytes: [UInt8]) throws {
-    try backend.store(SecretBytes(copying: bytes), for: SecretIdentifier(service: "tests", account: "coded"))
+    try backend.store(SecretBytes(bytes), for: SecretIdentifier(service: "tests", account: "coded"))
   }
 
   @Test(arguments: [
@@ -160,9 +160,9 @@ import Testing
     let coder = StandardSecretCoder()
     #expect(try coder.encode(String?.some("x")).string() == "x")
     #expect(try coder.encode(String?.none).string() == "null")
-    #expect(try coder.decode(String?.self, from: SecretBytes(copying: "x")) == "x")
-    #expect(try coder.decode(Int?.self, from: SecretBytes(copying: "null")) == nil)
-    #expect(try coder.decode(Int??.self, from: SecretBytes(copying: "7")) == 7)
+    #expect(try coder.decode(String?.self, from: SecretBytes("x")) == "x")
+    #expect(try coder.decode(Int?.self, from: SecretBytes("null")) == nil)
+    #expect(try coder.decode(Int??.self, from: SecretBytes("7")) == 7)
   }
 
   @Test func invalidUTF8DoesNotDecodeAsText() throws {
@@ -211,9 +211,9 @@ import Testing
   @Test func theCoderCanBeReplaced() throws {
     struct Reversed: SecretCoder {
       func encode<Value: Encodable>(_ value: Value) throws -> SecretBytes {
-        SecretBytes(copying: try JSONEncoder().encode(value).reversed())
+        SecretBytes(try JSONEncoder().encode(value).reversed())
       }
-      func decode<Value: Decodable>(_ type: Value.Type, from secret: borrowing SecretBytes) throws -> Value {
+      func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value {
         try JSONDecoder().decode(type, from: Data(Array(secret.string().utf8.reversed())))
       }
     }

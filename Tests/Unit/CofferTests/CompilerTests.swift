@@ -98,7 +98,7 @@ import Testing
       """
       func wait(_ token: SecurelyStoredValue<Int>, _ store: VaultBackend, _ name: SecretIdentifier) async throws {
         try await token.withLease { print("leased") }
-        let number = try await store.withLease(of: name) { 7 }
+        let number = try await store.withLease(of: name) { _ in 7 }
         _ = number
       }
       func block(_ token: SecurelyStoredValue<Int>) throws -> Int { try token.withLease { 7 } }
@@ -109,14 +109,14 @@ import Testing
     try expectNoDiagnostics(
       """
       struct Model {
-        @SecurelyStoredValue<SharedSecret>(key: "token", service: "s") var token
-        @SecurelyStoredValue(key: "key", service: "s") var key: SharedSecret?
-        func isSet() -> Bool { token?.bytes.isEqual(to: SecretBytes(copying: "")) == false }
+        @SecurelyStoredValue<SecretBytes>(key: "token", service: "s") var token
+        @SecurelyStoredValue(key: "key", service: "s") var key: SecretBytes?
+        func isSet() -> Bool { token?.isEqual(to: SecretBytes("")) == false }
       }
       """)
     try expectDiagnostic(
-      "type 'SharedSecret' does not conform to protocol",
-      of: "struct Model { @StoredValue<SharedSecret>(key: \"token\", service: \"s\") var token }")
+      "type 'SecretBytes' does not conform to protocol",
+      of: "struct Model { @StoredValue<SecretBytes>(key: \"token\", service: \"s\") var token }")
   }
 
   #if !SwiftConfiguration && !ServiceLifecycle
@@ -150,7 +150,7 @@ import Testing
         struct Model { @StoredValue(key: "connection") var connection = Connection() }
         """)
     try expectDiagnostic(
-      "'init(key:service:backend:)' is unavailable: The value must be Codable, or a SharedSecret.",
+      "'init(key:service:backend:)' is unavailable: The value must be Codable, or a SecretBytes.",
       of: """
         struct Connection: Sendable {}
         struct Model { @SecurelyStoredValue<Connection>(key: "connection", service: "s") var connection }

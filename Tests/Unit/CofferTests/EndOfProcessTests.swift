@@ -12,8 +12,8 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory(inMemory: true)
     let (path, key) = (directory.file("test.vault"), [UInt8](repeating: 7, count: 32))
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
-    vault = VaultBackend(path: path, key: SecretBytes(copying: key))
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
+    vault = VaultBackend(path: path, key: SecretBytes(key))
   }
 
   private func start(_ mode: String) throws -> (program: ChildProcess, output: FileHandle, errors: FileHandle)

@@ -21,6 +21,7 @@ import Testing
 
   /// There, a stream held the latest plaintext for as long as it existed.
   @Test func aStreamKeepsNoValueThatWasTaken() async throws {
+    let backend = WithoutValues()
     let value = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
     let hub = try HubRegistry.shared.hub(
       for: SecretIdentifier(service: "tests", account: "token"), source: BackendSource(given: backend))
@@ -32,10 +33,18 @@ import Testing
       return
     }
     try await value.set("canary")
-    weak var taken: SharedSecret?
+    weak var taken: SecretBytes?
     if case .success(let stored?) = await iterator.next() { taken = stored.secret }
     #expect(taken == nil)
     withExtendedLifetime((stream, value)) {}
+  }
+
+  /// Memory would keep the value that is set.
+  private final class WithoutValues: ForwardingBackend, @unchecked Sendable {
+    init() { super.init(MemoryBackend()) }
+    override func store(
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) {}
   }
 
   // MARK: Stores
@@ -57,7 +66,7 @@ import Testing
     let (backend, events) = (backend, store.events)
     let reader = Task {
       for await event in events where event.operation == .insert {
-        return (store.items.map(\.id), try await backend.base.items(inService: "notes").count == 1)
+        return (store.items.map(\.id), try backend.base.items(inService: "notes").count == 1)
       }
       return ([], false)
     }

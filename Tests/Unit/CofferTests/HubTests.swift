@@ -97,7 +97,7 @@ import Testing
     let backend = MemoryBackend()
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
     try token.set("one")
-    try backend.transaction { _ throws(SecretError) in
+    try backend.withTransaction { _ throws(SecretError) in
       #expect(thrown { () throws(SecretError) in _ = try token.get() }?.code == .conflict)
       #expect(thrown { () throws(SecretError) in try token.set("two") }?.code == .conflict)
       #expect(thrown { () throws(SecretError) in try token.remove() }?.code == .conflict)

@@ -13,12 +13,12 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory(inMemory: true)
     path = directory.file("test.vault")
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
   }
 
   /// Runs `CofferProbe` once for each list of arguments, all at a time, and returns what each printed.
   private func probes(_ arguments: [[String]]) async throws -> [String] {
-    let text = try VaultKey.text(of: SecretBytes(copying: key)).string()
+    let text = try VaultKey.text(of: SecretBytes(key)).string()
     let environment = directory.environment(["COFFER_KEY": text])
     let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let program = (tests as NSString).deletingLastPathComponent + "/CofferProbe"
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  private func open() -> VaultBackend { VaultBackend(path: path, key: SecretBytes(copying: key)) }
+  private func open() -> VaultBackend { VaultBackend(path: path, key: SecretBytes(key)) }
 
   /// Each refresh needs the token of the one before: of plain reads and stores most would be lost.
   @Test func ofTheRefreshesOfATokenByFourProcessesNoneIsLost() async throws {

@@ -40,43 +40,30 @@ private struct Definition: VaultStorable {
 }
 
 /// A backend with transactions that keeps no attributes.
-private final class BackendWithoutAttributes: TransactionalSecretBackend {
-  private let base = MemoryBackend()
+private final class BackendWithoutAttributes: ForwardingBackend, @unchecked Sendable {
+  init() { super.init(MemoryBackend()) }
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try base.lookUp(identifier)
-  }
-  func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-  ) throws(SecretError) { try base.store(secret, for: identifier, metadata: metadata) }
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
-  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try base.items(inService: service)
-  }
-  func transaction<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
-    try base.transaction { transaction throws(SecretError) in try body(Transaction(base: transaction)) }
+  override func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    try base.transaction { transaction throws(E) in try body(Transaction(base: transaction)) }
   }
 
   private struct Transaction: SecretTransaction {
     let base: any SecretTransaction
 
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-      try base.lookUp(identifier)
-    }
-    func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { try base.item(identifier) }
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] {
       try base.items(inService: service)
     }
     func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
     ) throws(SecretError) {
-      var metadata = metadata
-      metadata?.attributes = [:]
-      try base.store(secret, for: identifier, metadata: metadata)
+      try base.store(value, for: identifier, metadata: .replace(SecretMetadata()), history: history)
     }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try base.remove(identifier, history: history)
+    }
   }
 }
 
@@ -205,7 +192,7 @@ private final class BackendWithoutAttributes: TransactionalSecretBackend {
       try settings.set(Settings(theme: "x", notifications: false))
       // As `secret-tool store` does in a keyring.
       try backend.store.store(
-        SecretBytes(copying: "typed by hand"), for: identifier("settings"), metadata: SecretMetadata())
+        SecretBytes("typed by hand"), for: identifier("settings"), metadata: SecretMetadata())
       #expect(error(settings) == .decodingFailed)
       #expect(try backend.text("settings") == "typed by hand")
       // As `secret set` does.
@@ -221,7 +208,7 @@ private final class BackendWithoutAttributes: TransactionalSecretBackend {
     self.backend.edit { $0.keepsNoAttributes = true }
     let backend: any SecretBackend = hasTransactions ? BackendWithoutAttributes() : backend
     let name = try identifier("settings")
-    try backend.store(SecretBytes(copying: first), for: name, metadata: SecretMetadata(label: "L"))
+    try backend.store(SecretBytes(first), for: name, metadata: SecretMetadata(label: "L"))
     try DefaultBackend.with(backend) { () throws in
       let settings = VaultStored(Definition.self)
       let new = Settings(theme: "new", notifications: false, fontSize: 9)
@@ -241,7 +228,7 @@ private final class BackendWithoutAttributes: TransactionalSecretBackend {
 
   @Test func theOtherMetadataStays() throws {
     try backend.store.store(
-      SecretBytes(copying: first), for: identifier("settings"),
+      SecretBytes(first), for: identifier("settings"),
       metadata: SecretMetadata(label: "L", attributes: ["team": "a"]))
     try with { settings throws in
       _ = try settings.get()

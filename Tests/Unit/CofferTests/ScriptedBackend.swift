@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// A backend with scripted failures and changes, as a keyring or another process causes them.
-final class ScriptedBackend: ObservableSecretBackend {
+final class ScriptedBackend: SecretBackend {
   let store = MemoryBackend()
   private let broadcast = ChangeBroadcast()
   private let script = Mutex(Script())
@@ -42,20 +42,26 @@ final class ScriptedBackend: ObservableSecretBackend {
     let backend: ScriptedBackend
     init(backend: ScriptedBackend) { self.backend = backend }
 
-    func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
       backend.edit { $0.lookupsWithoutPrompts += 1 }
-      return try backend.lookUp(identifier)
+      return try backend.secret(identifier)
     }
     func store(
-      _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
-    ) throws(SecretError) { try backend.store(secret, for: identifier, metadata: metadata) }
-    func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try backend.remove(identifier) }
+      _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+    ) throws(SecretError) {
+      try backend.store(value, for: identifier, metadata: metadata, history: history)
+    }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try backend.remove(identifier, history: history)
+    }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] {
       try backend.items(inService: service)
     }
   }
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+  var features: SecretFeatures { [.changes, .attributes] }
+
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     let (error, before, after) = edit { script in
       script.lookups += 1
       defer { script.afterLookup = nil }
@@ -63,29 +69,32 @@ final class ScriptedBackend: ObservableSecretBackend {
     }
     before?()
     if let error { throw error }
-    let secret = try store.lookUp(identifier)
+    let secret = try store.secret(identifier)
     after?()
     return secret
   }
 
+  func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { try store.item(identifier) }
+
   func store(
-    _ secret: borrowing SecretBytes,
-    for identifier: SecretIdentifier,
-    metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
     let (error, keepsNoAttributes) = edit { script in
-      script.metadata.append(metadata)
+      script.metadata.append(metadata.replacement)
       return (script.storeError, script.keepsNoAttributes)
     }
     if let error { throw error }
     var metadata = metadata
-    if keepsNoAttributes { metadata?.attributes = [:] }
-    try store.store(secret, for: identifier, metadata: metadata)
+    if keepsNoAttributes, var given = metadata.replacement {
+      given.attributes = [:]
+      metadata = .replace(given)
+    }
+    try store.store(value, for: identifier, metadata: metadata, history: history)
   }
 
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     if let error = edit({ $0.removeError }) { throw error }
-    return try store.remove(identifier)
+    return try store.remove(identifier, history: history)
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {

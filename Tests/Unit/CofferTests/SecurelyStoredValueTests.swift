@@ -36,14 +36,14 @@ import Testing
   }
 
   @Test func bytesAreStoredAsTheyAre() async throws {
-    let key = SecurelyStoredValue<SharedSecret>(key: "key", service: "tests", backend: backend)
+    let key = SecurelyStoredValue<SecretBytes>(key: "key", service: "tests", backend: backend)
     #expect(try await key.get() == nil)
-    try await key.set(SharedSecret(SecretBytes(copying: [0, 255, 10])))
+    try await key.set(SecretBytes([0, 255, 10]))
     #expect(try backend.get("key") == [0, 255, 10])
     try backend.write("rotated", "key")
-    #expect(try await key.required().bytes.string() == "rotated")
+    #expect(try await key.required().string() == "rotated")
     var values = key.values.makeAsyncIterator()
-    #expect(try await values.next()??.bytes.string() == "rotated")
+    #expect(try await values.next()??.string() == "rotated")
     try await key.update { $0 = nil }
     #expect(try backend.text("key") == nil)
   }
@@ -103,7 +103,7 @@ import Testing
 
   @Test func setKeepsTheMetadata() throws {
     let identifier = try SecretIdentifier(service: "tests", account: "token")
-    try backend.store(SecretBytes(copying: "x"), for: identifier, metadata: SecretMetadata(label: "A label"))
+    try backend.store(SecretBytes("x"), for: identifier, metadata: SecretMetadata(label: "A label"))
     try token.set("one")
     #expect(try backend.item(identifier)?.metadata.label == "A label")
   }

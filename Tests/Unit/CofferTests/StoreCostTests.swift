@@ -16,10 +16,10 @@ import Testing
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     if disk.names.isEmpty {
       try VaultBackend.create(
-        at: "vault", credential: .key(SecretBytes(copying: key)), label: "", options: VaultOptions(),
+        at: "vault", credential: .key(SecretBytes(key)), label: "", options: VaultOptions(),
         environment: environment)
     }
-    let source = VaultCredentialClosure(name: "the test") { _ in .key(SecretBytes(copying: key)) }
+    let source = VaultCredentialClosure(name: "the test") { _ in .key(SecretBytes(key)) }
     return VaultBackend(
       path: "vault", credentials: [source], options: VaultOptions(), environment: environment)
   }

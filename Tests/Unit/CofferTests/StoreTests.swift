@@ -76,8 +76,8 @@ private actor Reader {
   @Test(arguments: [Int64.max, Int64.max - 1, Int64.max / 2])
   func aPlaceThatAnotherProgramChoseLeavesRoomForMore(_ order: Int64) async throws {
     let metadata = SecretMetadata(attributes: ["coffer.order": "\(order)"])
-    try await backend.store(
-      SecretBytes(copying: #"{"id":"x","text":""}"#),
+    try backend.store(
+      SecretBytes(#"{"id":"x","text":""}"#),
       for: SecretIdentifier(service: "notes", account: "x"), metadata: metadata)
     let store = try await load()
     for id in ["a", "b"] { try await store.insert(Note(id: id)) }
@@ -89,7 +89,7 @@ private actor Reader {
     let backend = ScriptedBackend()
     let store = try await Store<Note>(storage: SecretScope(service: "notes", backend: backend))
     let identifier = try SecretIdentifier(service: "notes", account: "a")
-    try await backend.store.store(SecretBytes(copying: #"{"id":"a","text":""}"#), for: identifier)
+    try backend.store.store(SecretBytes(#"{"id":"a","text":""}"#), for: identifier)
     for (number, change) in [nil, identifier].enumerated() {
       backend.report(change)
       try await eventually("the store does not read again") { backend.lookupsWithoutPrompts == number + 1 }
@@ -172,7 +172,7 @@ private actor Reader {
   @Test func aNewStoreIsInitializedAndThenLoaded() async throws {
     let first = try await load()
     try await first.insert(Note(id: "a"))
-    backend.fail(.items, with: SecretError(.locked, "The test says so."))
+    backend.fail(.lookUp, with: SecretError(.locked, "The test says so."))
     let store = background()
     let stream = store.events
     await #expect(throws: SecretError.self) { try await store.itemsHaveLoaded() }
@@ -185,7 +185,7 @@ private actor Reader {
   }
 
   @Test func aStoreThatCannotBeReadIsNotAnEmptyOne() async throws {
-    backend.fail(.items, with: SecretError(.locked, "The test says so."))
+    backend.fail(.lookUp, with: SecretError(.locked, "The test says so."))
     let error = await #expect(throws: SecretError.self) { try await load() }
     #expect(error?.code == .locked)
   }
@@ -201,10 +201,10 @@ private actor Reader {
 
   @Test func aChangeToAStoreThatIsNotLoadedLoadsItFirst() async throws {
     try backend.write(#"{"id":"a","text":""}"#, "a", service: "notes")
-    backend.fail(.items, with: SecretError(.locked, "The test says so."), times: 1)
-    let before = backend.count(of: .items)
+    backend.fail(.lookUp, with: SecretError(.locked, "The test says so."), times: 1)
+    let before = backend.count(of: .lookUp)
     let store = background()
-    try await eventually("the store was not loaded") { backend.count(of: .items) > before }
+    try await eventually("the store was not loaded") { backend.count(of: .lookUp) > before }
     try await store.insert(Note(id: "b"))
     #expect(store.items.map(\.id) == ["a", "b"])
   }
@@ -228,7 +228,7 @@ private actor Reader {
     try backend.write("no note", "broken", service: "notes")
     let store = try await load()
     #expect(store.failures.count == 1)
-    try await backend.remove(SecretIdentifier(service: "notes", account: "broken"))
+    try backend.remove(SecretIdentifier(service: "notes", account: "broken"))
     try await eventually("the failure stayed") { store.failures.isEmpty }
   }
 
@@ -293,8 +293,8 @@ private actor Reader {
 
   /// The clock of the program that stored the last item was ahead, or this one's went back.
   @Test func aNewItemIsTheLastAlsoIfTheClockWentBack() async throws {
-    try await backend.store(
-      SecretBytes(copying: #"{"id":"z","text":""}"#), for: identifier("z", service: "notes"),
+    try backend.store(
+      SecretBytes(#"{"id":"z","text":""}"#), for: identifier("z", service: "notes"),
       metadata: SecretMetadata(attributes: ["coffer.order": "0009000000000000000"]))
     try await load().insert(notes("b", "a"))
     #expect(try await load().items.map(\.id) == ["z", "b", "a"])
@@ -332,8 +332,8 @@ private actor Reader {
     var storage = scope
     if inVault {
       let (path, key) = (directory.file("test.vault"), [UInt8](repeating: 7, count: 32))
-      try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
-      let vault = VaultBackend(path: path, key: SecretBytes(copying: key))
+      try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
+      let vault = VaultBackend(path: path, key: SecretBytes(key))
       storage = SecretScope(service: "notes", backend: vault)
     }
     let (store, reader) = (try await Store<Note>(storage: storage), Reader())

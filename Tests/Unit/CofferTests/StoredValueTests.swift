@@ -198,7 +198,7 @@ private final class Preferences {
     #expect(found.label == "Limit" && found.expires == expires && found.attributes == ["team": "a"])
     found.label = "Mine"
     found.attributes = ["more": "b"]
-    try backend.store(SecretBytes(copying: "12"), for: identifier("limit"), metadata: found)
+    try backend.store(SecretBytes("12"), for: identifier("limit"), metadata: found)
     try limit.update { $0 += 1 }
     found = try #require(try backend.item(identifier("limit"))).metadata
     #expect(found.label == "Mine" && found.attributes == ["team": "a", "more": "b"])

@@ -13,10 +13,10 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory(inMemory: true)
     path = directory.file("test.vault")
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
   }
 
-  private func open() -> VaultBackend { VaultBackend(path: path, key: SecretBytes(copying: key)) }
+  private func open() -> VaultBackend { VaultBackend(path: path, key: SecretBytes(key)) }
 
   /// The inotify instances of this process.
   private static func inotifyInstances() throws -> Int {
@@ -58,8 +58,8 @@ import Testing
     let lease = try #require(try backend.tryLease(identifier("token")))
     let output = Pipe()
     // The program is started while the vault is locked for a change, and runs on.
-    let program = try backend.transaction { transaction in
-      try transaction.store(SecretBytes(copying: "two"), for: identifier("token"), metadata: nil)
+    let program = try backend.withTransaction { transaction in
+      try transaction.store(SecretBytes("two"), for: identifier("token"))
       return try ChildProcess(
         ["sh", "-c", "ls -l /proc/self/fd; echo end; exec sleep 600"], environment: directory.environment(),
         streams: [.null, .descriptor(output.fileHandleForWriting.fileDescriptor)])
@@ -72,7 +72,7 @@ import Testing
     lease.release()
     var options = VaultOptions()
     options.lockTimeout = .seconds(1)
-    let source = VaultCredentialClosure(name: "the test") { [key] _ in .key(SecretBytes(copying: key)) }
+    let source = VaultCredentialClosure(name: "the test") { [key] _ in .key(SecretBytes(key)) }
     let other = VaultBackend(path: path, credentials: [source], options: options)
     // A process that another test starts at this moment holds copies of the locks until it is executed.
     try await eventually("the lease is held") { try other.tryLease(identifier("token")) != nil }
@@ -109,14 +109,14 @@ import Testing
 
   @Test func aVaultThatIsMadeLaterIsObserved() async throws {
     let path = directory.file("sub/later.vault")
-    let backend = VaultBackend(path: path, key: SecretBytes(copying: key))
+    let backend = VaultBackend(path: path, key: SecretBytes(key))
     let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
     var values = token.values.makeAsyncIterator()
     #expect(await values.next() == .some(nil))
     #expect(token.lastError?.code == .vaultNotFound)
     try directory.makeDirectory("sub")
-    try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: key)))
-    try VaultBackend(path: path, key: SecretBytes(copying: key)).write("stored", "token")
+    try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
+    try VaultBackend(path: path, key: SecretBytes(key)).write("stored", "token")
     while let value = await values.next(), value != "stored" {}
     #expect(token.lastError == nil)
   }

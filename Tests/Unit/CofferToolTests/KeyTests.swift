@@ -78,9 +78,9 @@ import Testing
     let key = try sandbox.shell("cat ../home/config/coffer/key").outputText
     let body = key.dropFirst("coffer-key-v1:".count).dropLast()
     let spaced = body.enumerated().map { "\($0 % 5 == 4 ? " \t\n" : "")\($1)" }.joined()
-    let expected = try RecoveryKey.parse(SecretBytes(copying: key))
+    let expected = try RecoveryKey.parse(SecretBytes(key))
     for text in [String(body), spaced] {
-      let parsed = try RecoveryKey.parse(SecretBytes(copying: form.replacingOccurrences(of: "%", with: text)))
+      let parsed = try RecoveryKey.parse(SecretBytes(form.replacingOccurrences(of: "%", with: text)))
       let isSame = parsed.isEqual(to: expected)
       #expect(isSame)
     }

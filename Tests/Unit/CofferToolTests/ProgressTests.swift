@@ -11,16 +11,6 @@ import Testing
     #expect(try sandbox.shell("secret init && seq 40 | sed 's/.*/N&=x/' > env").status == 0)
   }
 
-  @Test func importShowsItsProgress() throws {
-    let terminal = try Pseudoterminal("secret import env", in: sandbox)
-    try terminal.wait(for: "\rImported 30 of 40\r\u{1B}[K")
-    try terminal.wait(for: "Imported 40: 40 new")
-    #expect(try terminal.end() == 0)
-    #expect(
-      try sandbox.shell("secret import env").errorText
-        == "Imported 0: 0 new, 0 replaced. Unchanged: 40.\n")
-  }
-
   @Test(arguments: [("verify", "Verifying "), ("rekey", "Encrypting the vault …")])
   func aLongOperationShowsAMessage(_ command: String, _ line: String) throws {
     // The command waits for the vault, which another process has locked.

@@ -74,7 +74,7 @@ import Testing
 }
 
 @Suite struct PrintableTextTests {
-  private func isPlain(_ bytes: [UInt8]) -> Bool { SecretBytes(copying: bytes).isPlainText }
+  private func isPlain(_ bytes: [UInt8]) -> Bool { SecretBytes(bytes).isPlainText }
 
   @Test func controlCharactersAreEscaped() {
     #expect(

@@ -22,7 +22,7 @@ import Testing
   }
 
   private func patterns(_ value: String) -> RedactionPatterns {
-    RedactionPatterns([("A", SharedSecret(SecretBytes(copying: value)))])
+    RedactionPatterns([("A", SecretBytes(value))])
   }
 
   private static func hexadecimal(_ byte: UInt8, _ isUpper: Bool) -> String {
@@ -106,7 +106,7 @@ import Testing
     _ value: String, _ last: [UInt8]
   ) {
     let value = [UInt8]((value.hasSuffix("\n") ? String(value.dropLast()) : value).utf8)
-    let patterns = RedactionPatterns([("A", SharedSecret(SecretBytes(copying: value)))])
+    let patterns = RedactionPatterns([("A", SecretBytes(value))])
     for (before, after) in [
       ("", ""), ("u:", ""), ("us:", ""), ("use", "r"), ("", "end"), ("name:", "\u{1}?"),
     ] {
@@ -186,7 +186,7 @@ import Testing
   /// Each byte of such a value would be no character at all in JSON's escapes.
   @Test(arguments: [[0x95, 0x95, 0x95, 0x95], [0x95, 0x95, 0x95, 0x41]] as [[UInt8]])
   func valuesThatAreNotUTF8AreRedactedAndNothingElse(_ value: [UInt8]) {
-    let patterns = RedactionPatterns([("X", SharedSecret(SecretBytes(copying: value.span)))])
+    let patterns = RedactionPatterns([("X", SecretBytes(value.span))])
     let rest = [UInt8]("ABA A".utf8)
     for chunk in 1...9 { #expect(shown(value + rest, chunk, patterns) == [UInt8]("[X]".utf8) + rest) }
   }
@@ -218,7 +218,7 @@ import Testing
       let (before, after) = (
         bytes(0...20, 65...90) + [UInt8(ascii: "|")], [UInt8(ascii: "|")] + bytes(0...20, 65...90)
       )
-      let patterns = RedactionPatterns([("A", SharedSecret(SecretBytes(copying: value)))])
+      let patterns = RedactionPatterns([("A", SecretBytes(value))])
       guard PatternWriter.canRedact(value.span), value.last != UInt8(ascii: "\n") else {
         continue
       }
@@ -237,7 +237,7 @@ import Testing
   /// The search does not depend on the number of patterns, or on what they have in common.
   @Test func eachOfManyValuesIsFound() {
     let values = (0..<300).map { "postgres://user:\($0)-\($0 * 7919)@host" }
-    let patterns = RedactionPatterns(values.map { ($0, SharedSecret(SecretBytes(copying: $0))) })
+    let patterns = RedactionPatterns(values.map { ($0, SecretBytes($0)) })
     let shown = shown(Array(values.joined(separator: "\n").utf8), 100, patterns)
     #expect(String(decoding: shown, as: UTF8.self) == values.map { "[\($0)]" }.joined(separator: "\n"))
   }

@@ -198,6 +198,6 @@ extension OutputRedactor {
   /// The replacements are the indices of the values.
   init(redacting values: [String]) {
     self.init(
-      RedactionPatterns(values.enumerated().map { ("\($0)", SharedSecret(SecretBytes(copying: $1))) }))
+      RedactionPatterns(values.enumerated().map { ("\($0)", SecretBytes($1)) }))
   }
 }

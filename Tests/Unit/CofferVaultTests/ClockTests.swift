@@ -41,9 +41,9 @@ import Testing
       uptime: { uptime.withLock { $0 } }, sleep: { _ in uptime.withLock { $0 += .seconds(86_400) } })
     let holder = vault.open()
     let waiter = vault.open(environment: environment)
-    try holder.transaction { transaction throws(SecretError) in
+    try holder.withTransaction { transaction throws(SecretError) in
       do throws(SecretError) {
-        try waiter.store(SecretBytes(copying: [1]), for: SecretIdentifier(service: "s", account: "a"))
+        try waiter.store(SecretBytes([1]), for: SecretIdentifier(service: "s", account: "a"))
         Issue.record("two writers had the lock")
       } catch {
         #expect(error.code == .timedOut)

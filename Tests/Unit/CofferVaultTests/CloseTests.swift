@@ -46,7 +46,7 @@ import Testing
   @Test func aReaderBesideATransactionKeepsNothingAfterClosing() throws {
     let backend = vault.open()
     try backend.set("a", [1])
-    try backend.transaction { _ in
+    try backend.withTransaction { _ in
       let end = DispatchSemaphore(value: 0)
       Thread.detachNewThread {
         #expect(throws: Never.self) { try backend.get("a") }
@@ -66,7 +66,7 @@ import Testing
 
   @Test func closingInATransactionOfTheVaultIsAConflict() throws {
     let backend = vault.open()
-    try backend.transaction { _ throws(SecretError) in
+    try backend.withTransaction { _ throws(SecretError) in
       #expect(code { try backend.close() } == .conflict)
     }
   }

@@ -78,8 +78,8 @@ import Testing
   @Test func readsDoNotWaitForATransactionOfAnotherThread() throws {
     try backend.set("b", [5])
     let backend = backend
-    try backend.transaction { transaction in
-      try transaction.store(SecretBytes(copying: [2]), for: identifier("a"))
+    try backend.withTransaction { transaction in
+      try transaction.store(SecretBytes([2]), for: identifier("a"))
       #expect(readElsewhere() == .value([1]))
       #expect(readElsewhere("absent") == .value(nil))
       let count = elsewhere { () throws(SecretError) in
@@ -92,7 +92,7 @@ import Testing
 
   @Test func readsDoNotWaitForTheFirstTransactionOfAnObject() throws {
     let backend = vault.open(options: Self.impatient)
-    try backend.transaction { _ in #expect(readElsewhere(in: backend) == .value([1])) }
+    try backend.withTransaction { _ in #expect(readElsewhere(in: backend) == .value([1])) }
   }
 
   /// At every call of the system that a change makes, another thread's read ends, the barriers included.

@@ -182,7 +182,7 @@ import Testing
     let header = KeySlot.header(
       id: SystemRandomness().bytes16(), parameters: .passphrase(passes: .max, memory: .max, salt: salt),
       created: 0, label: "")
-    let slot = try SlotKey(FixedCredential.otherKey.credential.secret.copy())
+    let slot = try SlotKey(FixedCredential.otherKey.credential.secret)
       .wrap(
         FixedCredential.key.credential.secret, vault: SystemRandomness().bytes16(), slotHeader: header,
         randomness: SystemRandomness())

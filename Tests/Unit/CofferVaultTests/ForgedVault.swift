@@ -67,7 +67,7 @@ struct ForgedVault: Sendable {
     let identifier = try SecretIdentifier(service: change.service, account: change.account)
     let claimed = try change.claims.map { try SecretIdentifier(service: "tests", account: $0) }
     let id = BLAKE2b.hash(
-      HashedMessage.lookupID(claimed ?? identifier).span, key: SecretBytes(copying: lookupKey), count: 16
+      HashedMessage.lookupID(claimed ?? identifier).span, key: SecretBytes(lookupKey), count: 16
     ).withUnsafeBytes { Bytes16($0) }
     func sealed(_ record: Record, _ value: [UInt8]) -> Sealed {
       let body =
@@ -78,9 +78,10 @@ struct ForgedVault: Sendable {
       return sealed(try Record(removing: identifier, id: id, sequence: sequence, time: .now), [])
     }
     let sealedValue = keys.sealValue(
-      SecretBytes(copying: value), .value(vault: vault, lookupID: id, sequence: sequence))
+      SecretBytes(value), .value(vault: vault, lookupID: id, sequence: sequence))
     let item = SecretItem(
-      identifier: identifier, metadata: .merged(change.metadata, over: nil, now: .now))
+      identifier: identifier,
+      metadata: try MetadataChange.replace(change.metadata ?? SecretMetadata()).applied(to: nil, now: .now))
     return sealed(try Record(id: id, sequence: sequence, sealedValue: sealedValue, item: item), sealedValue)
   }
 
@@ -91,7 +92,7 @@ struct ForgedVault: Sendable {
   func generations() throws -> [[UInt8]] {
     let credential = KeySlot.header(
       id: vault, parameters: .key(salt: [UInt8](repeating: 1, count: 16)), created: 0, label: "")
-    let slot = try SlotKey(FixedCredential.key.credential.secret.copy())
+    let slot = try SlotKey(FixedCredential.key.credential.secret)
       .wrap(keys.master, vault: vault, slotHeader: credential, randomness: keys.randomness)
     var header = Header(vaultID: vault, slots: [slot] + slots)
     header.fileID = file

@@ -120,7 +120,7 @@ import Testing
     let vault = try TestVault()
     let master = try vault.open().withMasterKey { _, master in master.array() }
     let kept = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
-      .masterKey(SecretBytes(copying: master))
+      .masterKey(SecretBytes(master))
     }
     let backend = VaultBackend(path: vault.path, credentials: [kept], options: .cheap)
     var fields: [(String, [UInt8])] = []

@@ -13,10 +13,10 @@ import Testing
     let text = String(repeating: "v", count: 1024)
     let attributes = Dictionary(uniqueKeysWithValues: (0..<16).map { ("\($0)", text) })
     let count = Layout.nodeTarget + 10
-    try disk.openVault().transaction { transaction throws(SecretError) in
+    try disk.openVault().withTransaction { transaction throws(SecretError) in
       for number in 0..<count {
         try transaction.store(
-          SecretBytes(copying: "\(number)"), for: SecretIdentifier(service: "tests", account: "\(number)"),
+          SecretBytes("\(number)"), for: SecretIdentifier(service: "tests", account: "\(number)"),
           metadata: SecretMetadata(attributes: attributes))
       }
     }
@@ -31,7 +31,12 @@ import Testing
     try backend.rekey()
     #expect(try nodes() == 2)
     #expect(try backend.get("5") == [1] && backend.verify().earlierVersionCount == 1)
-    #expect(try backend.removeWithHistory((0..<11).map { try identifier("\($0)") }))
+    try backend.withTransaction { transaction in
+      for number in 0..<11 {
+        let isErased = try transaction.erase(identifier("\(number)"))
+        #expect(isErased)
+      }
+    }
     #expect(try nodes() == 0)
     #expect(try backend.verify().secretCount == count - 11 && backend.text("20") == "20")
   }

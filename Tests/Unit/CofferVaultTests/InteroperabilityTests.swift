@@ -13,7 +13,7 @@ import Testing
   init() throws {
     directory = try TemporaryDirectory()
     path = directory.file("v")
-    var text = try VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 7, count: 32))).array()
+    var text = try VaultKey.text(of: SecretBytes([UInt8](repeating: 7, count: 32))).array()
     text.append(0x0A)
     try Data(text).write(to: URL(filePath: directory.file("key")))
   }
@@ -39,7 +39,7 @@ import Testing
     for count in [0, 1, 31, 32, 33, 1000, 70_000] {
       let value = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
       try swift.store(
-        SecretBytes(copying: value), for: identifier("\(count)"),
+        SecretBytes(value), for: identifier("\(count)"),
         metadata: SecretMetadata(label: "of \(count)", attributes: ["count": "\(count)"]))
       expected["\(count)"] = value.map { String(format: "%02x", $0) }.joined()
     }
@@ -57,10 +57,10 @@ import Testing
 
   @Test func pythonReadsABaseOfManyBlocks() throws {
     try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
-    try swift.transaction { transaction throws(SecretError) in
+    try swift.withTransaction { transaction throws(SecretError) in
       for index in 0..<2000 {
         try transaction.store(
-          SecretBytes(copying: "\(index)"), for: SecretIdentifier(service: "s", account: "\(index)"),
+          SecretBytes("\(index)"), for: SecretIdentifier(service: "s", account: "\(index)"),
           metadata: nil)
       }
     }

@@ -50,10 +50,10 @@ import Testing
     try vault.open(Self.first).addKeySlot(FixedCredential.key.credential)
     let slots = try VaultBackend.describe(path: vault.path).keySlots
     // What somebody with an old copy and the old passphrase has.
-    let former = try vault.open(Self.first).withMasterKey { _, master in SharedSecret(master.copy()) }
+    let former = try vault.open(Self.first).withMasterKey { _, master in master }
     func opensWithTheFormerMasterKey() throws -> Bool {
       let source = VaultCredentialClosure(name: "a copy") { _ throws(SecretError) in
-        .masterKey(former.bytes.copy())
+        .masterKey(former)
       }
       let backend = VaultBackend(path: vault.path, credentials: [source])
       return thrown { () throws(SecretError) in try backend.unlock() } == nil
@@ -218,7 +218,7 @@ import Testing
     let vault = try vault(.key)
     let kept = try vault.open().withMasterKey { id, master throws(SecretError) in
       #expect(try VaultBackend.describe(path: vault.path).id == id)
-      return MasterKey(master.copy())
+      return MasterKey(master)
     }
     func open() -> VaultBackend { VaultBackend(path: vault.path, credentials: [kept]) }
     #expect(try open().get("name") == [1, 2, 3])
@@ -230,7 +230,7 @@ import Testing
     #expect(error?.code == .locked)
     // The next source is asked.
     let asked = Count()
-    let now = try vault.open().withMasterKey { _, master throws(SecretError) in MasterKey(master.copy()) }
+    let now = try vault.open().withMasterKey { _, master throws(SecretError) in MasterKey(master) }
     try VaultBackend(path: vault.path, credentials: [now, FixedCredential.counted(asked)]).unlock()
     #expect(asked.value == 0)
     let both = VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key])
@@ -241,9 +241,9 @@ import Testing
 
   private struct MasterKey: VaultCredentialSource {
     let name = "a kept master key"
-    private let master: SharedSecret
-    init(_ master: consuming SecretBytes) { self.master = SharedSecret(master) }
-    var credential: VaultCredential { .masterKey(master.bytes.copy()) }
+    private let master: SecretBytes
+    init(_ master: SecretBytes) { self.master = master }
+    var credential: VaultCredential { .masterKey(master) }
     func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
   }
 
@@ -322,7 +322,7 @@ import Testing
 
   @Test(arguments: [0, 31, 33, 62, 10_000]) func bytesOfAnotherLengthHaveNoText(_ count: Int) {
     let error = thrown { () throws(SecretError) in
-      _ = try VaultKey.text(of: SecretBytes(copying: [UInt8](repeating: 1, count: count)))
+      _ = try VaultKey.text(of: SecretBytes([UInt8](repeating: 1, count: count)))
     }
     #expect(error?.code == .invalidKey)
   }
@@ -330,28 +330,28 @@ import Testing
   /// A random key, a key whose text is all `_`, and one whose text is all `-`.
   @Test(arguments: [VaultKey.generate().array(), [UInt8](repeating: 0xFF, count: 32), Self.dashes])
   func keyTextRoundTripsAndDetectsTypos(_ keyBytes: [UInt8]) throws {
-    let key = SecretBytes(copying: keyBytes)
+    let key = SecretBytes(keyBytes)
     let text = try VaultKey.text(of: key)
     #expect(try VaultKey.parse(text).isEqual(to: key))
     let bytes = text.array()
     #expect(bytes.count == 62)
-    #expect(try VaultKey.parse(SecretBytes(copying: bytes + [0x0A])).isEqual(to: key))
+    #expect(try VaultKey.parse(SecretBytes(bytes + [0x0A])).isEqual(to: key))
     // Every other byte at every position, including bytes that are not ASCII.
     for index in bytes.indices {
       for byte in UInt8.min ... .max where byte != bytes[index] {
         var changed = bytes
         changed[index] = byte
         do {
-          _ = try VaultKey.parse(SecretBytes(copying: changed))
+          _ = try VaultKey.parse(SecretBytes(changed))
           Issue.record("byte \(byte) is accepted at \(index)")
         } catch { #expect(error.code == .invalidKey) }
       }
     }
     for wrong in [[], Array(bytes.dropLast()), bytes + [0x41], bytes + [0x0A, 0x0A], bytes + [0x0D, 0x0A]] {
-      #expect(throws: SecretError.self) { _ = try VaultKey.parse(SecretBytes(copying: wrong)) }
+      #expect(throws: SecretError.self) { _ = try VaultKey.parse(SecretBytes(wrong)) }
     }
     let prefix = #expect(throws: SecretError.self) {
-      _ = try VaultKey.parse(SecretBytes(copying: "coffer-key-v1:"))
+      _ = try VaultKey.parse(SecretBytes("coffer-key-v1:"))
     }
     #expect(prefix?.reason.contains("14 characters long") == true)
   }
@@ -362,7 +362,7 @@ import Testing
       ([], "0d681349e442fb3b587aade665b991e3", "457b653d40daf217a05adb0d670e88ae"),
       (Array(0..<64), "33e84480222ae133e4a3dc4d92e87d91", "c8a93fc75ba81ce81518e5f157438a51"),
     ] as [([UInt8], String, String)] {
-      let key = VaultKey.derived(fromPortal: SecretBytes(copying: secret))
+      let key = VaultKey.derived(fromPortal: SecretBytes(secret))
       let expected = try encode(#require(Bytes16(hex: first)), #require(Bytes16(hex: second)))
       #expect(key.array() == expected)
     }

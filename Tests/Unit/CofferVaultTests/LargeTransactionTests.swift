@@ -18,13 +18,13 @@ import Testing
   private func fill(_ transaction: any SecretTransaction) throws(SecretError) {
     for number in 0..<30 {
       try transaction.store(
-        SecretBytes(copying: [UInt8](repeating: UInt8(number), count: 200_000)),
+        SecretBytes([UInt8](repeating: UInt8(number), count: 200_000)),
         for: identifier("big\(number % 20)"), metadata: nil)
     }
   }
 
   @Test func itsValuesAreFoundInItAndAfterIt() throws {
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       try fill(transaction)
       for (number, value) in [(0, 20), (9, 29), (10, 10), (19, 19)] as [(Int, UInt8)] {
         let found = try transaction.lookUp(identifier("big\(number)"))?.array()
@@ -48,7 +48,7 @@ import Testing
   @Test func ifItFailsTheFileIsAsBefore() throws {
     let before = try vault.bytes
     #expect(throws: SecretError.self) {
-      try backend.transaction { transaction throws(SecretError) in
+      try backend.withTransaction { transaction throws(SecretError) in
         try fill(transaction)
         throw SecretError(.conflict, "A test ends the transaction.", advice: "")
       }

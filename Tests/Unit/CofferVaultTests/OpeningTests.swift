@@ -97,7 +97,7 @@ import Testing
     let key = FixedCredential(kind: .key([UInt8](repeating: 7, count: length)))
     #expect(code { try vault.open(key).unlock() } == .invalidKey)
     let master = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
-      .masterKey(SecretBytes(copying: [UInt8](repeating: 7, count: length)))
+      .masterKey(SecretBytes([UInt8](repeating: 7, count: length)))
     }
     let error = thrown { () throws(SecretError) in
       try VaultBackend(path: vault.path, credentials: [master]).unlock()

@@ -22,7 +22,7 @@ import Testing
   @Test func nonces() throws {
     let vault = try TestVault()
     let backend = vault.open()
-    let key = SecretBytes(copying: [UInt8](repeating: 7, count: 32))
+    let key = SecretBytes([UInt8](repeating: 7, count: 32))
     var (seals, slots, frames): ([[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [])
     for _ in 0..<Self.count {
       let seal = Sodium.seal([0].span, associatedData: [], key: key, randomness: SystemRandomness())
@@ -56,7 +56,7 @@ import Testing
       salts.append(salt)
       masters.append(
         try vault.open(FixedCredential(kind: .passphrase("a"))).withMasterKey { _, master in
-          master.copy().array()
+          master.array()
         })
     }
     try expectRandom(vaults, "the id of a vault")

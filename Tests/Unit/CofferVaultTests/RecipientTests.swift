@@ -13,7 +13,7 @@ import Testing
   /// A new identity, or the one with the given text.
   private static func identity(_ text: String? = nil) -> VaultIdentity {
     do {
-      if let text { return try VaultIdentity.parse(SecretBytes(copying: text))[0] }
+      if let text { return try VaultIdentity.parse(SecretBytes(text))[0] }
       return try VaultIdentity.generate(isPostQuantum: false)
     } catch { fatalError("\(error)") }
   }
@@ -65,7 +65,7 @@ import Testing
     let (backend, name) = (open(vault, own), name)
     let before = try vault.bytes
     #expect(thrown { () throws(SecretError) in _ = try backend.lookUp(name) }?.code == .untrusted)
-    let write = thrown { () throws(SecretError) in try backend.store(SecretBytes(copying: [4]), for: name) }
+    let write = thrown { () throws(SecretError) in try backend.store(SecretBytes([4]), for: name) }
     #expect(write?.code == .untrusted)
     #expect(thrown { () throws(SecretError) in _ = try backend.verify() }?.code == .untrusted)
     #expect(thrown { () throws(SecretError) in _ = try backend.openKeySlots() }?.code == .untrusted)
@@ -106,10 +106,10 @@ import Testing
     let (first, second) = (Self.identity(), Self.identity())
     let vault = try vault(for: first)
     try vault.open().addKeySlot(.recipient(recipient(second)))
-    let old = try vault.open().withMasterKey { _, master in SharedSecret(master.copy()) }
+    let old = try vault.open().withMasterKey { _, master in master }
     let slots = try VaultBackend.describe(path: vault.path).keySlots
     try vault.open().removeKeySlots(ids: [slots[1].id])
-    #expect(try vault.open().withMasterKey { _, master in !master.isEqual(to: old.bytes) })
+    #expect(try vault.open().withMasterKey { _, master in !master.isEqual(to: old) })
     let pin = try vault.open().pin()
     #expect(try open(vault, second, pins: [pin]).lookUp(name) != nil)
     #expect(
@@ -249,10 +249,10 @@ import Testing
   @Test func theTextsOfAgeAreRead() throws {
     let lines =
       "# a comment\r\n\r\nAGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZP\r\n"
-    let identities = try VaultIdentity.parse(SecretBytes(copying: lines))
+    let identities = try VaultIdentity.parse(SecretBytes(lines))
     #expect(identities.count == 1 && identities[0].recipient == Self.own.recipient)
-    let (text, ownText) = (SharedSecret(identities[0].text()), SharedSecret(Self.own.text()))
-    let isSame = text.bytes.isEqual(to: ownText.bytes)
+    let (text, ownText) = (identities[0].text(), Self.own.text())
+    let isSame = text.isEqual(to: ownText)
     #expect(isSame)
     let recipient = try recipient(Self.own)
     #expect(try VaultRecipient(recipient.description) == recipient)
@@ -266,7 +266,7 @@ import Testing
     "AGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZQ",
     " AGE-SECRET-KEY-1FHPQSRA34H87EZG7ZAJWZT7E55RM58F0835ZFF09YJASLTK4H22QLXZDZP",
   ]) func aMalformedTextIsRefused(_ text: String) {
-    let identity = thrown { () throws(SecretError) in _ = try VaultIdentity.parse(SecretBytes(copying: text))
+    let identity = thrown { () throws(SecretError) in _ = try VaultIdentity.parse(SecretBytes(text))
     }
     #expect(identity?.code == .invalidKey)
     #expect(thrown { () throws(SecretError) in _ = try VaultRecipient(text) }?.code == .invalidKey)
@@ -281,7 +281,7 @@ import Testing
     let other = try VaultCredential.parse(Self.own.text()).kind
     #expect(other == .identity)
     #expect(
-      thrown { () throws(SecretError) in _ = try VaultCredential.parse(SecretBytes(copying: "x")) }?.code
+      thrown { () throws(SecretError) in _ = try VaultCredential.parse(SecretBytes("x")) }?.code
         == .invalidKey)
   }
 

@@ -94,7 +94,7 @@ import Testing
     let vault = try TestVault()
     try vault.open().set("a", [1])
     let backend = vault.open(environment: VaultEnvironment(fileSystem: FailingFileSystem(creations: Count())))
-    let error = #expect(throws: SecretError.self) { try backend.removeWithHistory(identifier("a")) }
+    let error = #expect(throws: SecretError.self) { try backend.erase(identifier("a")) }
     #expect(error?.code == .io)
     #expect(try backend.get("a") == [1])
   }
@@ -113,7 +113,7 @@ import Testing
     let backend = vault.open()
     try backend.set("a", [1])
     let before = try vault.bytes
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       _ = try transaction.lookUp(SecretIdentifier(service: "tests", account: "a"))
     }
     #expect(try vault.bytes == before)
@@ -123,10 +123,10 @@ import Testing
   @Test func aRewriteFillsBlocksUpToTheirLimit() throws {
     let vault = try TestVault()
     let backend = vault.open()
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       for number in 0..<400 {
         try transaction.store(
-          SecretBytes(copying: [1] as [UInt8]),
+          SecretBytes([1] as [UInt8]),
           for: SecretIdentifier(service: "tests", account: "\(number)"), metadata: nil)
       }
     }
@@ -235,10 +235,10 @@ import Testing
     try flip()
     // The newest record of the secret is in the tail, and its history in the damaged block.
     var failure: SecretError?
-    try vault.open().transaction { transaction throws(SecretError) in
+    try vault.open().withTransaction { transaction throws(SecretError) in
       do throws(SecretError) { try transaction.remove(identifier("a")) } catch { failure = error }
       do { try flip() } catch { throw SecretError(.io, "\(error)") }
-      try transaction.store(SecretBytes(copying: "z"), for: identifier("z"), metadata: nil)
+      try transaction.store(SecretBytes("z"), for: identifier("z"))
     }
     #expect(failure?.code == .tampered)
     #expect(try vault.open().verify().secretCount == 2)
@@ -290,16 +290,16 @@ import Testing
     let backend = vault.open(nil)
     let metadata = SecretMetadata(label: String(repeating: "a", count: 100_000))
     let invalid = thrown { () throws(SecretError) in
-      try backend.store(SecretBytes(copying: [1]), for: identifier("a"), metadata: metadata)
+      try backend.store(SecretBytes([1]), for: identifier("a"), metadata: metadata)
     }
     #expect(invalid?.code == .invalidMetadata)
     let large = SecretBytes(count: VaultBackend.maximumSecretSize + 1) { _ in }
     let tooLarge = thrown { () throws(SecretError) in
-      try backend.store(large, for: identifier("a"), metadata: nil)
+      try backend.store(large, for: identifier("a"))
     }
     #expect(tooLarge?.code == .tooLarge)
     let locked = thrown { () throws(SecretError) in
-      try backend.store(SecretBytes(copying: [1]), for: identifier("a"), metadata: nil)
+      try backend.store(SecretBytes([1]), for: identifier("a"))
     }
     #expect(locked?.code == .locked)
   }

@@ -51,7 +51,7 @@ import Testing
   @Test func aWriteGivesUpAtTheDeadlineDuringAnotherThreadsTransaction() async throws {
     let vault = try TestVault()
     let backend = vault.open(options: .impatient(.seconds(0.2)))
-    try backend.transaction { _ throws(SecretError) in
+    try backend.withTransaction { _ throws(SecretError) in
       let ended = DispatchSemaphore(value: 0)
       let code = SharedCode()
       detachThread {
@@ -165,7 +165,7 @@ import Testing
     ]
     func store() throws {
       try backend.store(
-        SecretBytes(copying: words[5]),
+        SecretBytes(words[5]),
         for: SecretIdentifier(service: words[0], account: words[1]),
         metadata: SecretMetadata(label: words[2], attributes: [words[3]: words[4]])
       )

@@ -20,8 +20,8 @@ struct FixedCredential: VaultCredentialSource {
 
   var credential: VaultCredential {
     switch kind {
-    case .key(let bytes): .key(SecretBytes(copying: bytes))
-    case .passphrase(let text): .passphrase(SecretBytes(copying: text))
+    case .key(let bytes): .key(SecretBytes(bytes))
+    case .passphrase(let text): .passphrase(SecretBytes(text))
     case .identity(let identity): .identities([identity])
     }
   }

@@ -13,10 +13,10 @@ import Testing
     func names(_ transaction: any SecretTransaction, _ service: String?) throws(SecretError) -> [String] {
       try transaction.items(inService: service).map(\.identifier.account)
     }
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       #expect(try names(transaction, "tests") == ["b", "c", "d"])
       for name in ["e", "a", "d"] {
-        try transaction.store(SecretBytes(copying: [2] as [UInt8]), for: identifier(name), metadata: nil)
+        try transaction.store(SecretBytes([2] as [UInt8]), for: identifier(name))
       }
       _ = try transaction.remove(identifier("c"))
       #expect(try names(transaction, "tests") == ["a", "b", "d", "e"])
@@ -25,16 +25,17 @@ import Testing
     }
   }
 
-  @Test func aSnapshotHasTheValuesOfOneService() throws {
+  @Test func theSecretsOfAServiceHaveTheirValues() throws {
     let vault = try TestVault()
     let backend = vault.open()
     for name in ["a", "b"] { try backend.set(name, Array(name.utf8)) }
     try backend.set("c", [1], service: "elsewhere")
-    let values = try backend.snapshot(ofService: "tests").mapValues { $0.bytes.array() }
-    #expect(values == [try identifier("a"): Array("a".utf8), try identifier("b"): Array("b".utf8)])
+    let secrets = try backend.secrets(inService: "tests")
+    #expect(try secrets.map(\.identifier) == [identifier("a"), identifier("b")])
+    #expect(secrets.map { $0.value.array() } == [Array("a".utf8), Array("b".utf8)])
   }
 
-  @Test func aSnapshotSaysWhichValueIsNotAuthentic() throws {
+  @Test func theSecretsOfAServiceSayWhichValueIsNotAuthentic() throws {
     let vault = try TestVault()
     try vault.open().set("a", Array(repeating: 1, count: 1000))
     let bytes = try vault.bytes
@@ -44,7 +45,7 @@ import Testing
       var changed = bytes
       changed[place] ^= 1
       try Data(changed).write(to: URL(filePath: vault.path))
-      return thrown { () throws(SecretError) in _ = try vault.open().snapshot(ofService: "tests") }
+      return thrown { () throws(SecretError) in _ = try vault.open().secrets(inService: "tests") }
     }
     #expect(errors.contains { $0.code == .tampered && $0.identifier?.account == "a" })
   }
@@ -54,7 +55,7 @@ import Testing
     let backend = vault.open()
     try backend.set("a", [1])
     var kept: (any SecretTransaction)?
-    try backend.transaction { kept = $0 }
+    try backend.withTransaction { kept = $0 }
     let transaction = try #require(kept)
     func isRefused(_ body: () throws(SecretError) -> Void) -> Bool { thrown(body)?.code == .conflict }
     let identifier = try identifier("a")
@@ -64,7 +65,7 @@ import Testing
     #expect(isRefused { () throws(SecretError) in _ = try transaction.remove(identifier) })
     #expect(
       isRefused { () throws(SecretError) in
-        try transaction.store(SecretBytes(copying: [2] as [UInt8]), for: identifier, metadata: nil)
+        try transaction.store(SecretBytes([2] as [UInt8]), for: identifier)
       })
     #expect(try backend.get("a") == [1])
   }
@@ -72,10 +73,10 @@ import Testing
   @Test func manyValuesSurviveCompactionAndReopening() throws {
     let vault = try TestVault()
     let backend = vault.open()
-    try backend.transaction { transaction throws(SecretError) in
+    try backend.withTransaction { transaction throws(SecretError) in
       for index in 0..<3000 {
         try transaction.store(
-          SecretBytes(copying: "value \(index)"),
+          SecretBytes("value \(index)"),
           for: SecretIdentifier(service: "s", account: "\(index)"),
           metadata: nil
         )

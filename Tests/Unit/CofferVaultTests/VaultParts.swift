@@ -67,7 +67,7 @@ struct PinFields {
   var text: String {
     let fields = encode(vault, masterCommitment, sequence, digest)
     let checksum = BLAKE2b.hash((Array(Self.prefix.utf8) + fields).span, count: 32).prefix(3)
-    let body = SecretBytes(copying: fields + checksum).base64(isURLSafe: true)
+    let body = SecretBytes(fields + checksum).base64(isURLSafe: true)
     return Self.prefix + String(decoding: body.array(), as: UTF8.self)
   }
 }

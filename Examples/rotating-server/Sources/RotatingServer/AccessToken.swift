@@ -7,12 +7,12 @@ import Synchronization
 /// The token that clients must show now. Thread-safe.
 final class AccessToken: Sendable {
   /// In guarded memory. `nil`: no client is accepted.
-  private let current: Mutex<SharedSecret?>
+  private let current: Mutex<SecretBytes?>
 
-  init(_ token: String) { current = Mutex(SharedSecret(SecretBytes(copying: token))) }
+  init(_ token: String) { current = Mutex(SecretBytes(token)) }
 
   func replace(by token: String?) {
-    let new = token.map { SharedSecret(SecretBytes(copying: $0)) }
+    let new = token.map { SecretBytes($0) }
     current.withLock { $0 = new }
   }
 
@@ -21,7 +21,7 @@ final class AccessToken: Sendable {
     guard let header = request.headers[.authorization], header.hasPrefix("Bearer "),
       let current = current.withLock({ $0 })
     else { return false }
-    return SecretBytes(copying: String(header.dropFirst("Bearer ".count))).isEqual(to: current.bytes)
+    return SecretBytes(String(header.dropFirst("Bearer ".count))).isEqual(to: current.bytes)
   }
 }
 

@@ -26,7 +26,7 @@ struct KeyFile {
 
   /// Creates the file, and its directory if necessary, and returns when it is on the disk. Throws
   /// `.alreadyExists` if the path exists. If it throws, there is no file, unless the error says so.
-  func create(_ key: borrowing SecretBytes) throws(SecretError) {
+  func create(_ key: SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
     let text = try VaultKey.text(of: key)
     let line = text.withBytes { SecretBytes(joining: $0, "\n".utf8.span) }

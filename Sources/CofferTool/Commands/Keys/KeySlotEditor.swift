@@ -205,10 +205,10 @@ struct KeySlotEditor {
     let key = VaultKey.generate()
     try file.create(key)
     do throws(SecretError) {
-      return ([try vault.addKeySlot(.key(key.copy()), label: label)], true, file.path)
+      return ([try vault.addKeySlot(.key(key), label: label)], true, file.path)
     } catch {
       let probe = configuration.vault(
-        at: vault.path, credentials: [VaultCredentialClosure(.key(key.copy()), named: "the new key")])
+        at: vault.path, credentials: [VaultCredentialClosure(.key(key), named: "the new key")])
       throw file.failure(error, of: probe)
     }
   }

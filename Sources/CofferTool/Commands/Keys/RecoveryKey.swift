@@ -8,7 +8,7 @@ enum RecoveryKey {
   private static let groupsPerLine = 4
 
   /// Prints the prefix on one line, and two lines of four groups of six characters.
-  static func print(_ key: borrowing SecretBytes) throws(SecretError) {
+  static func print(_ key: SecretBytes) throws(SecretError) {
     let text = try VaultKey.text(of: key)
     let lines = text.withBytes { bytes in
       SecretWriter.bytes(capacity: bytes.count * 2) { writer in
@@ -29,7 +29,7 @@ enum RecoveryKey {
 
   /// The key with the given text: with white space anywhere, and with or without the prefix. Throws
   /// `.invalidKey` if the text is mistyped.
-  static func parse(_ text: borrowing SecretBytes) throws(SecretError) -> SecretBytes {
+  static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     let prefix = Array(prefix.utf8)
     let packed = text.withBytes { bytes in

@@ -133,7 +133,7 @@ struct RunCommand: ParsableCommand {
     var written: [String: String] = [:]
     for path in envFile {
       for entry in try Dotenv.entries(in: ValueInput.read(file: path), of: path) {
-        do throws(SecretError) { written[entry.name] = try entry.value.bytes.string() } catch {
+        do throws(SecretError) { written[entry.name] = try entry.value.string() } catch {
           throw Failure(
             .damaged,
             "The value on line \(entry.line) of \(path) is not UTF-8 text. Store it as a secret, and use --set."
@@ -187,9 +187,10 @@ struct RunCommand: ParsableCommand {
     // A vault in a repository chooses variables only for who has its key, even if none of them is a secret.
     if project != nil, chosen.isEmpty, inFiles.isEmpty { try (backend as? VaultBackend)?.unlock() }
     let identifiers = (chosen + inFiles).map(\.identifier)
-    let values = try Expiry.warning(of: identifiers, in: backend) { try backend.lookUp(identifiers) }
+    let values = try backend.secrets(identifiers, together: all || isUnnamed ? options.serviceName : nil)
+    Expiry.warn(of: values.values.map(\.item))
     for (assignment, isFile) in chosen.map({ ($0, false) }) + inFiles.map({ ($0, true) }) {
-      guard let value = values[assignment.identifier] else {
+      guard let value = values[assignment.identifier]?.value else {
         if optional.contains(assignment.variable) { continue }
         throw MissingSecret.failure(assignment.identifier, in: backend)
       }

@@ -11,7 +11,7 @@ final class ChangeReport: Sendable {
     let service: String
     let account: String
   }
-  private let backend: any ObservableSecretBackend
+  private let backend: any SecretBackend
   private let service: String
   private let only: SecretIdentifier?
   private let isJSON: Bool
@@ -20,7 +20,7 @@ final class ChangeReport: Sendable {
   /// Reports changes of `only`, or of every secret in `service` if it is `nil`. Reads the metadata to compare the first change
   /// with.
   init(
-    backend: any ObservableSecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
+    backend: any SecretBackend, service: String, only: SecretIdentifier?, isJSON: Bool
   ) throws(SecretError) {
     (self.backend, self.service, self.only, self.isJSON) = (backend, service, only, isJSON)
     known = Mutex(try Self.read(only, in: service, from: backend))
@@ -66,8 +66,8 @@ final class ChangeReport: Sendable {
 
 extension SecretBackend {
   /// This backend, if it reports changes. Throws `.unsupported` if it does not.
-  func observable() throws(SecretError) -> any ObservableSecretBackend {
-    if let observable = self as? any ObservableSecretBackend { return observable }
+  func observable() throws(SecretError) -> Self {
+    if features.contains(.changes) { return self }
     throw SecretError(.unsupported, "The selected backend does not report changes.")
   }
 }

@@ -29,11 +29,12 @@ struct EditCommand: ParsableCommand {
   func run() throws {
     let identifier = try global.identifier(name)
     let backend = try global.open()
-    let isNew = try backend.item(identifier) == nil
+    let stored = try backend.lookUp(identifier)
+    let isNew = stored == nil
     if isNew {
       inform("\(MissingSecret.failure(identifier, in: backend).message) The edited text will create it.")
     }
-    let value = try isNew ? SecretBytes(copying: []) : backend.existingValue(identifier)
+    let value = stored ?? SecretBytes("")
 
     // Blocked while the file exists, because a signal that ends this process would leave the file behind.
     let signals = try BlockedSignals(BlockedSignals.interruptions)
@@ -58,7 +59,7 @@ struct EditCommand: ParsableCommand {
             .conflict, "Another process changed the secret “\(name)” during editing, and nothing was stored.",
             advice: "Read the new value with secret get.")
         }
-        try transaction.store(edited, for: identifier, metadata: nil)
+        try transaction.store(edited, for: identifier)
       }
     } catch {
       isKept = true
@@ -72,7 +73,7 @@ struct EditCommand: ParsableCommand {
   /// Runs the editor on the file, with its temporary files in the file's private directory, and returns the new contents.
   /// Wipes the file before a signal ends this process.
   private static func edit(
-    _ path: String, in files: ValueFiles, original: borrowing SecretBytes, _ signals: borrowing BlockedSignals
+    _ path: String, in files: ValueFiles, original: SecretBytes, _ signals: borrowing BlockedSignals
   ) throws -> SecretBytes {
     let text = Environment.value("VISUAL") ?? Environment.value("EDITOR") ?? "vi"
     let editor = EditorCommand(text, directory: files.directory)

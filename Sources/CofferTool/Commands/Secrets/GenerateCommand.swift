@@ -62,13 +62,14 @@ struct GenerateCommand: ParsableCommand {
 
   func run() throws {
     let (value, bits) = try generated()
-    let change = try MetadataChange(expires: expires)
+    let given = try GivenMetadata(expires: expires)
     let identifier = try global.newIdentifier(name)
 
     let isTaken = try global.open().withTransaction { transaction throws(SecretError) in
       let existing = try transaction.item(identifier)
       if existing != nil, !force { return true }
-      try transaction.store(value.bytes, for: identifier, metadata: change.applied(to: existing?.metadata))
+      let metadata = given.applied(to: existing?.metadata, isNewValue: true)
+      try transaction.store(value, for: identifier, metadata: .replace(metadata))
       return false
     }
     if isTaken { throw Failure.exists(identifier) }
@@ -77,13 +78,13 @@ struct GenerateCommand: ParsableCommand {
       note("Stored. The value is one of 2^\(bits), which is too few if someone can try them all.")
     }
     if print {
-      try Output.standard.write(value.bytes)
+      try Output.standard.write(value)
       if Output.standard.isTerminal { try Output.standard.write("\n") }
     }
   }
 
   /// The value, and the bits of randomness in it.
-  private func generated() throws(Failure) -> (SharedSecret, Int) {
+  private func generated() throws(Failure) -> (SecretBytes, Int) {
     let (parts, count): ([[UInt8]], Int)
     if let words {
       guard length == nil, alphabet == nil, characters == nil else {
@@ -106,7 +107,7 @@ struct GenerateCommand: ParsableCommand {
         writer.append(part.span)
       }
     }
-    return (SharedSecret(text), Int(Double(count) * log2(Double(parts.count))))
+    return (text, Int(Double(count) * log2(Double(parts.count))))
   }
 
   private func chosenCharacters() throws(Failure) -> [UInt8] {

@@ -45,11 +45,13 @@ struct GetCommand: ParsableCommand {
   private func value(of identifier: SecretIdentifier) throws -> SecretBytes {
     guard let version else {
       let backend = try global.open()
-      return try Expiry.warning(of: [identifier], in: backend) { try backend.existingValue(identifier) }
+      let secret = try backend.existing(identifier)
+      Expiry.warn(of: [secret.item])
+      return secret.value
     }
-    guard let value = try global.openVersioned().lookUp(identifier, version: version) else {
+    guard let secret = try global.openVersioned().secret(identifier, version: version) else {
       throw MissingSecret.failure(identifier, version: version)
     }
-    return value
+    return secret.value
   }
 }

@@ -94,14 +94,13 @@ struct ListCommand: ParsableCommand {
   private func found(
     in backend: any SecretBackend, expiringWithin span: Int?, now: Date
   ) throws -> [ItemDescription] {
-    let versioned = backend as? any VersionedSecretBackend
-    if removed, let versioned {
-      return try versioned.removedItems(inService: global.serviceName).map(ItemDescription.init)
+    if removed {
+      return try backend.removedItems(inService: global.serviceName).map(ItemDescription.init)
     }
     var items = try backend.items(inService: global.serviceName)
     if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
     if let unchangedSince {
-      let versioned = versioned as? VaultBackend
+      let versioned = backend as? VaultBackend
       let change = versioned == nil ? nil : Int(unchangedSince)
       guard let moment = change == nil ? TimeText.pastMoment(unchangedSince, now: now) : .distantPast else {
         throw Failure.usage(
@@ -128,7 +127,7 @@ struct ListCommand: ParsableCommand {
     let former = versions.filter(isFormer)
     guard !former.isEmpty, let value = try backend.lookUp(identifier) else { return false }
     return try former.contains {
-      try backend.lookUp(identifier, version: $0.number)?.isEqual(to: value) == true
+      try backend.secret(identifier, version: $0.number)?.value.isEqual(to: value) == true
     }
   }
 

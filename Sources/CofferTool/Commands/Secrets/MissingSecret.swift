@@ -9,6 +9,12 @@ extension SecretBackend {
     return value
   }
 
+  /// A secret. Throws a failure if it does not exist.
+  func existing(_ identifier: SecretIdentifier) throws -> Secret {
+    guard let secret = try secret(identifier) else { throw MissingSecret.failure(identifier, in: self) }
+    return secret
+  }
+
   /// The identifier and metadata of a secret. Throws a failure if the secret does not exist.
   func existingItem(_ identifier: SecretIdentifier) throws -> SecretItem {
     guard let item = try item(identifier) else { throw MissingSecret.failure(identifier, in: self) }

@@ -35,18 +35,20 @@ struct MoveCommand: ParsableCommand {
     let isReference = named.account != newName
     let new = isReference ? named : try SecretIdentifier(service: toService ?? old.service, account: newName)
     let backend = try global.open()
-    let outcome: SecretMoveOutcome
-    if let backend = backend as? any MultipleItemSecretBackend {
-      outcome = try backend.move(old, to: new, replacing: force, all: all)
-    } else if let vault = backend as? VaultBackend {
-      outcome = try vault.move(old, to: new, replacing: force)
-    } else {
-      throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
-    }
-    switch outcome {
+    switch try move(old, to: new, in: backend) {
     case .moved: break
     case .missing: throw MissingSecret.failure(old, in: backend)
     case .taken: throw Failure.exists(new)
     }
+  }
+
+  private func move(
+    _ old: SecretIdentifier, to new: SecretIdentifier, in backend: any SecretBackend
+  ) throws(SecretError) -> SecretMoveOutcome {
+    #if Keyring
+    if let keyring = backend.keyring { return try keyring.move(old, to: new, replacing: force, all: all) }
+    #endif
+    if let vault = backend as? VaultBackend { return try vault.move(old, to: new, replacing: force) }
+    throw SecretError(.unsupported, "The selected backend cannot rename a secret.")
   }
 }

@@ -26,22 +26,27 @@ struct RemoveCommand: ParsableCommand {
   func run() throws {
     let identifiers = try global.identifiers(names)
     let backend = try global.open()
-    // A backend without earlier versions has nothing else to remove.
-    if purge, let backend = backend as? any VersionedSecretBackend {
-      return try removeWithHistory(identifiers, from: backend)
+    #if Keyring
+    if let keyring = backend.keyring { return try remove(identifiers, from: keyring) }
+    #endif
+    do {
+      try backend.withTransaction { transaction in
+        for identifier in identifiers {
+          guard try purge ? transaction.erase(identifier) : transaction.remove(identifier) else {
+            throw Absent(identifier: identifier)
+          }
+        }
+      }
+    } catch let error as Absent {
+      throw failure(error.identifier, in: backend, among: identifiers)
     }
-    if let backend = backend as? any MultipleItemSecretBackend {
-      return try remove(identifiers, from: backend)
-    }
-    let missing: SecretIdentifier? = try backend.withTransaction { transaction throws(SecretError) in
-      for identifier in identifiers where try transaction.item(identifier) == nil { return identifier }
-      for identifier in identifiers { try transaction.remove(identifier) }
-      return nil
-    }
-    if let missing { throw failure(missing, in: backend, among: identifiers) }
   }
 
-  private func remove(_ identifiers: [SecretIdentifier], from backend: any MultipleItemSecretBackend) throws {
+  /// Ends a transaction without a change.
+  private struct Absent: Error { let identifier: SecretIdentifier }
+
+  #if Keyring
+  private func remove(_ identifiers: [SecretIdentifier], from backend: KeyringBackend) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
       if items.isEmpty { throw failure(identifier, in: backend, among: identifiers) }
@@ -55,14 +60,7 @@ struct RemoveCommand: ParsableCommand {
       if all { try backend.removeAll(identifier) } else { try backend.remove(identifier) }
     }
   }
-
-  private func removeWithHistory(
-    _ identifiers: [SecretIdentifier], from backend: any VersionedSecretBackend
-  ) throws {
-    if try backend.removeWithHistory(identifiers) { return }
-    let missing = try identifiers.first { try backend.versions(of: $0).isEmpty }
-    throw failure(missing ?? identifiers[0], in: backend, among: identifiers)
-  }
+  #endif
 
   private func failure(
     _ missing: SecretIdentifier, in backend: any SecretBackend, among identifiers: [SecretIdentifier]

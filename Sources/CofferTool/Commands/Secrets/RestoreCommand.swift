@@ -29,27 +29,24 @@ struct RestoreCommand: ParsableCommand {
     let moment = try checkedMoment()
     let backend = try global.openVersioned()
     let identifiers = try identifiers(in: backend)
-    var dropped: [SecretIdentifier] = []
-    var missing: Failure?
-    let restored: [SecretIdentifier: SecretVersion]
-    do throws(SecretError) {
-      restored = try backend.restore(identifiers) { identifier, versions throws(SecretError) in
+    let (restored, dropped) = try backend.withTransaction { transaction in
+      var restored: [SecretIdentifier: SecretVersion] = [:]
+      var dropped: [SecretIdentifier] = []
+      for identifier in identifiers {
+        let versions = try transaction.versions(of: identifier)
+        let wanted: Int?
         if let moment {
           if Self.isDropped(versions, at: moment) { dropped.append(identifier) }
-          return versions.first { $0.date <= moment }?.number
+          wanted = versions.first { $0.date <= moment && $0.kind != .removal }?.number
+        } else {
+          wanted = version ?? versions.first { $0.kind == .earlier }?.number
+          let isKnown = versions.contains { $0.number == wanted && $0.kind != .removal }
+          if !isKnown { throw MissingSecret.failure(identifier, version: version) }
         }
-        if let wanted = versions.first(where: { $0.kind == .earlier && (version ?? $0.number) == $0.number })
-        {
-          return wanted.number
-        }
-        if versions.first?.kind == .current, versions.first?.number == version { return nil }
-        missing = MissingSecret.failure(identifier, version: version)
-        // Ends the call without a change. `missing` is what the user sees.
-        throw SecretError(.conflict, "There is no such version.", advice: "Nothing was restored.")
+        guard let wanted else { continue }
+        restored[identifier] = try transaction.restore(identifier, version: wanted)
       }
-    } catch {
-      if let missing { throw missing }
-      throw error
+      return (restored, dropped)
     }
     for identifier in identifiers {
       guard let version = restored[identifier] else { continue }
@@ -89,7 +86,7 @@ struct RestoreCommand: ParsableCommand {
   }
 
   /// The named secrets, or every secret that the service has or had.
-  private func identifiers(in backend: any VersionedSecretBackend) throws -> [SecretIdentifier] {
+  private func identifiers(in backend: any SecretBackend) throws -> [SecretIdentifier] {
     if names.isEmpty {
       return try backend.identifiers(inService: global.serviceName)
         + backend.removedItems(inService: global.serviceName).map(\.identifier)

@@ -7,10 +7,11 @@ struct SetCommand: ParsableCommand {
     discussion: """
       On a terminal, the command prompts for the value twice and does not show it. From a pipe, it drops a final line \
       feed if that is the only line feed; --verbatim keeps it. A file is stored exactly as it is. An empty value is \
-      refused without --allow-empty. The label, expiry and attributes that you give replace the stored ones; the \
-      others are kept. A secret that would be the same stays as it is, with its time of change. A vault keeps the value \
-      that is replaced in its history, unless --no-history is given: the vault is then written again without any \
-      earlier version of the secret.
+      refused without --allow-empty. The label and attributes that you give replace the stored ones; the others are kept. \
+      The expiry is that of the value: a new value has none unless you give one. A secret that would be the same stays as \
+      it is, with its time of change. A vault keeps the value that is replaced in its history, unless the secret has none: \
+      programs store most of theirs without one. --history begins to keep it. --no-history ends it, and the vault is \
+      written again without any earlier version of the secret.
       """
   )
 
@@ -39,8 +40,8 @@ struct SetCommand: ParsableCommand {
   @Flag(help: "Store an empty value.")
   var allowEmpty = false
 
-  @Flag(help: "Keep no earlier version of the secret in the vault.")
-  var noHistory = false
+  @Flag(inversion: .prefixedNo, help: "Keep earlier versions of the secret in the vault, or none.")
+  var history: Bool?
 
   /// Accepts a value that was given as an argument, in order to refuse it with an explanation.
   @Argument(help: .hidden)
@@ -57,8 +58,8 @@ struct SetCommand: ParsableCommand {
       )
     }
     let identifier = try global.newIdentifier(name)
-    let change = try MetadataChange(label: label, expires: expires, attributes: attributes)
-    let backend = try noHistory ? global.openVersioned() : global.open()
+    let given = try GivenMetadata(label: label, expires: expires, attributes: attributes)
+    let backend = try history == false ? global.openVersioned() : global.open()
     let input = ValueInput(file: fromFile, verbatim: verbatim)
     // Reports a backend that cannot be opened before the value is typed twice.
     if input.isPrompt { _ = try backend.item(identifier) }
@@ -70,9 +71,11 @@ struct SetCommand: ParsableCommand {
     }
     value.noteCarriageReturn()
     try backend.withTransaction { transaction throws(SecretError) in
-      let metadata = try change.applied(to: transaction.item(identifier)?.metadata)
-      try transaction.storeIfChanged(value, for: identifier, metadata: metadata)
-      if noHistory { try transaction.purge(identifier) }
+      let existing = try transaction.item(identifier)?.metadata
+      if history == false { try transaction.erase(identifier) }
+      try transaction.storeIfChanged(
+        value, for: identifier, history: history.map { $0 ? .kept : .none } ?? .unchanged
+      ) { given.applied(to: $0 ?? existing, isNewValue: $1) }
     }
     if let vault = backend as? VaultBackend {
       let configuration = CofferConfiguration.current()

@@ -1,27 +1,67 @@
 internal import Coffer
+internal import FoundationEssentials
 
 extension SecretTransaction {
   /// Stores a secret, unless it has this value and this metadata already. A program that tries again and again would
   /// otherwise drop the earlier versions. The end of the transaction makes sure that the secret is on the disk.
+  ///
+  /// `metadata` makes the metadata of the existing one, and is told whether the value is new.
   func storeIfChanged(
-    _ value: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata? = nil
+    _ value: SecretBytes, for identifier: SecretIdentifier, history: History = .unchanged,
+    metadata: (SecretMetadata?, Bool) -> SecretMetadata
   ) throws(SecretError) {
-    if let existing = try item(identifier)?.metadata {
-      var wanted = metadata ?? existing
-      (wanted.created, wanted.modified) = (existing.created, existing.modified)
-      do throws(SecretError) {
-        if wanted == existing, let stored = try lookUp(identifier), stored.isEqual(to: value) { return }
-      } catch  where error.code == .tampered {}  // a damaged value is replaced
+    let existing = try item(identifier)?.metadata
+    var isSame = false
+    if existing != nil {
+      do throws(SecretError) { isSame = try lookUp(identifier)?.isEqual(to: value) ?? false } catch
+        where error.code == .tampered
+      {}  // a damaged value is replaced
     }
-    try store(value, for: identifier, metadata: metadata)
+    let wanted = metadata(existing, !isSame)
+    if isSame && wanted == existing && history == .unchanged { return }
+    try store(value, for: identifier, metadata: .replace(wanted), history: history)
+  }
+
+  /// Stores a secret, unless it has this value already. A new value keeps the label and the attributes.
+  func storeIfChanged(_ value: SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
+    try storeIfChanged(value, for: identifier) { existing, isNewValue in
+      var metadata = existing ?? SecretMetadata()
+      if isNewValue { metadata.expires = nil }
+      return metadata
+    }
   }
 }
 
 extension SecretBackend {
-  /// Stores a secret by ``SecretTransaction/storeIfChanged(_:for:metadata:)``, in a transaction.
-  func storeIfChanged(_ value: borrowing SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
+  /// Stores a secret, unless it has this value already, in a transaction.
+  func storeIfChanged(_ value: SecretBytes, for identifier: SecretIdentifier) throws(SecretError) {
     try withTransaction { transaction throws(SecretError) in
       try transaction.storeIfChanged(value, for: identifier)
     }
   }
+
+  /// Returns the identifiers of the secrets in `service`, or of all secrets if it is `nil`, sorted.
+  func identifiers(inService service: String?) throws(SecretError) -> [SecretIdentifier] {
+    try items(inService: service).map(\.identifier)
+  }
+
+  /// Returns those of the secrets that exist. With `service`, those of it are read together.
+  func secrets(
+    _ identifiers: [SecretIdentifier], together service: String? = nil
+  ) throws(SecretError) -> [SecretIdentifier: Secret] {
+    let wanted = Set(identifiers)
+    var found: [SecretIdentifier: Secret] = [:]
+    if let service {
+      try forEachSecret(inService: service) { secret in
+        if wanted.contains(secret.identifier) { found[secret.identifier] = secret }
+      }
+    }
+    for identifier in wanted where found[identifier] == nil { found[identifier] = try secret(identifier) }
+    return found
+  }
+
+  #if Keyring
+  /// This backend, if it is a keyring.
+  var keyring: KeyringBackend? { self as? KeyringBackend }
+  #endif
 }

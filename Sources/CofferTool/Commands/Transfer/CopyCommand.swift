@@ -52,9 +52,6 @@ struct CopyCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var format: JSONOption
   @OptionGroup(title: "Global options") var messages: QuietOption
 
-  /// The number of values that are read at a time.
-  private static let partSize = 1000
-
   private struct Report: Encodable {
     var copied: [String] = []
     var replaced: [String] = []
@@ -91,35 +88,34 @@ struct CopyCommand: ParsableCommand {
     }
     let target = try BackendOptions.open(to.selection)
     try requireDifferent(source, target)
-    let items = try named.isEmpty ? source.items(inService: service) : named.map(source.existingItem)
+    let secrets = try named.map(source.existing)
     var report = Report(dryRun: dryRun)
     var status = ExitStatus.done
     let progress = Progress(verb: "Copied")
     do throws(SecretError) {
-      let removed = try (target as? any VersionedSecretBackend)?.removedItems(inService: service) ?? []
+      let removed = try target.removedItems(inService: service)
       let removals = Dictionary(uniqueKeysWithValues: removed.map { ($0.identifier, $0.removed) })
-      // In parts, so that not all values are in memory at once.
-      for start in stride(from: 0, to: items.count, by: Self.partSize) {
-        let part = items[start..<min(start + Self.partSize, items.count)]
-        let values = try source.lookUp(part.map(\.identifier))
-        for (index, item) in zip(part.indices, part) {
-          progress.show(index, of: items.count)
-          guard let value = values[item.identifier] else { continue }  // removed since, or left out
-          if let removal = removals[item.identifier], removal > item.metadata.modified ?? .distantPast,
-            !overwrite
-          {
-            report.removed.append(SecretReference.text(of: item.identifier))
-            continue
-          }
-          try copy(item, value.bytes, to: target, &report, &status)
+      var count = 0
+      func copyOne(_ secret: Secret) throws(SecretError) {
+        progress.show(count)
+        count += 1
+        if let removal = removals[secret.identifier], removal > secret.metadata.modified ?? .distantPast,
+          !overwrite
+        {
+          return report.removed.append(SecretReference.text(of: secret.identifier))
         }
+        try copy(secret, to: target, &report, &status)
       }
+      for secret in secrets { try copyOne(secret) }
+      if named.isEmpty { try source.forEachSecret(inService: service, copyOne) }
       progress.clear()
       // The user may remove the originals. The end of a transaction makes sure that the same values are on the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
-      if named.isEmpty, let source = source as? any MultipleItemSecretBackend {
-        report.unlisted = try Self.passOver(source.unlistedItems(inService: service))
+      #if Keyring
+      if named.isEmpty, let keyring = source.keyring {
+        report.unlisted = try Self.passOver(keyring.unlistedItems(inService: service))
       }
+      #endif
     } catch {
       progress.clear()
       if !report.isEmpty { try print(report) }
@@ -136,10 +132,9 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func copy(
-    _ item: SecretItem, _ value: borrowing SecretBytes, to target: any SecretBackend, _ report: inout Report,
-    _ status: inout ExitStatus
+    _ secret: Secret, to target: any SecretBackend, _ report: inout Report, _ status: inout ExitStatus
   ) throws(SecretError) {
-    let identifier = item.identifier
+    let (identifier, value) = (secret.identifier, secret.value)
     let name = SecretReference.text(of: identifier)
     let existing = try target.lookUp(identifier)
     let exists = existing != nil
@@ -147,7 +142,7 @@ struct CopyCommand: ParsableCommand {
     if exists && !overwrite { return report.different.append(name) }
     if !dryRun {
       do throws(SecretError) {
-        try target.store(value, for: identifier, metadata: item.metadata)
+        try target.store(value, for: identifier, metadata: .replace(secret.metadata))
       } catch  where [SecretError.Code.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) {
         // The target cannot hold this secret, but may be able to hold the others.
         report.impossible.append(name)
@@ -166,6 +161,7 @@ struct CopyCommand: ParsableCommand {
     if exists { report.replaced.append(name) } else { report.copied.append(name) }
   }
 
+  #if Keyring
   /// Says of each item why it is not copied, and returns the titles.
   private static func passOver(_ items: [UnlistedItem]) -> [String] {
     for item in items {
@@ -178,6 +174,7 @@ struct CopyCommand: ParsableCommand {
     }
     return items.map(\.title)
   }
+  #endif
 
   /// An error's own advice may say that nothing was changed.
   private static func afterCopies(_ error: SecretError) -> SecretError {

@@ -84,8 +84,8 @@ struct ExportCommand: ParsableCommand {
       }
     }
     for secret in secrets {
-      let masks = ExportFormat.masks(of: secret.value.bytes)
-      if masks.isEmpty && !secret.value.bytes.isEmpty {
+      let masks = ExportFormat.masks(of: secret.value)
+      if masks.isEmpty && !secret.value.isEmpty {
         note("secret: “\(secret.identifier.account)” is not masked in the log: no line of it has 8 bytes.")
       }
       try Output.standard.reveal(masks, "A value", ". Use a pipe.")
@@ -105,7 +105,7 @@ struct ExportCommand: ParsableCommand {
       switch variable.source {
       case .plain(let text):
         return ExchangedSecret(
-          identifier: try options.identifier(variable.name), value: SharedSecret(SecretBytes(copying: text)),
+          identifier: try options.identifier(variable.name), value: SecretBytes(text),
           metadata: nil, variable: variable.name)
       case .secret(let name, let isOptional):
         let identifier = try options.identifier(name)
@@ -116,7 +116,7 @@ struct ExportCommand: ParsableCommand {
           throw MissingSecret.failure(identifier, in: backend)
         }
         return ExchangedSecret(
-          identifier: identifier, value: SharedSecret(value), metadata: nil, variable: variable.name)
+          identifier: identifier, value: value, metadata: nil, variable: variable.name)
       }
     }
     if let unknown = excepted.min() {
@@ -127,42 +127,31 @@ struct ExportCommand: ParsableCommand {
   }
 
   private func stored(in backend: any SecretBackend) throws -> [ExchangedSecret] {
-    var items: [SecretItem]
+    var secrets: [Secret]
     if names.isEmpty {
       UnreadableItems.leaveOut(of: backend)
-      let service = try allServices ? nil : global.serviceName
-      // A keyring needs much longer for metadata than for names, and only JSON has any.
-      items =
-        try format == .json
-        ? backend.items(inService: service)
-        : backend.identifiers(inService: service)
-          .map { SecretItem(identifier: $0, metadata: SecretMetadata()) }
+      secrets = try backend.secrets(inService: allServices ? nil : global.serviceName)
     } else {
-      items = try global.identifiers(names).map(backend.existingItem)
+      secrets = try global.identifiers(names).map(backend.existing)
     }
     let left = try global.identifiers(except)
-    if let missing = Set(left).subtracting(items.map(\.identifier)).min() {
+    if let missing = Set(left).subtracting(secrets.map(\.identifier)).min() {
       throw MissingSecret.failure(missing, in: backend)
     }
-    items.removeAll { left.contains($0.identifier) }
-    if items.isEmpty && UnreadableItems.status == nil {
+    secrets.removeAll { left.contains($0.identifier) }
+    if secrets.isEmpty && UnreadableItems.status == nil {
       let place = try allServices ? "any service" : "the service “\(global.serviceName)”"
       throw Failure(.noSuchSecret, "There are no secrets to export in \(place).")
     }
     if format != .json && names.isEmpty {
       let kept = try ControllingVariables.checked(
-        items.map { try EnvironmentAssignment(for: $0.identifier) }, skips: skipUnsafe,
+        secrets.map { try EnvironmentAssignment(for: $0.identifier) }, skips: skipUnsafe,
         advice: "Nothing was exported. Give the names to export, or leave these out with --skip-unsafe.")
       let identifiers = Set(kept.map(\.identifier))
-      items.removeAll { !identifiers.contains($0.identifier) }
+      secrets.removeAll { !identifiers.contains($0.identifier) }
     }
-    let values = try backend.lookUp(items.map(\.identifier))
-    return try items.compactMap { item -> ExchangedSecret? in
-      guard let value = values[item.identifier] else {
-        if UnreadableItems.status != nil { return nil }
-        throw MissingSecret.failure(item.identifier, in: backend)
-      }
-      return ExchangedSecret(identifier: item.identifier, value: value, metadata: item.metadata)
+    return secrets.map {
+      ExchangedSecret(identifier: $0.identifier, value: $0.value, metadata: $0.metadata)
     }
   }
 

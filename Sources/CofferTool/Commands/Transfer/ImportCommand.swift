@@ -70,24 +70,23 @@ struct ImportCommand: ParsableCommand {
     if !verbatim { try Self.requireValues(secrets) }
     var plan = Plan()
     var stored = 0
-    let progress = Progress(verb: "Imported")
     do throws(SecretError) {
-      defer { progress.clear() }
       if dryRun {
         plan = try self.plan(for: secrets, lookUp: backend.lookUp)
       } else {
         try backend.withTransaction { transaction throws(SecretError) in
           plan = try self.plan(for: secrets, lookUp: transaction.lookUp)
+          stored = 0
           guard plan.conflicts.isEmpty else { return }
           for secret in plan.stored {
-            progress.show(stored, of: plan.stored.count)
-            try transaction.store(secret.value.bytes, for: secret.identifier, metadata: secret.metadata)
+            try transaction.store(
+              secret.value, for: secret.identifier, metadata: secret.metadata.map { .replace($0) } ?? .newValue)
             stored += 1
           }
         }
       }
     } catch {
-      if stored > 0, !backend.hasTransactions {
+      if stored > 0, !backend.features.contains(.transactions) {
         note("secret: Imported \(stored) of \(plan.stored.count) secrets before the error.")
       }
       throw error
@@ -112,7 +111,7 @@ struct ImportCommand: ParsableCommand {
       SecretReference.scheme,
     ]
     let names = secrets.filter { secret in
-      secret.value.bytes.withBytes { bytes in
+      secret.value.withBytes { bytes in
         beginnings.contains { text in
           text.utf8.count <= bytes.count && zip(text.utf8, bytes.indices).allSatisfy { bytes[$1] == $0 }
         }
@@ -167,7 +166,7 @@ struct ImportCommand: ParsableCommand {
         bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
       }
       let value = firstLine ? contents.prefix(end) : ValueInput.droppingOnlyLineFeed(contents)
-      return ExchangedSecret(identifier: identifier, value: SharedSecret(value), metadata: nil)
+      return ExchangedSecret(identifier: identifier, value: value, metadata: nil)
     }
   }
 
@@ -178,7 +177,7 @@ struct ImportCommand: ParsableCommand {
     for secret in secrets {
       let existing = try lookUp(secret.identifier)
       let exists = existing != nil
-      if let existing, existing.isEqual(to: secret.value.bytes) {
+      if let existing, existing.isEqual(to: secret.value) {
         plan.same += 1
       } else if exists && !overwrite {
         plan.conflicts.append(secret.identifier)

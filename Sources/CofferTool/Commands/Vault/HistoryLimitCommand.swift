@@ -25,7 +25,7 @@ struct HistoryLimitCommand: ParsableCommand {
   var purge = false
 
   func run() throws {
-    let backend = try global.openVersioned()
+    let backend = try global.openVault(requirement: "Only a vault keeps earlier versions")
     var limit = try backend.historyLimit()
     if versions != nil || days != nil {
       guard let changed = HistoryLimit(versions: versions ?? limit.versions, days: days ?? limit.days) else {
@@ -35,7 +35,7 @@ struct HistoryLimitCommand: ParsableCommand {
       try backend.setHistoryLimit(changed)
       CofferTool.changed("The limit was changed.")
       limit = changed
-      let left = try (backend as? VaultBackend)?.verify().excessVersionCount ?? 0
+      let left = try backend.verify().excessVersionCount
       if left > 0 {
         // See “History” in VaultFormat: age is judged by the time of the last change.
         note(
@@ -47,7 +47,7 @@ struct HistoryLimitCommand: ParsableCommand {
   }
 
   /// Throws a failure if `limit` erases versions and the user does not agree.
-  private func confirm(_ limit: HistoryLimit, in backend: any VersionedSecretBackend) throws {
+  private func confirm(_ limit: HistoryLimit, in backend: VaultBackend) throws {
     let oldest = Date(timeIntervalSinceNow: -86_400 * Double(limit.days))
     var (erased, lost) = (0, 0)
     let removed = try backend.removedItems(inService: nil).map(\.identifier)

@@ -58,7 +58,7 @@ struct NewCredential: ~Copyable {
 
   /// A source of only this credential. A recipient opens nothing.
   borrowing func source() -> VaultCredentialClosure {
-    VaultCredentialClosure(credential.copy(), named: "the credential of the new vault")
+    VaultCredentialClosure(credential, named: "the credential of the new vault")
   }
 
   /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.

@@ -74,7 +74,7 @@ struct BazelCredentialCommand: ParsableCommand {
   }
 
   /// Whether `name` is a token of RFC 9110, and `value` has no control characters except tabs.
-  private static func isHeader(_ name: String, _ value: borrowing SecretBytes) -> Bool {
+  private static func isHeader(_ name: String, _ value: SecretBytes) -> Bool {
     let marks = Set("!#$%&'*+-.^_`|~".utf8)
     return name.utf8.allSatisfy { $0.isASCIILetterOrDigit || marks.contains($0) }
       && value.withBytes { bytes in

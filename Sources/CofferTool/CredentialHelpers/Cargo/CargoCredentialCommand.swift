@@ -51,7 +51,7 @@ struct CargoCredentialCommand: ParsableCommand {
       done.operationIndependent = true
     case "login":
       if let token = request.token {
-        try backend.storeIfChanged(SecretBytes(copying: token), for: identifier)
+        try backend.storeIfChanged(SecretBytes(token), for: identifier)
       } else {
         guard CofferConfiguration.current().canPrompt else {
           throw Failure.usage("There is no token, and a prompt is not possible.")

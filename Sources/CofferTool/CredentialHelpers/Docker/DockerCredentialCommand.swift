@@ -66,7 +66,7 @@ struct DockerCredentialCommand: ParsableCommand {
     guard let url = login.serverURL, !url.isEmpty else { throw Refusal.noURL }
     guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
     let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
-    let value = SecretBytes(copying: login.secret ?? "")
+    let value = SecretBytes(login.secret ?? "")
     let backend = try backendOptions.open()
     // docker keeps one login for each server.
     let others = try backend.identifiers(inService: identifier.service).filter { $0 != identifier }
@@ -104,7 +104,7 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   /// The server's address: the input without leading and trailing white space.
-  static func url(in input: borrowing SecretBytes) throws -> String {
+  static func url(in input: SecretBytes) throws -> String {
     let text = try input.string()
     let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
     let bytes = Array(text.utf8.drop { blanks.contains($0) })

@@ -112,17 +112,17 @@ struct GitCredentialCommand: ParsableCommand {
     metadata.expires = expires
     metadata.attributes[GitCredential.authTypeAttribute] = type
     // git stores a password again after each successful use.
-    if existing?.metadata == metadata, try Self.isStored(value.bytes, as: identifier, in: backend) {
+    if existing?.metadata == metadata, try Self.isStored(value, as: identifier, in: backend) {
       if let refresh {
-        if try Self.isStored(refresh.bytes, as: refreshIdentifier, in: backend) { return }
+        if try Self.isStored(refresh, as: refreshIdentifier, in: backend) { return }
       } else if try backend.item(refreshIdentifier) == nil {
         return
       }
     }
     try backend.withTransaction { transaction throws(SecretError) in
-      try transaction.storeIfChanged(value.bytes, for: identifier, metadata: metadata)
+      try transaction.storeIfChanged(value, for: identifier) { _, _ in metadata }
       if let refresh {
-        try transaction.storeIfChanged(refresh.bytes, for: refreshIdentifier)
+        try transaction.storeIfChanged(refresh, for: refreshIdentifier)
       } else {
         try transaction.remove(refreshIdentifier)
       }
@@ -130,7 +130,7 @@ struct GitCredentialCommand: ParsableCommand {
   }
 
   private static func isStored(
-    _ value: borrowing SecretBytes, as identifier: SecretIdentifier, in backend: any SecretBackend
+    _ value: SecretBytes, as identifier: SecretIdentifier, in backend: any SecretBackend
   ) throws(SecretError) -> Bool {
     guard let stored = try backend.lookUp(identifier) else { return false }
     return stored.isEqual(to: value)
@@ -144,7 +144,7 @@ struct GitCredentialCommand: ParsableCommand {
       // Keeps a password that was stored after the rejected one.
       if let given = request.secret(
         item.metadata.attributes[GitCredential.authTypeAttribute] == nil ? "password" : "credential"
-      ), try !Self.isStored(given.bytes, as: item.identifier, in: backend) {
+      ), try !Self.isStored(given, as: item.identifier, in: backend) {
         continue
       }
       try backend.remove(item.identifier)

@@ -3,14 +3,14 @@ internal import Coffer
 /// The `key=value` lines of git's credential protocol, up to a blank line or the end. Secret values never
 /// leave guarded memory.
 struct GitCredentialLines {
-  private let secrets: [String: SharedSecret]
+  private let secrets: [String: SecretBytes]
   private let texts: [String: [String]]
 
   /// Parses `input`. The values of `secretKeys` are secret. If a key occurs again, its last value counts. A
   /// key that ends in `[]` has several values, and an empty value removes the earlier ones.
-  init(_ input: borrowing SecretBytes, secretKeys: Set<String>) throws(Failure) {
+  init(_ input: SecretBytes, secretKeys: Set<String>) throws(Failure) {
     (secrets, texts) = try input.withBytes { bytes throws(Failure) in
-      var secrets: [String: SharedSecret] = [:]
+      var secrets: [String: SecretBytes] = [:]
       var texts: [String: [String]] = [:]
       var start = 0
       var number = 0
@@ -27,7 +27,7 @@ struct GitCredentialLines {
         }
         let value = line.extracting((equals + 1)...)
         if secretKeys.contains(key) {
-          secrets[key] = SharedSecret(SecretBytes(copying: value))
+          secrets[key] = SecretBytes(value)
           continue
         }
         guard let text = Self.text(value) else {
@@ -54,5 +54,5 @@ struct GitCredentialLines {
   /// The values of a key that ends in `[]`.
   func all(_ key: String) -> [String] { texts[key] ?? [] }
 
-  func secret(_ key: String) -> SharedSecret? { secrets[key] }
+  func secret(_ key: String) -> SecretBytes? { secrets[key] }
 }

@@ -31,7 +31,7 @@ struct TerraformCredentialsCommand: ParsableCommand {
       guard let token = properties["token"], properties.count == 1 else {
         throw Failure.usage("Only a token can be stored, and the input has other fields. Nothing was stored.")
       }
-      try backendOptions.open().storeIfChanged(SecretBytes(copying: token), for: identifier)
+      try backendOptions.open().storeIfChanged(SecretBytes(token), for: identifier)
     case "forget": try backendOptions.open().remove(identifier)
     default: throw Failure.usage("The operation “\(operation)” of terraform is not supported.")
     }

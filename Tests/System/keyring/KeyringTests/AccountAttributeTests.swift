@@ -38,7 +38,7 @@ import Testing
     try create("somebody's", "s", ["account": "alice", "username": "carol"])
     try backend.store("new", identifier)
     let metadata = SecretMetadata(label: "changed", attributes: ["account": "1", "username": "2"])
-    try backend.store(SecretBytes(copying: Array("newer".utf8)), for: identifier, metadata: metadata)
+    try backend.store(SecretBytes(Array("newer".utf8)), for: identifier, metadata: metadata)
     #expect(try backend.item(identifier)?.metadata.attributes == metadata.attributes)
     let items = try clients.items()
     #expect(items.count == 2)

@@ -37,9 +37,6 @@ import Testing
     defer { service.kill() }
     let (attributes, metadata) = (["Get Attributes"], ["GetAll"])
     let values = ["OpenSession", "GetSecret", "GetSecrets"]
-    try expect(atMost: 105, without: metadata + values) { () throws in
-      #expect(try backend.identifiers(inService: "svc").count == 100)
-    }
     try expect(atMost: 105, without: attributes + values) { () throws in
       #expect(try backend.items(inService: "svc").count == 100)
     }
@@ -49,23 +46,17 @@ import Testing
     let others = attributes + metadata
     try expect(atMost: 6, without: others) { () throws in #expect(try backend.text(names[0]) == "s3cret") }
     try expect(atMost: 4, without: others) { () throws in #expect(try backend.text(names[1]) == "s3cret") }
-    try expect(atMost: 108, without: metadata + ["GetSecret"]) { () throws in
-      #expect(try backend.lookUp(names).count == 100)
+    try expect(atMost: 108, without: attributes + ["GetSecret"]) { () throws in
+      #expect(try backend.secrets(inService: "svc").count == 100)
     }
-    try expect(atMost: 10, without: others) { () throws in
-      #expect(try backend.lookUp(Array(names.prefix(3))).count == 3)
+    try expect(atMost: 5, without: attributes) { () throws in
+      #expect(try backend.secret(names[0])?.value.string() == "s3cret")
     }
     let absent = try SecretIdentifier(service: "other", account: "name")
     try expect(atMost: 6, without: others) { () throws in #expect(try backend.text(absent) == nil) }
     try expect(atMost: 10, without: ["OpenSession"]) { try backend.store("new", absent) }
     try expect(atMost: 8, without: ["OpenSession", "ReadAlias"]) { try backend.store("new", names[0]) }
     try expect(atMost: 106, without: metadata + values) { _ = backend.changes() }
-    // One call tells the expiry of one secret, and none that of many.
-    backend.observeExpiry { _, _ in }
-    try expect(atMost: 5, without: metadata) { () throws in #expect(try backend.text(names[1]) != nil) }
-    try expect(atMost: 108, without: metadata + ["GetSecret"]) { () throws in
-      #expect(try backend.lookUp(names).count == 100)
-    }
   }
 
   /// gnome-keyring answers one property at a time.
@@ -75,7 +66,6 @@ import Testing
     let service = try await ScriptedService(keyring, "doubled", "40")
     defer { service.kill() }
     let backend = keyring.backend()
-    let names = try (1...20).map { try SecretIdentifier(service: "svc", account: "name \($0)") }
     func read(_ body: () throws -> Int) throws -> Set<String> {
       let before = try service.calls().count
       let found = try body()
@@ -85,10 +75,8 @@ import Testing
       return Set(gets.keys.map { String($0.dropFirst(4)) })
     }
     let duplicates: Set = ["Attributes", "Label", "Modified"]
-    let identifiers = try read { try backend.identifiers(inService: "svc").count }
-    #expect(identifiers == ["Attributes"])
-    let values = try read { try backend.lookUp(names).count }
-    #expect(values == duplicates)
+    let values = try read { try backend.secrets(inService: "svc").count }
+    #expect(values == duplicates.union(["Created"]))
     let unlisted = try read { try backend.unlistedItems(inService: "svc").count + 20 }
     #expect(unlisted == duplicates)
     let items = try read { try backend.items(inService: "svc").count }

@@ -46,7 +46,7 @@ import Testing
         let (backend, a) = (keyring.backend(), a)
         group.addTask {
           for _ in 0..<5 {
-            try await backend.withLease(of: a, timeout: .seconds(240)) {
+            try await backend.withLease(of: a, timeout: .seconds(240)) { backend in
               let old = try backend.text(a).flatMap { Int($0) } ?? 0
               await Task.yield()
               try backend.store("\(old + 1)", a)

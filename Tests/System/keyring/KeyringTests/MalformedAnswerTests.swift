@@ -102,7 +102,7 @@ import Testing
     let identifier = try SecretIdentifier(service: "svc", account: "alice")
     let isEmpty = state == "empty"
     #expect(try backend.text(identifier) == (isEmpty ? nil : "s3cret"))
-    let items = try await backend.items(inService: nil)
+    let items = try backend.items(inService: nil)
     #expect(items.map(\.identifier) == (isEmpty ? [] : [identifier]))
     let second = Date(timeIntervalSince1970: 1)
     for metadata in items.map(\.metadata) {
@@ -118,7 +118,7 @@ import Testing
       let keyring = try await PrivateKeyring(startsDaemon: false)
       let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "failed")
       defer { service.kill() }
-      let items = try await keyring.backend().items(inService: "svc")
+      let items = try keyring.backend().items(inService: "svc")
       #expect(items.count == 1)
       for metadata in items.map(\.metadata) {
         #expect((metadata.label == nil) == (property == "Label"))
@@ -134,7 +134,7 @@ import Testing
     let keyring = try await PrivateKeyring(startsDaemon: false)
     let service = try await Self.start(in: keyring, "gnome", "Get.\(property)", "gone")
     defer { service.kill() }
-    let found = try await keyring.backend().items(inService: "svc")
+    let found = try keyring.backend().items(inService: "svc")
     #expect(found.isEmpty)
   }
 

@@ -47,8 +47,7 @@ import Testing
     for name in names { try backend.store("first", name) }
     try await waitForNextSecond()
     try create("theirs", "newest", ["username": "name 0", "target": "work"])
-    let values = try backend.lookUp(names)
-    let texts = try names.map { name in try values[name]?.bytes.string() }
+    let texts = try backend.secrets(inService: "svc").map { try $0.value.string() }
     #expect(texts == ["newest"] + Array(repeating: "first", count: 7))
   }
 

@@ -99,7 +99,7 @@ import Testing
   @Test func anUpdateKeepsTheAttributesOfOtherPrograms() throws {
     try create("theirs", "t", ["target": "work", "application": "vpn", "xdg:schema": "org.example"])
     let metadata = SecretMetadata(label: "ours", attributes: ["a": "1"])
-    try backend.store(SecretBytes(copying: Array("ours".utf8)), for: identifier, metadata: metadata)
+    try backend.store(SecretBytes(Array("ours".utf8)), for: identifier, metadata: metadata)
     let item = try #require(try clients.items().first)
     #expect(item.attributes["target"] == "work" && item.attributes["application"] == "vpn")
     #expect(item.attributes["xdg:schema"] == "org.example" && item.attributes["a"] == "1")
@@ -191,7 +191,7 @@ import Testing
       var metadata = try #require(try await backend.item(identifier)).metadata
       metadata.label = "Ours"
       metadata.attributes.merge(["target": "work", "own": "1"]) { $1 }
-      try await backend.store(SecretBytes(copying: Array(value.utf8)), for: identifier, metadata: metadata)
+      try backend.store(SecretBytes(Array(value.utf8)), for: identifier, metadata: metadata)
       let ours = try #require(try clients.items().first { $0.label == "Ours" })
       #expect(ours.value == value && ours.attributes["own"] == "1")
       #expect(ours.attributes["target"] == nil && ours.attributes["purpose"] == nil)
@@ -203,13 +203,13 @@ import Testing
 
   @Test func whatWasReadOfAnotherItemIsNotWritten() async throws {
     let own = SecretMetadata(label: "Ours", attributes: ["own": "1"])
-    try await backend.store(SecretBytes(copying: Array("old".utf8)), for: identifier, metadata: own)
+    try backend.store(SecretBytes(Array("old".utf8)), for: identifier, metadata: own)
     try await waitForNextSecond()
     try create("Work", "w", ["target": "work", "purpose": "vpn"])
     var metadata = try #require(try await backend.item(identifier)).metadata
     #expect(metadata.label == "Work", "the newest item is read")
     metadata.attributes["more"] = "2"
-    try await backend.store(SecretBytes(copying: Array("new".utf8)), for: identifier, metadata: metadata)
+    try backend.store(SecretBytes(Array("new".utf8)), for: identifier, metadata: metadata)
     let ours = try #require(try clients.items().first { $0.value == "new" })
     #expect(ours.label == "Ours")
     #expect(ours.attributes["own"] == "1" && ours.attributes["more"] == "2")
@@ -244,7 +244,7 @@ import Testing
     try await eventually("the other process does not begin") { try isLocked() }
     let backend = clients.keyring.backend { $0.operationTimeout = .seconds(300) }
     let store = Task { [identifier] in
-      try await backend.store(SecretBytes(copying: "x"), for: identifier, metadata: nil)
+      try backend.store(SecretBytes("x"), for: identifier)
     }
     try await Task.sleep(for: .seconds(8))
     #expect(try backend.text(identifier) == nil)
@@ -264,8 +264,8 @@ import Testing
             inOneProcess ? backend : clients.keyring.backend { $0.operationTimeout = .seconds(300) }
           group.addTask {
             let metadata = SecretMetadata(label: "label \(number)", attributes: ["number": "\(number)"])
-            try await backend.store(
-              SecretBytes(copying: Array("\(number)".utf8)), for: name, metadata: metadata)
+            try backend.store(
+              SecretBytes(Array("\(number)".utf8)), for: name, metadata: metadata)
           }
         }
         try await group.waitForAll()

@@ -57,7 +57,7 @@ import Testing
     let bytes = (0..<KeyringBackend.maximumSecretSize).map { UInt8(truncatingIfNeeded: $0 &* 7919 >> 3) }
     try backend.set("large", bytes)
     let error = thrown { () throws(SecretError) in
-      try backend.store(SecretBytes(copying: bytes + [0]), for: identifier("large"))
+      try backend.store(SecretBytes(bytes + [0]), for: identifier("large"))
     }
     #expect(error?.code == .tooLarge)
     try await keyring.restartDaemon()

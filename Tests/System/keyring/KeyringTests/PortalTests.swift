@@ -63,7 +63,7 @@ import Testing
   /// A vault that was made once must open for ever, so the derivation never changes. Source of the key: Python's hashlib,
   /// as libsodium's documentation describes crypto_kdf.
   @Test func theKeyOfTheVaultIsDerivedFromTheSecret() {
-    let key = VaultKey.derived(fromPortal: SecretBytes(copying: [UInt8](repeating: 0x5A, count: 64)))
+    let key = VaultKey.derived(fromPortal: SecretBytes([UInt8](repeating: 0x5A, count: 64)))
     let digits = key.withBytes { key in
       key.indices.map { (key[$0] < 16 ? "0" : "") + String(key[$0], radix: 16) }.joined()
     }
@@ -81,8 +81,8 @@ import Testing
       } == nil
     }
     #expect(
-      isOpened { VaultKey.derived(fromPortal: SecretBytes(copying: [UInt8](repeating: 0x5A, count: 64))) })
-    #expect(!isOpened { SecretBytes(copying: [UInt8](repeating: 0x5A, count: 32)) })
+      isOpened { VaultKey.derived(fromPortal: SecretBytes([UInt8](repeating: 0x5A, count: 64))) })
+    #expect(!isOpened { SecretBytes([UInt8](repeating: 0x5A, count: 32)) })
   }
 
   @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {

@@ -123,7 +123,7 @@ import Testing
 
 private func errorCode(_ backend: KeyringBackend, _ identifier: SecretIdentifier) async -> SecretError.Code? {
   do throws(SecretError) {
-    _ = try await backend.lookUp(identifier)
+    _ = try backend.lookUp(identifier)
     return nil
   } catch {
     return error.code

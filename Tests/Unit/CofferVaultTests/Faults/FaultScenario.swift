@@ -140,13 +140,13 @@ struct FaultScenario: CustomStringConvertible {
     case .remove:
       guard try vault.remove(identifier("changed")) else { throw Failure(description: "nothing was removed") }
     case .transaction:
-      try vault.transaction { transaction throws(SecretError) in
+      try vault.withTransaction { transaction throws(SecretError) in
         func name(_ account: String) throws(SecretError) -> SecretIdentifier {
           try SecretIdentifier(service: "tests", account: account)
         }
-        try transaction.store(SecretBytes(copying: [7, 7] as [UInt8]), for: name("new"), metadata: nil)
+        try transaction.store(SecretBytes([7, 7] as [UInt8]), for: name("new"))
         _ = try transaction.remove(name("changed"))
-        try transaction.store(SecretBytes(copying: [5] as [UInt8]), for: name("tail"), metadata: nil)
+        try transaction.store(SecretBytes([5] as [UInt8]), for: name("tail"))
       }
     case .compact: try vault.compact()
     case .addKeySlot: try vault.addKeySlot(FixedCredential(kind: .passphrase("p")).credential)

@@ -115,10 +115,10 @@ struct CrashChange {
       return CrashChange(
         name: "transaction", applied: { $0.setting(keys, to: value) }, commits: { _ in !keys.isEmpty },
         run: { vault in
-          try vault.transaction { transaction throws(SecretError) in
+          try vault.withTransaction { transaction throws(SecretError) in
             for key in keys {
               try transaction.store(
-                SecretBytes(copying: value), for: SecretIdentifier(service: "tests", account: key),
+                SecretBytes(value), for: SecretIdentifier(service: "tests", account: key),
                 metadata: nil)
             }
           }
@@ -127,13 +127,13 @@ struct CrashChange {
       return CrashChange(
         name: "purge", applied: { $0.setting([key], to: nil).purging(key) },
         commits: { $0.secrets[key] != nil || $0.earlier[key] != nil },
-        run: { try $0.removeWithHistory(identifier(key)) })
+        run: { try $0.erase(identifier(key)) })
     case 12:
       let value = [UInt8](repeating: UInt8(pick(0..<256)), count: 30)
       return CrashChange(
         name: "store without history", applied: { $0.setting([key], to: value).purging(key) },
         run: {
-          try $0.storeWithoutHistory(SecretBytes(copying: value), for: identifier(key), metadata: nil)
+          try $0.storeWithoutHistory(SecretBytes(value), for: identifier(key), metadata: nil)
         })
     case 13:
       let versions = pick(0..<4)

@@ -114,7 +114,7 @@ import Testing
   /// No other process can write from the first read of the commit slots until the change is durable.
   @Test func theLockIsHeldDuringAWholeTransaction() throws {
     let vault = open(environment())
-    try vault.transaction { transaction throws(SecretError) in
+    try vault.withTransaction { transaction throws(SecretError) in
       let error = #expect(throws: SecretError.self) { try open(environment()).set("a", [2]) }
       #expect(error?.code == .timedOut)
     }

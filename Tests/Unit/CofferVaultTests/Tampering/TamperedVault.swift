@@ -66,7 +66,7 @@ struct TamperedVault: Sendable {
     }
     func set(_ name: String, _ value: [UInt8], label: String? = nil) throws {
       try vault.store(
-        SecretBytes(copying: value), for: identifier(name), metadata: SecretMetadata(label: label))
+        SecretBytes(value), for: identifier(name), metadata: SecretMetadata(label: label))
       content[name] = value
       try record()
     }
@@ -107,12 +107,12 @@ struct TamperedVault: Sendable {
       try set("b", [6])
     case .manyBlocks:
       let label = String(repeating: "x", count: 1000)
-      try vault.transaction { transaction throws(SecretError) in
+      try vault.withTransaction { transaction throws(SecretError) in
         for index in 0..<30 {
           let value = [UInt8](repeating: UInt8(index), count: 3)
           content["\(index)"] = value
           try transaction.store(
-            SecretBytes(copying: value), for: SecretIdentifier(service: "tests", account: "\(index)"),
+            SecretBytes(value), for: SecretIdentifier(service: "tests", account: "\(index)"),
             metadata: SecretMetadata(label: label))
         }
       }

@@ -133,9 +133,9 @@ struct VectorCredential: VaultCredentialSource {
   init(_ given: Vector.Credential) { self.given = given }
 
   func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    if let text = given.keyText { return .key(try VaultKey.parse(SecretBytes(copying: text))) }
-    if let text = given.identity { return .identities(try VaultIdentity.parse(SecretBytes(copying: text))) }
-    return given.passphrase.map { .passphrase(SecretBytes(copying: $0)) }
+    if let text = given.keyText { return .key(try VaultKey.parse(SecretBytes(text))) }
+    if let text = given.identity { return .identities(try VaultIdentity.parse(SecretBytes(text))) }
+    return given.passphrase.map { .passphrase(SecretBytes($0)) }
   }
 }
 

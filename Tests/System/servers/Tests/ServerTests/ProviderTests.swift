@@ -169,10 +169,10 @@ import Testing
   @Test(arguments: TestStore.allCases) func aSnapshotIsOfOneMoment(_ store: TestStore) async throws {
     let backend = try store.open(in: directory)
     let change = { @Sendable (number: Int) in
-      try backend.transaction { transaction in
+      try backend.withTransaction { transaction in
         for account in ["user", "password"] {
           try transaction.store(
-            SecretBytes(copying: "\(number)"), for: SecretIdentifier(service: "server", account: account))
+            SecretBytes("\(number)"), for: SecretIdentifier(service: "server", account: account))
         }
       }
     }

@@ -113,7 +113,7 @@ private final class ClosableBackend: ClosableSecretBackend {
     try base.lookUp(identifier)
   }
   func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
     try base.store(secret, for: identifier, metadata: metadata)
   }

@@ -37,15 +37,15 @@ final class TestDirectory: Sendable {
   func vault() throws -> VaultBackend {
     let path = path + "/test.vault"
     if !FileManager.default.fileExists(atPath: path) {
-      try VaultBackend.create(at: path, credential: .key(SecretBytes(copying: Self.key)))
+      try VaultBackend.create(at: path, credential: .key(SecretBytes(Self.key)))
     }
-    return VaultBackend(path: path, key: SecretBytes(copying: Self.key))
+    return VaultBackend(path: path, key: SecretBytes(Self.key))
   }
 }
 
 extension SecretBackend {
   func set(_ account: String, _ text: String, service: String = "server") throws {
-    try store(SecretBytes(copying: text), for: SecretIdentifier(service: service, account: account))
+    try store(SecretBytes(text), for: SecretIdentifier(service: service, account: account))
   }
 
   func drop(_ account: String) throws {

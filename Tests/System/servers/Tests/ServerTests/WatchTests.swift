@@ -131,7 +131,7 @@ import Testing
       let key = [UInt8](repeating: 7, count: 32)
       for name in ["COFFER_BACKEND", "COFFER_VAULT", "COFFER_KEY_FILE"] { unsetenv(name) }
       for name in ["CONFIG", "DATA", "STATE"] { setenv("XDG_\(name)_HOME", directory.path, 1) }
-      setenv("COFFER_KEY", try VaultKey.text(of: SecretBytes(copying: key)).string(), 1)
+      setenv("COFFER_KEY", try VaultKey.text(of: SecretBytes(key)).string(), 1)
       var seen: [String] = []
       let provider = SecretsProvider(in: SecretScope(service: "server"))
       try await provider.watchValue(forKey: "token", type: .string) { updates in
@@ -143,12 +143,12 @@ import Testing
               atPath: directory.path + "/coffer", withIntermediateDirectories: true,
               attributes: [.posixPermissions: 0o700])
             try VaultBackend.create(
-              at: directory.path + "/coffer/default.vault", credential: .key(SecretBytes(copying: key)))
+              at: directory.path + "/coffer/default.vault", credential: .key(SecretBytes(key)))
           case .failure(let error): throw error
           case .success(let result) where result.value == nil:
             seen.append("absent")
             try await DefaultBackend.current().store(
-              SecretBytes(copying: "x"), for: SecretIdentifier(service: "server", account: "token"))
+              SecretBytes("x"), for: SecretIdentifier(service: "server", account: "token"))
           case .success: return
           }
         }
@@ -211,7 +211,7 @@ final class UnobservedBackend: SecretBackend {
     try base.lookUp(identifier)
   }
   func store(
-    _ secret: borrowing SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
   ) throws(SecretError) {
     try base.store(secret, for: identifier, metadata: metadata)
   }

@@ -1,8 +1,8 @@
 internal import Coffer
 internal import FoundationEssentials
 
-/// The changes to a secret's metadata that the options of `set` and `generate` request.
-struct MetadataChange {
+/// What the options of `set` and `generate` say of a secret's metadata.
+struct GivenMetadata {
   private let label: String?
   private let changesExpiry: Bool
   /// The new time, if the expiry changes.
@@ -31,14 +31,11 @@ struct MetadataChange {
     }
   }
 
-  /// The changed metadata, or `nil` without a change: `existing` is then not read.
-  func applied(
-    to existing: @autoclosure () throws(SecretError) -> SecretMetadata?
-  ) throws(SecretError) -> SecretMetadata? {
-    if !changesExpiry, label == nil, attributes.isEmpty { return nil }
-    var metadata = try existing() ?? SecretMetadata()
+  /// The metadata of the secret with these changes. A new value does not keep the expiry of the old one.
+  func applied(to existing: SecretMetadata?, isNewValue: Bool) -> SecretMetadata {
+    var metadata = existing ?? SecretMetadata()
     if let label { metadata.label = label.isEmpty ? nil : label }
-    if changesExpiry { metadata.expires = expires }
+    if changesExpiry || isNewValue { metadata.expires = expires }
     for (name, value) in attributes { metadata.attributes[name] = value }
     return metadata
   }

@@ -1,0 +1,103 @@
+/// A backend that passes every call on to another one, with its features: the base class of a backend that changes a few calls
+/// of any other. Thread-safe.
+///
+/// ```swift
+/// final class CountingBackend: ForwardingBackend, @unchecked Sendable {
+///   let reads = Atomic(0)
+///   override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+///     reads.add(1, ordering: .relaxed)
+///     return try super.secret(identifier)
+///   }
+/// }
+/// ```
+///
+/// `lookUp`, `item` and `forEachSecret` go to the other backend by themselves: a subclass that changes what `secret` does
+/// overrides them too. Calls inside of a transaction reach the transaction of the other backend. Each method throws what the
+/// same method of ``base`` throws.
+open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is not changed
+  /// The backend that gets the calls.
+  public let base: any SecretBackend
+
+  /// Creates a backend that passes its calls to `base`.
+  public init(_ base: any SecretBackend) { self.base = base }
+
+  /// The features of ``base``.
+  open var features: SecretFeatures { base.features }
+
+  /// Calls ``base``.
+  open func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
+
+  /// Calls ``base``.
+  open func items(inService service: String?) throws(SecretError) -> [SecretItem] {
+    try base.items(inService: service)
+  }
+
+  /// Calls ``base``.
+  open func store(
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
+  ) throws(SecretError) {
+    try base.store(value, for: identifier, metadata: metadata, history: history)
+  }
+
+  /// Calls ``base``.
+  @discardableResult
+  open func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+    try base.remove(identifier, history: history)
+  }
+
+  /// Calls ``base``.
+  open func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { try base.item(identifier) }
+
+  /// Calls ``base``.
+  open func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { try base.lookUp(identifier) }
+
+  /// Calls ``base``.
+  open func forEachSecret(
+    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    try base.forEachSecret(inService: service, body)
+  }
+
+  /// Calls ``base``.
+  open func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try base.versions(of: identifier)
+  }
+
+  /// Calls ``base``.
+  open func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try base.secret(identifier, version: version)
+  }
+
+  /// Calls ``base``.
+  open func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try base.removedItems(inService: service)
+  }
+
+  /// Calls ``base``.
+  @discardableResult
+  open func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.erase(identifier) }
+
+  /// Calls ``base``.
+  open func transaction<R, E: Error>(
+    _ body: (any SecretTransaction) throws(E) -> R
+  ) throws(SecretError) -> Result<R, E> {
+    try base.transaction(body)
+  }
+
+  /// Calls ``base``.
+  open func changes() -> AsyncStream<SecretChange> { base.changes() }
+
+  /// Calls ``base``.
+  open func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
+    try base.tryLease(identifier)
+  }
+
+  /// Calls ``base``.
+  open func close() throws(SecretError) { try base.close() }
+
+  /// That of ``base``, or this backend itself if ``base`` shows no prompts.
+  open var withoutPrompts: any SecretBackend {
+    let other = base.withoutPrompts
+    return other === base ? self : other
+  }
+}

@@ -1,0 +1,43 @@
+public import FoundationEssentials
+
+/// One version of a secret, without its value.
+public struct SecretVersion: Hashable, Sendable {
+  /// What a version is.
+  public enum Kind: Hashable, Sendable {
+    /// The secret has this value now.
+    case current
+    /// The value was replaced or removed.
+    case earlier
+    /// The secret was removed. There is no value.
+    case removal
+  }
+
+  /// Identifies the version among those of its secret. A later version has a higher number, and no number is
+  /// used again. The numbers of one secret need not be consecutive.
+  public let number: Int
+  /// What the version is.
+  public let kind: Kind
+  /// When the version was stored, or the secret removed.
+  public let date: Date
+  /// The metadata that was stored with the value. Empty for a removal.
+  public let metadata: SecretMetadata
+
+  /// Makes a description of a version. For backends.
+  public init(number: Int, kind: Kind, date: Date, metadata: SecretMetadata) {
+    (self.number, self.kind, self.date, self.metadata) = (number, kind, date, metadata)
+  }
+}
+
+/// A removed secret of which a backend still has a version.
+public struct RemovedSecret: Hashable, Sendable {
+  /// The identifier that the secret had.
+  public let identifier: SecretIdentifier
+  /// When the secret was removed.
+  public let removed: Date
+
+  /// Makes a description of a removed secret. For backends.
+  public init(identifier: SecretIdentifier, removed: Date) {
+    self.identifier = identifier
+    self.removed = removed
+  }
+}
