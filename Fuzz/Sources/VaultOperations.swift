@@ -212,7 +212,8 @@ struct VaultOperations {
       try vault.storeWithoutHistory(SecretBytes(value), for: target, metadata: nil)
       return .purged(target, value)
     case .restore:
-      guard let number = before.earlierValues[target]?.keys.max(), try vault.restore(target, version: number) != nil,
+      guard let number = before.earlierValues[target]?.keys.max(),
+        try vault.restore(target, version: number) != nil,
         let restored = before.earlierValues[target]?[number]
       else { return .nothing }
       return .restored(target, restored)

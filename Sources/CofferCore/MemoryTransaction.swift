@@ -79,7 +79,9 @@ struct MemoryState {
   }
 
   /// Drops every record of a secret. Returns whether there was one.
-  mutating func erase(_ identifier: SecretIdentifier) -> Bool { records.removeValue(forKey: identifier) != nil }
+  mutating func erase(_ identifier: SecretIdentifier) -> Bool {
+    records.removeValue(forKey: identifier) != nil
+  }
 
   private mutating func prune(_ identifier: SecretIdentifier, _ rule: HistoryRule) {
     let kept = rule.kept(records[identifier] ?? [])

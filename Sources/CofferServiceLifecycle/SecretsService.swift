@@ -23,8 +23,7 @@ public struct SecretsService: Service {
   private let flush: @Sendable () async throws -> Void
 
   /// Creates the service. `flush` stores what is not stored yet; by default, all delayed saves of the process. It runs
-  /// before the backends are closed, in a task that is not cancelled. A backend that is no `ClosableSecretBackend` keeps
-  /// nothing between calls, and is left as it is.
+  /// before the backends are closed, in a task that is not cancelled.
   public init(
     closing backends: [any SecretBackend] = [],
     flush: @escaping @Sendable () async throws -> Void = { try await DelayedSaves.flush() }
@@ -45,9 +44,9 @@ public struct SecretsService: Service {
   private func finish() async throws {
     var failure: (any Error)?
     do { try await flush() } catch { failure = error }
-    for case let backend as any ClosableSecretBackend in backends {
+    for backend in backends {
       do throws(SecretError) {
-        try await CallThreads.shared.call { () throws(SecretError) in try backend.close() }
+        try await backend.perform { backend throws(SecretError) in try backend.close() }
       } catch {
         failure = failure ?? error
       }

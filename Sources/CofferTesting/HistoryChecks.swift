@@ -13,7 +13,8 @@ extension ConformanceCheck {
       try context.expectHistory(["2", "3", "2", "1"], identifier, "after restore without a number")
       let versions = try backend.versions(of: identifier)
       try context.expect(
-        try backend.restore(identifier, version: versions[1].number) != nil, toBe: true, "restore of a number")
+        try backend.restore(identifier, version: versions[1].number) != nil, toBe: true, "restore of a number"
+      )
       try context.expectValue("3", identifier, "after restore of a number")
       try context.expectMetadata(SecretMetadata(), identifier, "after restore of a number")
       try context.expectHistory(["3", "2", "3", "2", "1"], identifier, "after restore of a number")
@@ -121,10 +122,13 @@ extension ConformanceCheck {
       func store(_ text: String, _ identifier: SecretIdentifier, _ history: History) throws {
         try backend.store(SecretBytes(text), for: identifier, metadata: .newValue, history: history)
       }
-      for identifier in [stored, removed] { for text in ["1", "2"] { try store(text, identifier, .unchanged) } }
+      for identifier in [stored, removed] {
+        for text in ["1", "2"] { try store(text, identifier, .unchanged) }
+      }
       try store("3", stored, .none)
       try context.expectHistory(["3"], stored, "after a store without history")
-      try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, after a store without history")
+      try context.expect(
+        try backend.restore(stored) != nil, toBe: false, "restore, after a store without history")
       try store("4", stored, .unchanged)
       try context.expectHistory(["4"], stored, "after a store that leaves a secret without history as it is")
       try store("5", stored, .kept)
@@ -135,10 +139,12 @@ extension ConformanceCheck {
         try backend.remove(removed, history: .none), toBe: true, "remove, without history")
       try context.expectHistory([], removed, "after a removal without history")
       try context.expectRemoved([], "after a removal without history")
-      try context.expect(try backend.restore(removed) != nil, toBe: false, "restore, after a removal without history")
+      try context.expect(
+        try backend.restore(removed) != nil, toBe: false, "restore, after a removal without history")
       try store("7", removed, .unchanged)
       try store("8", removed, .unchanged)
-      try context.expectHistory(["8", "7"], removed, "after two stores that follow a removal without history")
+      try context.expectHistory(
+        ["8", "7"], removed, "after two stores that follow a removal without history")
     },
 
     versioned("history-limit-bounds-the-versions", setsHistoryLimit: true) { context, backend in

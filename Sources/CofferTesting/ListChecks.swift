@@ -54,7 +54,8 @@ extension ConformanceCheck {
         secrets.map(\.identifier.account), toBe: ["a", "b", "c"], "the accounts of each secret of a service")
       for secret in secrets {
         try context.expect(
-          secret.value.array(), toBe: Array(secret.identifier.account.utf8), "the value of one of three secrets")
+          secret.value.array(), toBe: Array(secret.identifier.account.utf8),
+          "the value of one of three secrets")
         try context.expectMetadata(context.sample, in: secret.metadata, "one of three secrets")
       }
       let one = try context.backend.secret(context.identifier("a"))
@@ -62,7 +63,8 @@ extension ConformanceCheck {
       try context.expect(
         one?.metadata, toBe: try context.metadata(context.identifier("a")), "the metadata of a secret")
       try context.expect(
-        try context.backend.secret(context.identifier("absent")) == nil, toBe: true, "a secret that does not exist")
+        try context.backend.secret(context.identifier("absent")) == nil, toBe: true,
+        "a secret that does not exist")
     },
 
     ConformanceCheck(name: "many-secrets") { context in

@@ -38,7 +38,8 @@ public struct SecretBackendConformance: Sendable {
     for check in ConformanceCheck.all where names?.contains(check.name) ?? true {
       do {
         let backend = try await make()
-        if !options.omissions.isDisjoint(with: check.omittedBy) || !backend.features.isSuperset(of: check.features)
+        if !options.omissions.isDisjoint(with: check.omittedBy)
+          || !backend.features.isSuperset(of: check.features)
           || check.setsHistoryLimit && options.setHistoryVersions == nil
         {
           report.skipped.append(check.name)

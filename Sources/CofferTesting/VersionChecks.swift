@@ -9,7 +9,8 @@ extension ConformanceCheck {
     _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
   ) -> ConformanceCheck {
     ConformanceCheck(
-      name: name, features: [.history, .transactions], omittedBy: omissions, setsHistoryLimit: setsHistoryLimit
+      name: name, features: [.history, .transactions], omittedBy: omissions,
+      setsHistoryLimit: setsHistoryLimit
     ) { context in try body(context, context.backend) }
   }
 
@@ -196,7 +197,8 @@ extension ConformanceCheck {
         return (erased, left)
       }
       try context.expect(erased, toBe: [true, true, true, false], "erase, in a transaction")
-      try context.expect(left, toBe: [true, true, true, true, true], "what a transaction sees of erased secrets")
+      try context.expect(
+        left, toBe: [true, true, true, true, true], "what a transaction sees of erased secrets")
       try context.expectHistory(
         ["5", "4"], a, "after a transaction that erased the secret and then stored it twice")
       try context.expectHistory([], b, "after a transaction that stored the secret and then erased it")
@@ -220,7 +222,8 @@ extension ConformanceCheck {
       }
       try context.expect(kinds, toBe: [.current, .earlier, .earlier], "the versions, in a transaction")
       try context.expect(
-        values.map { $0 ?? [] }, toBe: ["3", "2", "1"].map { Array($0.utf8) }, "their values, in a transaction")
+        values.map { $0 ?? [] }, toBe: ["3", "2", "1"].map { Array($0.utf8) },
+        "their values, in a transaction")
       try context.expect(removed, toBe: [b], "the removed secrets, in a transaction")
       try context.expectHistory(["2", nil, "2", "1"], b, "after restore in a transaction")
     },
@@ -260,7 +263,8 @@ extension ConformanceContext {
       expected: "descending numbers", found: "\(versions.map(\.number))")
     for (version, value) in zip(versions, expected) {
       try expect(
-        try backend.secret(identifier, version: version.number)?.value.array(), toBe: value.map { Array($0.utf8) },
+        try backend.secret(identifier, version: version.number)?.value.array(),
+        toBe: value.map { Array($0.utf8) },
         "lookUp of one of \(situation)")
     }
   }

@@ -36,7 +36,9 @@ extension Store {
     var failures: [SecretIdentifier: SecretError] = [:]
     var entries: [StoreContents<Item>.Entry] = []
     try backend.forEachSecret(inService: storage.service) { secret throws(SecretError) in
-      do throws(SecretError) { entries.append(try entry(secret)) } catch { failures[secret.identifier] = error }
+      do throws(SecretError) { entries.append(try entry(secret)) } catch {
+        failures[secret.identifier] = error
+      }
     }
     var contents = StoreContents<Item>()
     for entry in entries.sorted(by: { $0.isBefore($1) }) { contents.put(entry) }
@@ -89,7 +91,9 @@ extension Store {
         var found = StoreContents<Item>()
         if let identifier {
           if let secret = try backend.secret(identifier) {
-            do throws(SecretError) { found.put(try entry(secret)) } catch { found.failures[identifier] = error }
+            do throws(SecretError) { found.put(try entry(secret)) } catch {
+              found.failures[identifier] = error
+            }
           }
         } else {
           found = try readAll(backend)

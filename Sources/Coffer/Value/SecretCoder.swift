@@ -63,8 +63,7 @@ public struct StandardSecretCoder: SecretCoder {
 
   /// Returns the value that `secret` encodes. Throws the errors of `JSONDecoder`, and `SecretError` if the text is not
   /// UTF-8 or no text of that type.
-  public func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value
-  {
+  public func decode<Value: Decodable>(_ type: Value.Type, from secret: SecretBytes) throws -> Value {
     if let optional = type as? any OptionalValue.Type,
       let value = try optional.decodedOrNil(from: secret, by: self) as? Value
     {

@@ -162,7 +162,8 @@ struct SecretValueStore: Sendable {
     try transaction.store(
       value.secret, for: identifier, metadata: .replace(metadata(for: value, existing?.metadata)))
     if !isChecked { return }
-    if let kept = try transaction.item(identifier), try version(of: kept.metadata) == value.version { return }
+    let kept = try transaction.item(identifier)?.metadata
+    if try kept.map(version) == value.version { return }
     if let old {
       try transaction.store(old.value, for: identifier, metadata: .replace(old.metadata))
     } else if !isAtomic {

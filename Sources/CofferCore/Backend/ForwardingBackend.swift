@@ -25,7 +25,9 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is
   open var features: SecretFeatures { base.features }
 
   /// Calls ``base``.
-  open func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
+  open func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+    try base.secret(identifier)
+  }
 
   /// Calls ``base``.
   open func items(inService service: String?) throws(SecretError) -> [SecretItem] {
@@ -46,10 +48,14 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is
   }
 
   /// Calls ``base``.
-  open func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? { try base.item(identifier) }
+  open func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
+    try base.item(identifier)
+  }
 
   /// Calls ``base``.
-  open func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? { try base.lookUp(identifier) }
+  open func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
+    try base.lookUp(identifier)
+  }
 
   /// Calls ``base``.
   open func forEachSecret(

@@ -80,7 +80,8 @@ extension VaultSnapshot {
   /// Returns the removed secrets within the history limit, sorted by identifier. To include the changes of a transaction, pass
   /// its tail, and what it keeps of the records of a secret.
   func removedItems(
-    inService service: String?, _ tail: Tail? = nil, now: Date, keeping: ([BlockEntry]) -> [BlockEntry] = { $0 }
+    inService service: String?, _ tail: Tail? = nil, now: Date,
+    keeping: ([BlockEntry]) -> [BlockEntry] = { $0 }
   ) throws(SecretError) -> [RemovedSecret] {
     let rule = HistoryRule(base.settings.history, now: now)
     var removed: [RemovedSecret] = []

@@ -341,7 +341,8 @@ EXPOSURE = [
 ]
 
 OUTCOMES = [
-    M("other value taken for the same", "SecretTransaction.storeIfChanged", always(2, 3), TOOL, "a new value is not stored"),
+    M("other value taken for the same", "SecretTransaction.storeIfChanged(_:for:history:metadata:)",
+      operator("isSame && wanted", "wanted"), TOOL, "a new value is not stored"),
     M("history erased without a question", "HistoryLimitCommand.confirm", body(""), TOOL,
       "a lower limit erases every removed secret"),
     M("missing secret is success", "GetCommand.run", body(""), TOOL, "a script goes on without a value"),

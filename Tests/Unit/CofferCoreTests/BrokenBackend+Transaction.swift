@@ -28,7 +28,9 @@ extension BrokenBackend {
       try backend.store(value, for: identifier, metadata: metadata, history: history)
       if pause { Thread.sleep(forTimeInterval: 0.0005) }
     }
-    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool { try backend.remove(identifier, history: history) }
+    func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+      try backend.remove(identifier, history: history)
+    }
   }
 
   /// A transaction whose reads do not see its own changes.
@@ -43,7 +45,9 @@ extension BrokenBackend {
     func items(inService service: String?) throws(SecretError) -> [SecretItem] { [] }
     func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    ) throws(SecretError) {
+      try transaction.store(value, for: identifier, metadata: metadata, history: history)
+    }
     func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
       try transaction.remove(identifier, history: history)
     }
@@ -68,7 +72,9 @@ extension BrokenBackend {
     }
     func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    ) throws(SecretError) {
+      try transaction.store(value, for: identifier, metadata: metadata, history: history)
+    }
     func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
       try transaction.remove(identifier, history: history)
     }
@@ -122,7 +128,9 @@ extension BrokenBackend {
     }
     func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    ) throws(SecretError) {
+      try transaction.store(value, for: identifier, metadata: metadata, history: history)
+    }
     func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
       try transaction.remove(identifier, history: history)
     }
@@ -174,7 +182,9 @@ extension BrokenBackend {
     }
     func store(
       _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-    ) throws(SecretError) { try transaction.store(value, for: identifier, metadata: metadata, history: history) }
+    ) throws(SecretError) {
+      try transaction.store(value, for: identifier, metadata: metadata, history: history)
+    }
     func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
       try transaction.remove(identifier, history: history)
     }

@@ -258,7 +258,9 @@ final class BrokenBackend: ForwardingBackend, @unchecked Sendable {
         try body(Direct(backend: good, pause: fault == .transactionIsSeenInParts))
       }
     case .transactionSwallowsErrors:
-      let result = try good.transaction { transaction throws(SecretError) in Result { () throws(E) in try body(transaction) } }
+      let result = try good.transaction { transaction throws(SecretError) in
+        Result { () throws(E) in try body(transaction) }
+      }
       return try result.get()
     case .transactionIsBlind:
       return try good.transaction { transaction throws(E) in try body(Blind(transaction: transaction)) }

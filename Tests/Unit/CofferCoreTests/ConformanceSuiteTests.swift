@@ -180,7 +180,9 @@ import Testing
   /// A backend without optional capabilities.
   private final class Plain: SecretBackend {
     let memory = MemoryBackend()
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try memory.secret(identifier) }
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      try memory.secret(identifier)
+    }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] {
       try memory.items(inService: service)
     }
@@ -209,7 +211,9 @@ import Testing
     }
     private struct OnBase: SecretTransaction {
       let base: any SecretBackend
-      func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
+      func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+        try base.secret(identifier)
+      }
       func items(inService service: String?) throws(SecretError) -> [SecretItem] {
         try base.items(inService: service)
       }

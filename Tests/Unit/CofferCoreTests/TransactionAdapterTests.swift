@@ -8,7 +8,9 @@ import Testing
   private final class Plain: SecretBackend {
     let memory = MemoryBackend()
 
-    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try memory.secret(identifier) }
+    func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
+      try memory.secret(identifier)
+    }
     func items(inService service: String?) throws(SecretError) -> [SecretItem] {
       try memory.items(inService: service)
     }

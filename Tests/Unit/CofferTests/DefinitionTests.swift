@@ -209,7 +209,8 @@ private struct CounterInScope: VaultStorable {
     try DefaultBackend.with(backend) { () throws in
       try backend.store(
         SecretBytes("1"), for: identifier("value"),
-        metadata: SecretMetadata(label: "L", expires: Date(timeIntervalSince1970: 4e9), attributes: ["team": "a"]))
+        metadata: SecretMetadata(
+          label: "L", expires: Date(timeIntervalSince1970: 4e9), attributes: ["team": "a"]))
       try VaultStored(CounterInScope.self).set(2)
       let metadata = try #require(try backend.item(identifier("value"))).metadata
       #expect(metadata.label == "L" && metadata.expires == nil)

@@ -42,7 +42,8 @@ import Testing
         HistoryLimit(
           versions: Int.random(in: 0...5, using: &random), days: Int.random(in: 0...3, using: &random)))
       let change = Int.random(in: 0..<32, using: &random)
-      let history = [History.unchanged, .unchanged, .unchanged, .kept, .none].randomElement(using: &random)
+      let history =
+        [History.unchanged, .unchanged, .unchanged, .kept, .none].randomElement(using: &random)
         ?? .unchanged
       let metadata = label.map { MetadataChange.replace($0) } ?? .keep
       time.advance(Int.random(in: 0...40_000, using: &random))
@@ -51,7 +52,11 @@ import Testing
         case 0:
           // The vault judges the age of versions by the change before.
           try backend.store(SecretBytes(value), for: name, metadata: label)
-          if backend === memory { try memory.setHistoryLimit(limit) } else { try vault.setHistoryLimit(limit) }
+          if backend === memory {
+            try memory.setHistoryLimit(limit)
+          } else {
+            try vault.setHistoryLimit(limit)
+          }
         case 1: try backend.storeWithoutHistory(SecretBytes(value), for: name, metadata: label)
         case 2: try backend.erase(name)
         case 3: try (backend as? VaultBackend)?.compact()

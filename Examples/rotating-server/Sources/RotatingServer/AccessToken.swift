@@ -21,7 +21,7 @@ final class AccessToken: Sendable {
     guard let header = request.headers[.authorization], header.hasPrefix("Bearer "),
       let current = current.withLock({ $0 })
     else { return false }
-    return SecretBytes(String(header.dropFirst("Bearer ".count))).isEqual(to: current.bytes)
+    return SecretBytes(String(header.dropFirst("Bearer ".count))).isEqual(to: current)
   }
 }
 

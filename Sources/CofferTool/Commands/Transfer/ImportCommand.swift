@@ -80,7 +80,8 @@ struct ImportCommand: ParsableCommand {
           guard plan.conflicts.isEmpty else { return }
           for secret in plan.stored {
             try transaction.store(
-              secret.value, for: secret.identifier, metadata: secret.metadata.map { .replace($0) } ?? .newValue)
+              secret.value, for: secret.identifier,
+              metadata: secret.metadata.map { .replace($0) } ?? .newValue)
             stored += 1
           }
         }

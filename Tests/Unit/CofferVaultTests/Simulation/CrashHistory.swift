@@ -334,7 +334,9 @@ struct CrashHistory {
     }
     for name in CrashChange.names {
       let versions = try vault.versions(of: identifier(name)).filter { $0.kind == .earlier }
-      let values = try versions.compactMap { try vault.secret(identifier(name), version: $0.number)?.value.array() }
+      let values = try versions.compactMap {
+        try vault.secret(identifier(name), version: $0.number)?.value.array()
+      }
       guard values.count == versions.count else { throw SecretError(.tampered, "a version is missing") }
       if !values.isEmpty { found.earlier[name] = values }
     }

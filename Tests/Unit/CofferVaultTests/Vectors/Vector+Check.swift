@@ -93,7 +93,8 @@ extension Vector {
           max(newer.date, version.date) == Timestamp.date(expected.superseded) || hidesVersions
         else { throw Mismatch(description: "\(name) has the version \(version)") }
         try compare(
-          value: backend.secret(name, version: version.number)?.value.array(), of: expected.account, expected.value,
+          value: backend.secret(name, version: version.number)?.value.array(), of: expected.account,
+          expected.value,
           expected.valueLength, expected.valueBlake2b256)
       }
     }

@@ -92,7 +92,7 @@ private final class Server: Service {
 }
 
 /// A backend that reports when it is closed.
-private final class ClosableBackend: ClosableSecretBackend {
+private final class ClosableBackend: SecretBackend {
   private let base = MemoryBackend()
   private let events: Events
   private let fails = Atomic(false)
@@ -109,15 +109,15 @@ private final class ClosableBackend: ClosableSecretBackend {
     events.add("closed")
   }
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try base.lookUp(identifier)
-  }
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
   func store(
-    _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try base.store(secret, for: identifier, metadata: metadata)
+    try base.store(value, for: identifier, metadata: metadata, history: history)
   }
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+    try base.remove(identifier, history: history)
+  }
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try base.items(inService: service)
   }

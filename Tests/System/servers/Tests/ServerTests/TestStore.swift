@@ -6,7 +6,7 @@ enum TestStore: String, CaseIterable, Sendable {
   case memory, vault
 
   /// A new empty store. A vault is in `directory`.
-  func open(in directory: TestDirectory) throws -> any TransactionalSecretBackend & ObservableSecretBackend {
+  func open(in directory: TestDirectory) throws -> any SecretBackend {
     switch self {
     case .memory: MemoryBackend()
     case .vault: try directory.vault()

@@ -207,15 +207,15 @@ import Testing
 final class UnobservedBackend: SecretBackend {
   private let base = MemoryBackend()
 
-  func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try base.lookUp(identifier)
-  }
+  func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? { try base.secret(identifier) }
   func store(
-    _ secret: SecretBytes, for identifier: SecretIdentifier, metadata: SecretMetadata?
+    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try base.store(secret, for: identifier, metadata: metadata)
+    try base.store(value, for: identifier, metadata: metadata, history: history)
   }
-  func remove(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.remove(identifier) }
+  func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
+    try base.remove(identifier, history: history)
+  }
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
     try base.items(inService: service)
   }
