@@ -39,7 +39,7 @@ public protocol VaultStorable {
   /// The type of the value in its current version.
   associatedtype Value: Codable & Equatable & Sendable
 
-  /// The secret's account. The default is the name of the definition's type.
+  /// The secret's account. It has no default: two types may have one name in different places of a program.
   static var key: String { get }
 
   /// The value that a read returns if nothing is stored. It is not stored itself.
@@ -49,8 +49,11 @@ public protocol VaultStorable {
   /// the service, so that the executable can be renamed.
   static var storage: SecretScope { get }
 
-  /// The metadata as in ``SecurelyStoredValue/init(key:service:backend:coder:metadata:)``. The default is empty.
-  static var metadata: SecretMetadata { get }
+  /// The label as in ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``. The default is none.
+  static var label: String? { get }
+
+  /// The history as in ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``. The default is none.
+  static var history: History { get }
 
   /// How long a change may wait before it is stored. The default, zero, stores each change before the call returns.
   ///
@@ -82,14 +85,14 @@ public protocol VaultStorable {
 }
 
 extension VaultStorable {
-  /// The name of the definition's type.
-  public static var key: String { String(describing: Self.self) }
-
   /// The name of the executable, and ``DefaultBackend``.
   public static var storage: SecretScope { SecretScope(service: Executable.name) }
 
-  /// Empty: the program gives the secret no metadata.
-  public static var metadata: SecretMetadata { SecretMetadata() }
+  /// `nil`
+  public static var label: String? { nil }
+
+  /// No history.
+  public static var history: History { .none }
 
   /// Zero: each change is stored before the call returns.
   public static var saveDelay: Duration { .zero }

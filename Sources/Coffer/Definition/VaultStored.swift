@@ -28,7 +28,7 @@ extension StoredValue {
     self.init(
       key, definition.defaultValue,
       StoredContent(
-        key, scope.service, scope.backend, .init(coder, versions), definition.metadata,
+        key, scope.service, scope.backend, .init(coder, versions), definition.label, definition.history,
         definition: .init(version: versions.current, delay: definition.saveDelay, isSame: { $0 == $1 })))
   }
 }

@@ -73,7 +73,7 @@ extension Store {
           case .remove(let items):
             for item in items {
               let identifier = try identifier(of: item)
-              try transaction.remove(identifier)
+              try transaction.remove(identifier, history: history)
               changes.append(Change(identifier: identifier))
             }
             events.append(StoreEvent(operation: .remove, items: items))
@@ -116,7 +116,8 @@ extension Store {
     let order = existing ?? nextOrder()
     let metadata = SecretMetadata(attributes: [Self.orderAttribute: order])
     try transaction.store(
-      write.secret, for: write.identifier, metadata: existing == nil ? .replace(metadata) : .newValue)
+      write.secret, for: write.identifier, metadata: existing == nil ? .replace(metadata) : .newValue,
+      history: history)
     return .init(identifier: write.identifier, order: order, item: write.item)
   }
 
@@ -135,7 +136,7 @@ extension Store {
       removed.append((entry.identifier, entry.item))
     }
     removed += listed.map { ($0, nil) }
-    for secret in removed { try transaction.remove(secret.identifier) }
+    for secret in removed { try transaction.remove(secret.identifier, history: history) }
     return removed
   }
 

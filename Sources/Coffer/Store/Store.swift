@@ -35,6 +35,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   /// The source of the items. `nil`: there is a store for each default backend.
   let source: BackendSource?
   let coder: any SecretCoder
+  let history: History
   let identify: @Sendable (Item) -> String
   /// Held during a change or a load, so that memory and events follow the order of the backend.
   let order = DeadlineLock()
@@ -42,10 +43,10 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   private let registrar = ObservationRegistrar()
 
   init(
-    _ storage: SecretScope, _ coder: any SecretCoder, _ source: BackendSource? = nil,
+    _ storage: SecretScope, _ coder: any SecretCoder, _ history: History, _ source: BackendSource? = nil,
     identify: @escaping @Sendable (Item) -> String
   ) {
-    (self.storage, self.coder, self.identify) = (storage, coder, identify)
+    (self.storage, self.coder, self.history, self.identify) = (storage, coder, history, identify)
     self.source = source ?? storage.backend.map { BackendSource(given: $0) }
   }
 
@@ -59,7 +60,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
       state.ofTasks.removeAll { $0.store == nil }
       let known = [state.latest] + state.ofTasks.map(\.store)
       if let store = known.compactMap(\.self).first(where: { $0.source === source }) { return store }
-      let store = Store(storage, coder, source, identify: identify)
+      let store = Store(storage, coder, history, source, identify: identify)
       if source === DefaultBackend.ofTask, source.keep(store) {
         state.ofTasks.append(OfTask(store: store))
       } else {
@@ -76,20 +77,22 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   ///   - storage: The service of the items, which should contain nothing else, and their backend.
   ///   - cacheIdentifier: The property that identifies an item: 1…1024 UTF-8 bytes without NUL.
   ///   - coder: The conversion between items and bytes.
+  ///   - history: What becomes of earlier values in a backend that keeps them. By default, an item that is replaced or removed
+  ///     cannot be restored.
   public convenience init(
     storage: SecretScope, cacheIdentifier: any KeyPath<Item, String> & Sendable,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), history: History = .none
   ) {
-    self.init(storage, coder) { $0[keyPath: cacheIdentifier] }
+    self.init(storage, coder, history) { $0[keyPath: cacheIdentifier] }
     loadInBackground()
   }
 
   /// Creates a store, and returns when its items are loaded. Throws the errors of the backend.
   public convenience init(
     storage: SecretScope, cacheIdentifier: any KeyPath<Item, String> & Sendable,
-    coder: any SecretCoder = StandardSecretCoder()
+    coder: any SecretCoder = StandardSecretCoder(), history: History = .none
   ) async throws {
-    self.init(storage, coder) { $0[keyPath: cacheIdentifier] }
+    self.init(storage, coder, history) { $0[keyPath: cacheIdentifier] }
     try await itemsHaveLoaded()
   }
 
@@ -156,14 +159,18 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
 
 extension Store where Item: Identifiable, Item.ID == String {
   /// Creates a store of items that are identified by their `id`. Loads in the background.
-  public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder()) {
-    self.init(storage, coder) { $0.id }
+  public convenience init(
+    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
+  ) {
+    self.init(storage, coder, history) { $0.id }
     loadInBackground()
   }
 
   /// Creates a store of items that are identified by their `id`, and loads them. Throws the errors of the backend.
-  public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder()) async throws {
-    self.init(storage, coder) { $0.id }
+  public convenience init(
+    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
+  ) async throws {
+    self.init(storage, coder, history) { $0.id }
     try await itemsHaveLoaded()
   }
 }
@@ -171,17 +178,21 @@ extension Store where Item: Identifiable, Item.ID == String {
 extension Store where Item: Identifiable, Item.ID: LosslessStringConvertible {
   /// Creates a store of items that are identified by the text of their `id`, such as an integer. Loads in the
   /// background.
-  public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder())
+  public convenience init(
+    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
+  )
   where Item.ID: BinaryInteger {
-    self.init(storage, coder) { $0.id.description }
+    self.init(storage, coder, history) { $0.id.description }
     loadInBackground()
   }
 
   /// Creates a store of items that are identified by the text of their `id`, such as an integer, and loads them. Throws
   /// the errors of the backend.
-  public convenience init(storage: SecretScope, coder: any SecretCoder = StandardSecretCoder()) async throws
+  public convenience init(
+    storage: SecretScope, coder: any SecretCoder = StandardSecretCoder(), history: History = .none
+  ) async throws
   where Item.ID: BinaryInteger {
-    self.init(storage, coder) { $0.id.description }
+    self.init(storage, coder, history) { $0.id.description }
     try await itemsHaveLoaded()
   }
 }

@@ -11,7 +11,6 @@ public protocol EditableValue<Content>: Sendable {
   /// Changes the content and returns the result of `change`, which gets `nil` if there is no content, and may run
   /// several times. Stores nothing if the content stays the same. Throws the backend's errors, `.decodingFailed` and
   /// `.encodingFailed`, and `.conflict` after 1000 attempts.
-  @discardableResult
   func edit<R>(_ change: (inout Content?) -> R) throws(SecretError) -> R
 }
 

@@ -28,8 +28,9 @@ extension SecurelyStoredValue {
   /// Creates the value for `key` with the service and the backend of `scope`.
   public convenience init(
     key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
-    metadata: SecretMetadata? = nil
+    label: String? = nil, history: History = .none
   ) where Value: Codable {
-    self.init(key: key, service: scope.service, backend: scope.backend, coder: coder, metadata: metadata)
+    self.init(
+      key: key, service: scope.service, backend: scope.backend, coder: coder, label: label, history: history)
   }
 }

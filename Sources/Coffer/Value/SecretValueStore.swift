@@ -1,12 +1,14 @@
 internal import CofferCore
+internal import FoundationEssentials
 
 /// The bytes of a secret, and the version of their form if the value has versions.
 struct StoredSecret: Sendable {
   let secret: SecretBytes
   /// `nil` for a value without versions.
   let version: Int?
-  /// What the program adds to the metadata of the secret. It is not read.
-  var metadata: SecretMetadata?
+  /// The label of a secret that has none, and the expiry of the value. They are not read.
+  var label: String?
+  var expires: Date?
 }
 
 /// What is kept of a secret besides its bytes. Values of different forms have different hubs.
@@ -15,6 +17,7 @@ struct SecretForm: Hashable, Sendable {
   var hasVersions = false
   /// How long a change waits before it is stored. `nil`: not at all.
   var delay: Duration?
+  var history = History.none
 }
 
 /// What the backend must contain for a value to be saved.
@@ -113,6 +116,12 @@ struct SecretValueStore: Sendable {
     return expected.version != value?.version && delayed?.waiting == nil
   }
 
+  /// Removes the value with its earlier versions. A change that waits is stored first.
+  func erase() throws(SecretError) -> Bool {
+    try flush()
+    return try source.resolve().erase(identifier)
+  }
+
   /// Stores the change that waits, if there is one.
   func flush() throws(SecretError) {
     try delayed?.flush { value throws(SecretError) in _ = try saveNow(value, over: .anything) }
@@ -124,9 +133,12 @@ struct SecretValueStore: Sendable {
     do throws(SecretError) {
       let backend = try source.resolve()
       if case .anything = expectation {
-        guard let value else { return try backend.remove(identifier) ? .saved : .wasAbsent }
-        if value.version == nil && value.metadata == nil {
-          try backend.store(value.secret, for: identifier)
+        guard let value else {
+          return try backend.remove(identifier, history: form.history) ? .saved : .wasAbsent
+        }
+        if value.version == nil && value.label == nil {
+          try backend.store(
+            value.secret, for: identifier, metadata: .newValue(expires: value.expires), history: form.history)
           return .saved
         }
       }
@@ -134,7 +146,9 @@ struct SecretValueStore: Sendable {
         if case .only(let expected) = expectation {
           guard try current(transaction) == expected else { return .isDifferent }
         }
-        guard let value else { return try transaction.remove(identifier) ? .saved : .wasAbsent }
+        guard let value else {
+          return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent
+        }
         try store(value, transaction, in: backend)
         return .saved
       }
@@ -160,7 +174,8 @@ struct SecretValueStore: Sendable {
     let old = isChecked && !isAtomic ? try transaction.secret(identifier) : nil
     let existing = if let old { old.item } else { try transaction.item(identifier) }
     try transaction.store(
-      value.secret, for: identifier, metadata: .replace(metadata(for: value, existing?.metadata)))
+      value.secret, for: identifier, metadata: .replace(metadata(for: value, existing?.metadata)),
+      history: form.history)
     if !isChecked { return }
     let kept = try transaction.item(identifier)?.metadata
     if try kept.map(version) == value.version { return }
@@ -178,9 +193,8 @@ struct SecretValueStore: Sendable {
   private func metadata(for value: StoredSecret, _ existing: SecretMetadata?) -> SecretMetadata {
     var metadata = existing ?? SecretMetadata()
     // A person may have changed the label.
-    metadata.label = metadata.label ?? value.metadata?.label
-    metadata.expires = value.metadata?.expires
-    metadata.attributes.merge(value.metadata?.attributes ?? [:]) { $1 }
+    metadata.label = metadata.label ?? value.label
+    metadata.expires = value.expires
     if let version = value.version { metadata.attributes[Self.versionAttribute] = String(version) }
     return metadata
   }

@@ -1,4 +1,5 @@
 public import CofferCore
+public import FoundationEssentials
 
 // The same methods for `async` code. Each call runs on a thread outside the cooperative pool, because a backend can wait
 // for a disk, a lock or a prompt. Cancelling the task does not end the call.
@@ -15,8 +16,8 @@ extension SecurelyStoredValue {
   }
 
   /// Stores the value in one durable step. `nil` removes the value. Throws like the method without `async`.
-  public func set(_ value: Value?) async throws(SecretError) {
-    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value) }
+  public func set(_ value: Value?, expires: Date? = nil) async throws(SecretError) {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.set(value, expires: expires) }
   }
 
   /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
@@ -28,14 +29,25 @@ extension SecurelyStoredValue {
     }
   }
 
-  /// Removes the value. Succeeds if there is none. Throws like the method without `async`.
-  public func remove() async throws(SecretError) {
+  /// Removes the value. Returns `false` if there is none. Throws like the method without `async`.
+  @discardableResult
+  public func remove() async throws(SecretError) -> Bool {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.remove() }
+  }
+
+  /// Removes the value with its earlier versions. Throws like the method without `async`.
+  @discardableResult
+  public func erase() async throws(SecretError) -> Bool {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.erase() }
+  }
+
+  /// Returns the identifier and the metadata of the value. Throws like the method without `async`.
+  public func item() async throws(SecretError) -> SecretItem? {
+    try await DefaultBackend.offPool { () throws(SecretError) in try self.item() }
   }
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
   /// method without `async`.
-  @discardableResult
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value?) throws -> R
   ) async throws -> R {

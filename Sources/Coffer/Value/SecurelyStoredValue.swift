@@ -1,4 +1,5 @@
 public import CofferCore
+public import FoundationEssentials
 public import Observation
 
 /// A value that is stored in a keyring, a vault or another backend.
@@ -41,8 +42,10 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   ///     executable, so that a renamed program does not find its secrets. Specify the service to avoid that.
   ///   - backend: The backend that stores the secret. The default is ``DefaultBackend``, one object for all values.
   ///   - coder: The conversion between values and bytes. All values with one key need the same coder.
-  ///   - metadata: A label, attributes and an expiry, which are stored with the value. A label that the secret already has
-  ///     stays, because a person may have changed it, and so do other attributes.
+  ///   - label: A name for people, which is stored with the value. A label that the secret already has stays, because a person
+  ///     may have changed it.
+  ///   - history: What becomes of earlier values in a backend that keeps them. By default, a value that is replaced or removed
+  ///     cannot be restored: history is for values that people store.
   ///
   /// If `key` or `service` is invalid, each use throws `.invalidIdentifier`.
   public init(
@@ -50,17 +53,19 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
     service: String? = nil,
     backend: (any SecretBackend)? = nil,
     coder: any SecretCoder = StandardSecretCoder(),
-    metadata: SecretMetadata? = nil
+    label: String? = nil, history: History = .none
   ) where Value: Codable {
-    content = StoredContent(key, service, backend, .init(coder), metadata)
+    content = StoredContent(key, service, backend, .init(coder), label, history)
   }
 
   /// Creates the value for `key` as the bytes of the secret, which stay in guarded memory. The parameters are those of
-  /// ``init(key:service:backend:coder:metadata:)``.
+  /// ``init(key:service:backend:coder:label:history:)``.
   public init(
-    key: String, service: String? = nil, backend: (any SecretBackend)? = nil, metadata: SecretMetadata? = nil
+    key: String, service: String? = nil, backend: (any SecretBackend)? = nil, label: String? = nil,
+    history: History = .none
   ) where Value == SecretBytes {
-    content = StoredContent(key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), metadata)
+    content = StoredContent(
+      key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), label, history)
   }
 
   /// Unavailable, because `Value` is neither `Codable` nor `SecretBytes`.
@@ -68,7 +73,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   public convenience init(key: String, service: String? = nil, backend: Any? = nil) { fatalError() }
 
   package init(key: String, service: String?, source: BackendSource) where Value: Codable {
-    content = StoredContent(key, service, nil, .init(StandardSecretCoder()), nil, source: source)
+    content = StoredContent(key, service, nil, .init(StandardSecretCoder()), nil, .none, source: source)
   }
 
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.
@@ -102,10 +107,12 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   }
 
   /// Stores the value in one durable step, and replaces any existing value, even one that does not decode. `nil`
-  /// removes the value.
+  /// removes the value. `expires` is when the value expires; that of the value before it does not stay.
   ///
   /// Throws the backend's errors, and `.encodingFailed`. The existing value then stays.
-  public func set(_ value: Value?) throws(SecretError) { try content.set(value) }
+  public func set(_ value: Value?, expires: Date? = nil) throws(SecretError) {
+    try content.set(value, expires: expires)
+  }
 
   /// Stores `value` if the current value equals `expected`, and returns whether it did. `nil` stands for no value.
   ///
@@ -116,8 +123,21 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
     try content.set(value, ifCurrentIs: { $0 == expected })
   }
 
-  /// Removes the value. Succeeds if there is none. Throws the backend's errors.
-  public func remove() throws(SecretError) { try content.set(nil) }
+  /// Removes the value. Returns `false` if there is none. Throws the backend's errors.
+  @discardableResult
+  public func remove() throws(SecretError) -> Bool { try content.set(nil) }
+
+  /// Removes the value with its earlier versions, which a vault erases from its file at once. Returns `false` if the backend
+  /// has nothing of it. Copies and snapshots of the file keep what they have. Throws the backend's errors.
+  @discardableResult
+  public func erase() throws(SecretError) -> Bool { try content.erase() }
+
+  /// Returns the identifier and the metadata of the value, such as its expiry, or `nil` if there is none. Throws the backend's
+  /// errors.
+  public func item() throws(SecretError) -> SecretItem? {
+    let (backend, identifier) = try content.place()
+    return try backend.item(identifier)
+  }
 
   /// Changes the value in one step, and returns the result of `change`.
   ///
@@ -132,14 +152,12 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   /// and runs again if another thread or process has changed the value meanwhile. If it throws, or leaves the value as
   /// it was, nothing is stored. Throws the errors of `change`, of `get()` and of `set(_:)`, and `.conflict` after
   /// 1000 attempts. The change is one step for other processes if the backend has transactions.
-  @discardableResult
   public func update<R>(_ change: (inout Value?) throws -> R) throws -> R {
     try content.edit(change).get()
   }
 
   /// Changes the value, for the methods of every ``EditableValue``. Throws the errors of `get()` and of `set(_:)`, and
   /// `.conflict` after 1000 attempts.
-  @discardableResult
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit { (value: inout Value?) throws(Never) -> R in change(&value) }.get()
   }

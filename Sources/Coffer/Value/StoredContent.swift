@@ -1,4 +1,5 @@
 internal import CofferCore
+internal import FoundationEssentials
 internal import Synchronization
 
 /// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
@@ -18,7 +19,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   private let identifier: Result<SecretIdentifier, SecretError>
   private let coding: Coding
-  private let metadata: SecretMetadata?
+  private let label: String?
   private let definition: Definition?
   private let form: SecretForm
   /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
@@ -28,11 +29,12 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   init(
     _ key: String, _ service: String?, _ backend: (any SecretBackend)?, _ coding: Coding,
-    _ metadata: SecretMetadata?, definition: Definition? = nil, source: BackendSource? = nil
+    _ label: String?, _ history: History, definition: Definition? = nil, source: BackendSource? = nil
   ) {
-    (self.coding, self.metadata, self.definition) = (coding, metadata, definition)
+    (self.coding, self.label, self.definition) = (coding, label, definition)
     let delay = definition.map(\.delay) ?? .zero
-    form = SecretForm(hasVersions: definition != nil, delay: delay > .zero ? delay : nil)
+    form = SecretForm(
+      hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
     fixedSource = source ?? backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
@@ -148,11 +150,19 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   // MARK: Writing
 
-  func set(_ value: Value?) throws(SecretError) {
+  /// Returns `false` if there was no value to remove.
+  @discardableResult
+  func set(_ value: Value?, expires: Date? = nil) throws(SecretError) -> Bool {
     try recordingError { hub throws(SecretError) in
-      let new = try encode(value)
-      if !isStored(value, hub) { try hub.save(new) }
+      let new = try encode(value, expires: expires)
+      if expires == nil && isStored(value, hub) { return true }
+      return try hub.save(new) == .saved
     }
+  }
+
+  /// Removes the value and its earlier versions.
+  func erase() throws(SecretError) -> Bool {
+    try recordingError { hub throws(SecretError) in try hub.erase() }
   }
 
   /// Stores the change that waits, if there is one.
@@ -248,12 +258,12 @@ final class StoredContent<Value: Sendable>: Sendable {
   // MARK: Coding
 
   /// What to store, or `nil` if there is no value.
-  private func encode(_ value: Value?) throws(SecretError) -> StoredSecret? {
+  private func encode(_ value: Value?, expires: Date? = nil) throws(SecretError) -> StoredSecret? {
     let version = try definition?.version()
     guard let value else { return nil }
     do {
       guard let secret = try coding.encode(value) else { return nil }
-      return StoredSecret(secret: secret, version: version, metadata: metadata)
+      return StoredSecret(secret: secret, version: version, label: label, expires: expires)
     } catch {
       // Without the coder's error, which quotes the value.
       throw SecretError(

@@ -25,12 +25,12 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   public let defaultValue: Value
 
   /// Creates the value for `key`. Reads nothing. The parameters are those of
-  /// ``SecurelyStoredValue/init(key:service:backend:coder:metadata:)``.
+  /// ``SecurelyStoredValue/init(key:service:backend:coder:label:history:)``.
   public convenience init(
     key: String, default defaultValue: Value, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
-    self.init(key, defaultValue, StoredContent(key, service, backend, .init(coder), metadata))
+    self.init(key, defaultValue, StoredContent(key, service, backend, .init(coder), label, history))
   }
 
   init(_ key: String, _ defaultValue: Value, _ content: StoredContent<Value>) {
@@ -40,28 +40,29 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Creates the value for `key` with the default of the property: `@StoredValue(key: "count") var count = 0`.
   public convenience init(
     wrappedValue: Value, key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
     self.init(
-      key: key, default: wrappedValue, service: service, backend: backend, coder: coder, metadata: metadata)
+      key: key, default: wrappedValue, service: service, backend: backend, coder: coder, label: label,
+      history: history)
   }
 
   /// Creates the value for `key` with the service and the backend of `scope`.
   public convenience init(
     key: String, default defaultValue: Value, in scope: SecretScope,
-    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
     self.init(
       key: key, default: defaultValue, service: scope.service, backend: scope.backend, coder: coder,
-      metadata: metadata)
+      label: label, history: history)
   }
 
   /// Creates the value for `key` with the default of the property, and the service and the backend of `scope`.
   public convenience init(
     wrappedValue: Value, key: String, in scope: SecretScope,
-    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
-    self.init(key: key, default: wrappedValue, in: scope, coder: coder, metadata: metadata)
+    self.init(key: key, default: wrappedValue, in: scope, coder: coder, label: label, history: history)
   }
 
   /// The value, or the default if nothing is stored or if reading fails. After a failure, ``lastError`` is set.
@@ -92,14 +93,12 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
   /// Changes the value in one step, and returns the result of `change`, as
   /// `update` of ``SecurelyStoredValue`` does. If nothing is stored, `change` gets the default. Throws the errors of
   /// `change`, of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
-  @discardableResult
   public func update<R>(_ change: (inout Value) throws -> R) throws -> R {
     try content.update(fallback: defaultValue, change).get()
   }
 
   /// Changes the value, for the methods of every ``EditableValue``. `change` gets the default if nothing is stored.
   /// Throws the errors of `get()` and of `set(_:)`, and `.conflict` after 1000 attempts.
-  @discardableResult
   public func edit<R>(_ change: (inout Value?) -> R) throws(SecretError) -> R {
     try content.edit(fallback: defaultValue) { (value: inout Value?) throws(Never) -> R in change(&value) }
       .get()
@@ -127,17 +126,19 @@ extension StoredValue where Value: ExpressibleByNilLiteral {
   /// Creates an optional value whose default is `nil`.
   public convenience init(
     key: String, service: String? = nil, backend: (any SecretBackend)? = nil,
-    coder: any SecretCoder = StandardSecretCoder(), metadata: SecretMetadata? = nil
+    coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
-    self.init(key: key, default: nil, service: service, backend: backend, coder: coder, metadata: metadata)
+    self.init(
+      key: key, default: nil, service: service, backend: backend, coder: coder, label: label, history: history
+    )
   }
 
   /// Creates an optional value whose default is `nil`, with the service and the backend of `scope`.
   public convenience init(
     key: String, in scope: SecretScope, coder: any SecretCoder = StandardSecretCoder(),
-    metadata: SecretMetadata? = nil
+    label: String? = nil, history: History = .none
   ) {
-    self.init(key: key, default: nil, in: scope, coder: coder, metadata: metadata)
+    self.init(key: key, default: nil, in: scope, coder: coder, label: label, history: history)
   }
 }
 
@@ -167,7 +168,6 @@ extension StoredValue {
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
   /// method without `async`.
-  @discardableResult
   public func update<R: Sendable>(
     _ change: @escaping @Sendable (inout Value) throws -> R
   ) async throws -> R {

@@ -149,7 +149,7 @@ final class ValueHub: Sendable, Observable {
 
   /// Stores `new` if the value is still `old`, and returns whether it was.
   func replace(_ old: StoredSecret?, with new: StoredSecret?) throws(SecretError) -> Bool {
-    try save(new, over: .only(old.map(store.summary)))
+    try save(new, over: .only(old.map(store.summary))) != .isDifferent
   }
 
   /// Stores the delayed change, if there is one. It was published when it was made.
@@ -158,11 +158,11 @@ final class ValueHub: Sendable, Observable {
   }
 
   /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
-  /// published last. Returns `false` if the store does not contain what is expected.
+  /// published last.
   @discardableResult
   func save(
     _ value: StoredSecret?, over expectation: SaveExpectation = .anything
-  ) throws(SecretError) -> Bool {
+  ) throws(SecretError) -> SaveResult {
     let result = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
       // The hub does not read the value again when the backend reports the change: see `follow`.
       let result = try SecretChange.making(for: self) { () throws(SecretError) in
@@ -176,7 +176,18 @@ final class ValueHub: Sendable, Observable {
       return result
     }
     drain()
-    return result != .isDifferent
+    return result
+  }
+
+  /// Removes the value with its earlier versions, and publishes that it is absent. Returns whether there was something.
+  func erase() throws(SecretError) -> Bool {
+    let isErased = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      let isErased = try SecretChange.making(for: self) { () throws(SecretError) in try store.erase() }
+      publishIfChanged(to: .success(nil))
+      return isErased
+    }
+    drain()
+    return isErased
   }
 
   // MARK: Publishing

@@ -231,6 +231,7 @@ struct MemoryScenario {
   // MARK: Values that are stored later
 
   private struct Later: VaultStorable {
+    static let key = "Later"
     static let defaultValue: [UInt8] = []
     static let storage = SecretScope(service: "probe")
     static let saveDelay = Duration.seconds(3600)

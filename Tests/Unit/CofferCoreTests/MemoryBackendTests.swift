@@ -46,8 +46,8 @@ import Testing
     #expect(versions.count == 2 && removed.map(\.identifier) == [gone])
     let report = try await SecretBackendConformance { shared }.run()
     #expect(report.skipped.allSatisfy { $0.contains("history-limit") } && report.skipped.count == 3)
-    #expect(try await shared.items(inService: nil).map(\.identifier) == [other])
-    #expect(try await shared.lookUp(other)?.string() == "untouched")
+    #expect(try shared.items(inService: nil).map(\.identifier) == [other])
+    #expect(try shared.lookUp(other)?.string() == "untouched")
     #expect(try shared.versions(of: other) == versions && shared.removedItems(inService: nil) == removed)
   }
 

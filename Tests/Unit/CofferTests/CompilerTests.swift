@@ -159,7 +159,7 @@ import Testing
 
   @Test func aValueThatIsNotOptionalNeedsADefault() throws {
     try expectDiagnostic(
-      "referencing initializer 'init(key:service:backend:coder:metadata:)' on 'StoredValue' requires that 'Int' conform",
+      "referencing initializer 'init(key:service:backend:coder:label:history:)' on 'StoredValue' requires that 'Int' conform",
       of: "struct Model { @StoredValue(key: \"count\") var count: Int }")
   }
 

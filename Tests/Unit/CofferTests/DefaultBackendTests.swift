@@ -61,7 +61,7 @@ import Testing
       try one.write(#"{"id":"foreign"}"#, "foreign", service: "notes")
       try await eventually("the change did not appear") { Self.store.items.count == 2 }
     }
-    #expect(try await two.items(inService: "notes").map(\.identifier.account) == ["two"])
+    #expect(try two.items(inService: "notes").map(\.identifier.account) == ["two"])
   }
 
   @Test func aBackendOfATaskIsReleasedAfterIt() async throws {

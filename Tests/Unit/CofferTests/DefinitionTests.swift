@@ -14,6 +14,7 @@ private struct UserSettings: Codable, Equatable {
 }
 
 private struct UserSettingsStorage: VaultStorable {
+  static let key = "UserSettingsStorage"
   typealias Value = UserSettings
   static let defaultValue = UserSettings(
     theme: "light",
@@ -23,6 +24,7 @@ private struct UserSettingsStorage: VaultStorable {
 }
 
 private struct AuthTokenStorage: VaultStorable {
+  static let key = "AuthTokenStorage"
   typealias Value = String?
   static let defaultValue: String? = nil
   static let storage = SecretScope(service: "auth")
@@ -33,6 +35,7 @@ private struct Document: Codable, Equatable {
 }
 
 private struct DocumentsStorage: VaultStorable {
+  static let key = "DocumentsStorage"
   typealias Value = [Document]
   static let defaultValue: [Document] = []
   static let storage = SecretScope(service: "documents")
@@ -50,6 +53,7 @@ private struct ComplexData: Codable, Equatable {
 }
 
 private struct CustomEncodingStorage: VaultStorable {
+  static let key = "CustomEncodingStorage"
   typealias Value = ComplexData
   static let defaultValue = ComplexData.default
 
@@ -69,6 +73,7 @@ private struct CustomEncodingStorage: VaultStorable {
 }
 
 private struct SharedCounterStorage: VaultStorable {
+  static let key = "SharedCounterStorage"
   typealias Value = Int
   static let defaultValue = 0
 }
@@ -164,16 +169,17 @@ private struct CounterInScope: VaultStorable {
     }
   }
 
-  @Test func theMetadataOfTheDefinitionIsStored() throws {
+  @Test func theLabelOfTheDefinitionIsStored() throws {
     struct Labelled: VaultStorable {
+      static let key = "Labelled"
       static let defaultValue = 0
       static let storage = SecretScope(service: "tests")
-      static let metadata = SecretMetadata(label: "Number", attributes: ["team": "a"])
+      static let label: String? = "Number"
     }
     try DefaultBackend.with(backend) { () throws in
       try VaultStored(Labelled.self).set(1)
       let found = try #require(try backend.item(identifier("Labelled"))).metadata
-      #expect(found.label == "Number" && found.attributes == ["team": "a", "coffer.version": "1"])
+      #expect(found.label == "Number" && found.attributes == ["coffer.version": "1"])
     }
   }
 

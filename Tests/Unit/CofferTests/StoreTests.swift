@@ -148,7 +148,7 @@ private actor Reader {
       let error = await #expect(throws: SecretError.self) { try await chain.run() }
       #expect(error?.code == .io)
       #expect(store.items.map(\.id) == ["old"])
-      #expect(try await backend.base.items(inService: "notes").map(\.identifier.account) == ["old"])
+      #expect(try backend.base.items(inService: "notes").map(\.identifier.account) == ["old"])
     }
     backend.recover()
     try await chain.run()

@@ -188,24 +188,70 @@ private final class Preferences {
     #expect(box.withLock { $0.first == 7 && $0.second == 2 })
   }
 
-  @Test func theMetadataOfTheProgramIsStoredAndAChangedLabelStays() throws {
+  @Test func theLabelOfTheProgramIsStoredAndAChangedOneStays() throws {
     let backend = MemoryBackend()
-    let expires = Date(timeIntervalSince1970: 2_000_000_000)
-    let given = SecretMetadata(label: "Limit", expires: expires, attributes: ["team": "a"])
-    let limit = StoredValue(key: "limit", default: 10, service: "tests", backend: backend, metadata: given)
+    let limit = StoredValue(key: "limit", default: 10, service: "tests", backend: backend, label: "Limit")
     try limit.set(11)
     var found = try #require(try backend.item(identifier("limit"))).metadata
-    #expect(found.label == "Limit" && found.expires == expires && found.attributes == ["team": "a"])
+    #expect(found.label == "Limit" && found.expires == nil && found.attributes.isEmpty)
     found.label = "Mine"
     found.attributes = ["more": "b"]
     try backend.store(SecretBytes("12"), for: identifier("limit"), metadata: found)
     try limit.update { $0 += 1 }
     found = try #require(try backend.item(identifier("limit"))).metadata
-    #expect(found.label == "Mine" && found.attributes == ["team": "a", "more": "b"])
+    #expect(found.label == "Mine" && found.attributes == ["more": "b"])
     #expect(try backend.text("limit") == "13")
     let token = SecurelyStoredValue<String>(
-      key: "token", in: SecretScope(service: "tests", backend: backend), metadata: given)
+      key: "token", in: SecretScope(service: "tests", backend: backend), label: "Limit")
     try token.set("x")
     #expect(try backend.item(identifier("token"))?.metadata.label == "Limit")
+  }
+
+  @Test func anExpiryBelongsToTheValueThatItIsGivenWith() throws {
+    let backend = MemoryBackend()
+    let expires = Date(timeIntervalSince1970: 2_000_000_000)
+    for label in [nil, "Token"] {
+      let token = SecurelyStoredValue<String>(
+        key: "token \(label ?? "")", service: "tests", backend: backend, label: label)
+      try token.set("1", expires: expires)
+      #expect(try token.item()?.metadata.expires == expires && token.get() == "1")
+      try token.set("2")
+      #expect(try token.item()?.metadata.expires == nil)
+      try token.set("3", expires: expires)
+      try token.update { $0 = "4" }
+      #expect(try token.item()?.metadata.expires == nil)
+    }
+  }
+
+  @Test func theMethodsForTasksDoTheSame() async throws {
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: MemoryBackend())
+    let expires = Date(timeIntervalSince1970: 2_000_000_000)
+    try await token.set("1", expires: expires)
+    #expect(try await token.item()?.metadata.expires == expires)
+    let isRemoved = try await token.remove()
+    let isRemovedAgain = try await token.remove()
+    let isErased = try await token.erase()
+    #expect(isRemoved && !isRemovedAgain && !isErased)
+  }
+
+  @Test func nothingThatAProgramReplacesOrRemovesCanBeRestoredUnlessItSaysSo() throws {
+    let backend = MemoryBackend()
+    func number(_ key: String) throws -> Int { try backend.versions(of: identifier(key)).count }
+    let token = SecurelyStoredValue<String>(key: "token", service: "tests", backend: backend)
+    let note = SecurelyStoredValue<String>(key: "note", service: "tests", backend: backend, history: .kept)
+    for value in [token, note] {
+      try value.set("1")
+      try value.set("2")
+      #expect(try value.remove())
+      #expect(try !value.remove())
+    }
+    #expect(try number("token") == 0 && number("note") == 3)
+    #expect(try backend.restore(identifier("token")) == nil && backend.restore(identifier("note")) != nil)
+    #expect(try note.erase() && number("note") == 0 && note.get() == nil)
+    #expect(try !note.erase())
+    let count = StoredValue(key: "count", default: 0, service: "tests", backend: backend)
+    for _ in 1...3 { try count.update { $0 += 1 } }
+    try count.reset()
+    #expect(try number("count") == 0)
   }
 }

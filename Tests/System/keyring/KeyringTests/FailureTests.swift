@@ -22,7 +22,7 @@ import Testing
     #expect(try backend.text(SecretIdentifier(service: "svc", account: "absent")) == nil)
     try await keyring.restartDaemon()
     #expect(try backend.text(identifier) == "kept")
-    #expect(try await backend.items(inService: nil).count == 1)
+    #expect(try backend.items(inService: nil).count == 1)
   }
 
   @Test func aBusWithoutAServiceIsUnavailable() async throws {
@@ -135,8 +135,8 @@ import Testing
       let leftOut = Mutex<[String]>([])
       backend.leaveOutUnreadable { name, _ in leftOut.withLock { $0.append(name) } }
       for service in ["svc", nil] {
-        #expect(try await backend.items(inService: service).count == listed)
-        #expect(try await backend.withoutPrompts.items(inService: service).count == listed)
+        #expect(try backend.items(inService: service).count == listed)
+        #expect(try backend.withoutPrompts.items(inService: service).count == listed)
       }
       #expect(try backend.secrets(inService: "svc").map(\.identifier) == names.sorted())
       #expect(leftOut.withLock { $0.contains { $0.contains(deviation == "hides-alice" ? "alice" : "/") } })

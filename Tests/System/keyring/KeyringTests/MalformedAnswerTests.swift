@@ -109,7 +109,7 @@ import Testing
       #expect(metadata.label == "only" && metadata.created == second && metadata.modified == second)
     }
     for call in [Call.store, .storeMetadata] { try Self.make(call, of: backend) }
-    #expect(try await backend.remove(identifier) == !isEmpty)
+    #expect(try backend.remove(identifier) == !isEmpty)
   }
 
   /// GLib leaves such a property out of an answer to `GetAll`.

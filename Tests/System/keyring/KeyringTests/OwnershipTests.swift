@@ -141,11 +141,11 @@ import Testing
     defer { service.kill() }
     let backend = keyring.backend()
     try backend.store("old", identifier)
-    let created = try #require(try await backend.item(identifier)?.metadata.created)
+    let created = try #require(try backend.item(identifier)?.metadata.created)
     try await waitForNextSecond()
     try backend.store("new", identifier)
     #expect(try backend.text(identifier) == "new")
-    #expect(try await backend.item(identifier)?.metadata.created == created)
+    #expect(try backend.item(identifier)?.metadata.created == created)
   }
 
   @Test func aMovedItemKeepsItsAttributesAndReplacesOnlyIfThatIsMeant() async throws {
@@ -153,13 +153,13 @@ import Testing
     try backend.store("there", other)
     #expect(try backend.move(identifier, to: other, replacing: false, all: false) == .taken)
     #expect(try backend.text(other) == "there")
-    let created = try #require(try await backend.item(identifier)?.metadata.created)
+    let created = try #require(try backend.item(identifier)?.metadata.created)
     try await waitForNextSecond()
     #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .moved)
     let items = try clients.items()
     #expect(items.count == 1 && items.first?.value == "t" && items.first?.label == "theirs")
     #expect(items.first?.attributes["target"] == "work" && items.first?.attributes["username"] == "bob")
-    #expect(try await backend.item(other)?.metadata.created == created)
+    #expect(try backend.item(other)?.metadata.created == created)
     #expect(try backend.move(identifier, to: other, replacing: true, all: false) == .missing)
   }
 
@@ -188,7 +188,7 @@ import Testing
     try create("Home", "h", ["target": "home"])
     for value in ["new", "updated"] {
       // What a program does that changes only the label.
-      var metadata = try #require(try await backend.item(identifier)).metadata
+      var metadata = try #require(try backend.item(identifier)).metadata
       metadata.label = "Ours"
       metadata.attributes.merge(["target": "work", "own": "1"]) { $1 }
       try backend.store(SecretBytes(Array(value.utf8)), for: identifier, metadata: metadata)
@@ -206,7 +206,7 @@ import Testing
     try backend.store(SecretBytes(Array("old".utf8)), for: identifier, metadata: own)
     try await waitForNextSecond()
     try create("Work", "w", ["target": "work", "purpose": "vpn"])
-    var metadata = try #require(try await backend.item(identifier)).metadata
+    var metadata = try #require(try backend.item(identifier)).metadata
     #expect(metadata.label == "Work", "the newest item is read")
     metadata.attributes["more"] = "2"
     try backend.store(SecretBytes(Array("new".utf8)), for: identifier, metadata: metadata)

@@ -19,7 +19,7 @@ import Testing
     for (name, bytes) in awkwardValues {
       #expect(try backend.get(name) == bytes, "\(name), after the restart")
     }
-    #expect(try await backend.items(inService: "tests").count == awkwardValues.count)
+    #expect(try backend.items(inService: "tests").count == awkwardValues.count)
   }
 
   @Test(arguments: [PrivateKeyring.Kind.encrypted, .passwordless])
@@ -44,7 +44,7 @@ import Testing
     try await keyring.restartDaemon()
     for item in items {
       #expect(try backend.text(item.identifier) == item.identifier.account)
-      let found = try #require(try await backend.item(item.identifier))
+      let found = try #require(try backend.item(item.identifier))
       #expect(found.metadata.label == item.metadata.label)
       #expect(found.metadata.expires == item.metadata.expires)
       #expect(found.metadata.attributes == item.metadata.attributes)
@@ -69,11 +69,11 @@ import Testing
     let backend = keyring.backend()
     let identifier = try SecretIdentifier(service: "svc", account: "alice")
     try backend.store("1", identifier)
-    #expect(try await backend.item(identifier)?.metadata.label == nil)
-    #expect(try await backend.item(identifier)?.metadata.attributes == [:])
+    #expect(try backend.item(identifier)?.metadata.label == nil)
+    #expect(try backend.item(identifier)?.metadata.attributes == [:])
     for label in ["Password for 'alice' on 'svc'", ""] {
       try backend.store("1", identifier, SecretMetadata(label: label))
-      #expect(try await backend.item(identifier)?.metadata.label == label)
+      #expect(try backend.item(identifier)?.metadata.label == label)
     }
   }
 }

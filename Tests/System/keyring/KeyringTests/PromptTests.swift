@@ -77,7 +77,7 @@ import Testing
       $0.callTimeout = .seconds(10)
       $0.operationTimeout = .seconds(10)
     }
-    #expect(try await backend.lookUp(identifier)?.string() == "s3cret")
+    #expect(try backend.lookUp(identifier)?.string() == "s3cret")
     try backend.store("new", identifier)
     #expect(try backend.text(identifier) == "new")
     #expect(try service.calls().filter { $0 == "Prompt" }.count == 1)

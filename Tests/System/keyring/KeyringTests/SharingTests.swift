@@ -73,7 +73,7 @@ import Testing
     }
     try backend.store("last", identifier)
     #expect(try backend.text(identifier) == "last")
-    #expect(try await backend.items(inService: "svc").count == 1)
+    #expect(try backend.items(inService: "svc").count == 1)
     #expect(try clients.itemCount() <= 2, "those of secret-tool and of Python's keyring differ in a program")
   }
 
@@ -91,7 +91,7 @@ import Testing
     try backend.store("ours", identifier)
     #expect(try clients.itemCount() == 2)
     #expect(try backend.text(identifier) == "ours")
-    #expect(try await backend.items(inService: "svc").count == 1)
+    #expect(try backend.items(inService: "svc").count == 1)
     #expect(try clients.secretToolLookup(attributes: target) == "specific")
     #expect(try backend.removeAll(identifier))
     #expect(try clients.itemCount() == 0)
