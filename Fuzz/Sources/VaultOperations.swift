@@ -209,8 +209,12 @@ struct VaultOperations {
     case .purge:
       return try vault.erase(target) ? .purged(target, nil) : .nothing
     case .storeWithoutHistory:
-      try vault.storeWithoutHistory(SecretBytes(value), for: target, metadata: nil)
-      return .purged(target, value)
+      let isRewritten = try vault.withTransaction { transaction throws(SecretError) in
+        let isKnown = try transaction.erase(target)
+        try transaction.store(SecretBytes(value), for: target)
+        return isKnown
+      }
+      return isRewritten ? .purged(target, value) : .stored([target], value)
     case .restore:
       guard let number = before.earlierValues[target]?.keys.max(),
         try vault.restore(target, version: number) != nil,

@@ -18,6 +18,7 @@ enum DelayedValue {
     static let key = "counter"
     static let defaultValue = Counter(count: 0)
     static var storage: SecretScope { scope }
+    static let history = History.kept
 
     static func configure(builder: DataMigrator<Counter>.Builder) {
       builder.register(from: Int.self, to: Counter.self) { Counter(count: $0) }

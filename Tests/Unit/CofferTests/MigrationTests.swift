@@ -26,6 +26,7 @@ private struct Definition: VaultStorable {
   static let key = "settings"
   static let defaultValue = Settings(theme: "light")
   static let storage = SecretScope(service: "tests")
+  static let history = History.kept
 
   static func configure(builder: DataMigrator<Settings>.Builder) {
     builder

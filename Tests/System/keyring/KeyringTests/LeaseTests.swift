@@ -47,9 +47,8 @@ import Testing
         group.addTask {
           for _ in 0..<5 {
             try await backend.withLease(of: a, timeout: .seconds(240)) { backend in
-              let old = try backend.text(a).flatMap { Int($0) } ?? 0
-              await Task.yield()
-              try backend.store("\(old + 1)", a)
+              let old = try await backend.perform { try $0.text(a) }.flatMap { Int($0) } ?? 0
+              try await backend.perform { try $0.store("\(old + 1)", a) }
             }
           }
         }

@@ -244,7 +244,7 @@ import Testing
     try await eventually("the other process does not begin") { try isLocked() }
     let backend = clients.keyring.backend { $0.operationTimeout = .seconds(300) }
     let store = Task { [identifier] in
-      try backend.store(SecretBytes("x"), for: identifier)
+      try await backend.perform { try $0.store(SecretBytes("x"), for: identifier) }
     }
     try await Task.sleep(for: .seconds(8))
     #expect(try backend.text(identifier) == nil)
@@ -264,8 +264,8 @@ import Testing
             inOneProcess ? backend : clients.keyring.backend { $0.operationTimeout = .seconds(300) }
           group.addTask {
             let metadata = SecretMetadata(label: "label \(number)", attributes: ["number": "\(number)"])
-            try backend.store(
-              SecretBytes(Array("\(number)".utf8)), for: name, metadata: metadata)
+            let value = SecretBytes("\(number)")
+            try await backend.perform { try $0.store(value, for: name, metadata: metadata) }
           }
         }
         try await group.waitForAll()

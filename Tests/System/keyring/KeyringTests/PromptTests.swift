@@ -123,7 +123,7 @@ import Testing
 
 private func errorCode(_ backend: KeyringBackend, _ identifier: SecretIdentifier) async -> SecretError.Code? {
   do throws(SecretError) {
-    _ = try backend.lookUp(identifier)
+    _ = try await backend.perform { backend throws(SecretError) in try backend.lookUp(identifier) }
     return nil
   } catch {
     return error.code
