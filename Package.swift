@@ -19,7 +19,6 @@ let package = Package(
     .library(name: "Coffer", targets: ["Coffer"]),
     .library(name: "CofferTesting", targets: ["CofferTesting"]),
     .library(name: "CofferConfigurationProvider", targets: ["CofferConfigurationProvider"]),
-    .library(name: "CofferServiceLifecycle", targets: ["CofferServiceLifecycle"]),
     .executable(name: "secret", targets: ["secret"]),
   ],
   traits: [
@@ -32,18 +31,13 @@ let package = Package(
       name: "SwiftConfiguration",
       description: "CofferConfigurationProvider: secrets as a provider of apple/swift-configuration."
     ),
-    .trait(
-      name: "ServiceLifecycle",
-      description: "CofferServiceLifecycle: the end of a server, for swift-server/swift-service-lifecycle."
-    ),
     .default(enabledTraits: ["Keyring"]),
   ],
   dependencies: [
     // For the `secret` tool alone: without further traits, the libraries depend on no package.
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
-    // Not fetched without the traits of their products.
+    // Not fetched without the trait of its product.
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
   ],
   targets: [
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
@@ -87,15 +81,6 @@ let package = Package(
         .product(
           name: "Configuration", package: "swift-configuration",
           condition: .when(traits: ["SwiftConfiguration"])),
-      ]
-    ),
-    .target(
-      name: "CofferServiceLifecycle",
-      dependencies: [
-        "Coffer", "CofferCore",
-        .product(
-          name: "ServiceLifecycle", package: "swift-service-lifecycle",
-          condition: .when(traits: ["ServiceLifecycle"])),
       ]
     ),
     .target(

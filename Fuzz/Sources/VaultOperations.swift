@@ -38,7 +38,10 @@ struct VaultOperations {
     var options = VaultOptions()
     options.pins = pins
     return VaultBackend(
-      path: "vault", credentials: [credential, otherCredential].map { GivenKey(key: $0) }, options: options,
+      path: "vault",
+      credentials: [credential, otherCredential].map {
+        VaultCredentialSource("the fuzzer", .key(SecretBytes($0)))
+      }, options: options,
       environment: environment)
   }
 
@@ -301,13 +304,5 @@ struct VaultOperations {
         require(after.earlierValues[name]?[number] == value, "\(operation): an earlier value is as before")
       }
     }
-  }
-}
-
-struct GivenKey: VaultCredentialSource {
-  let name = "the fuzzer"
-  let key: [UInt8]
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    .key(SecretBytes(key))
   }
 }

@@ -75,7 +75,7 @@ extension CofferConfiguration {
   public func backend(
     _ name: BackendName? = nil,
     at place: String? = nil,
-    additionalCredentials: [any VaultCredentialSource] = [],
+    additionalCredentials: [VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
     let chosen: BackendSelection
@@ -121,7 +121,7 @@ extension CofferConfiguration {
   /// pins are those of `options`, or else those in `COFFER_PIN`, with spaces between them.
   public func vault(
     at path: String? = nil,
-    additionalCredentials: [any VaultCredentialSource] = [],
+    additionalCredentials: [VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
     vault(at: path, credentials: credentials(additional: additionalCredentials), options: options)
@@ -147,7 +147,7 @@ extension CofferConfiguration {
   /// Returns the same with only `credentials`.
   package func vault(
     at path: String?,
-    credentials: [any VaultCredentialSource],
+    credentials: [VaultCredentialSource],
     options: VaultOptions = VaultOptions()
   ) -> VaultBackend {
     let path = path ?? vaultPath

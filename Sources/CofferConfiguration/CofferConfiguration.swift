@@ -64,6 +64,9 @@ public struct CofferConfiguration: Sendable {
   public static func current() -> CofferConfiguration { process }
   private static let process = CofferConfiguration(process: coffer_environment())
 
+  /// Whether `COFFER_BACKEND` is set.
+  package var namesBackend: Bool { environment.nonEmpty("COFFER_BACKEND") != nil }
+
   /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all
   /// variables would leave copies of it behind.
   private init(process variables: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {

@@ -4,12 +4,7 @@ import Glibc
 
 /// Prints a table of times and budgets. The argument is the directory of the vaults; by default, the current one.
 @main struct CofferBenchmarks {
-  struct Key: VaultCredentialSource {
-    let name = "a fixed key"
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      .key(SecretBytes([UInt8](repeating: 7, count: 32)))
-    }
-  }
+  static let key = SecretBytes([UInt8](repeating: 7, count: 32))
 
   static func main() throws {
     guard sodium_init() >= 0 else { fatalError("libsodium could not be initialized.") }
@@ -23,7 +18,7 @@ import Glibc
       for suffix in ["vault", "raw"] { unlink("\(path).\(suffix)") }
       try VaultBackend.create(
         at: "\(path).vault", credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))))
-      let vault = VaultBackend(path: "\(path).vault", credentials: [Key()])
+      let vault = VaultBackend(path: "\(path).vault", key: key)
       try fill(vault, count)
       try lookups(vault, count)
       try stores(vault, count, raw: RawCommit(path: "\(path).raw"))
@@ -52,7 +47,7 @@ import Glibc
       unlink(path)
       try VaultBackend.create(
         at: path, credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))))
-      return VaultBackend(path: path, credentials: [Key()])
+      return VaultBackend(path: path, key: key)
     }
     let value = SecretBytes([UInt8](repeating: 9, count: 40))
     var index = 0
@@ -132,7 +127,7 @@ import Glibc
   /// What it costs to open a vault and to look up one secret.
   static func openings(_ path: String, _ count: Int, and otherPath: String, _ otherCount: Int) throws {
     func open(_ path: String) throws {
-      let vault = VaultBackend(path: "\(path).vault", credentials: [Key()])
+      let vault = VaultBackend(path: "\(path).vault", key: key)
       guard try vault.lookUp(name(5)) != nil else { fatalError("missing") }
     }
     let times = try compare(rounds: 301, { try open(path) }, { try open(otherPath) })

@@ -14,7 +14,7 @@ struct HistoryBenchmark {
       try VaultBackend.create(
         at: path, credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))), history: limit)
     }
-    vaults = paths.map { VaultBackend(path: $0, credentials: [CofferBenchmarks.Key()]) }
+    vaults = paths.map { VaultBackend(path: $0, key: CofferBenchmarks.key) }
   }
 
   func run() throws {
@@ -42,7 +42,7 @@ struct HistoryBenchmark {
     let warm = try compare(rounds: 101, { try lookUp(vaults[0]) }, { try lookUp(vaults[1]) })
     report("warm lookup with 10 versions / with none", warm.one / 100, over: warm.other / 100, budget: 1.1)
     func open(_ path: String) throws {
-      let vault = VaultBackend(path: path, credentials: [CofferBenchmarks.Key()])
+      let vault = VaultBackend(path: path, key: CofferBenchmarks.key)
       guard try vault.lookUp(CofferBenchmarks.name(5)) != nil else { fatalError("missing") }
     }
     let cold = try compare(rounds: 101, { try open(paths[0]) }, { try open(paths[1]) })
@@ -71,7 +71,7 @@ struct HistoryBenchmark {
 
   /// Lists the vault, looks up every secret, and prints the peak memory of the process.
   static func read(_ path: String) throws {
-    let vault = VaultBackend(path: path, credentials: [CofferBenchmarks.Key()])
+    let vault = VaultBackend(path: path, key: CofferBenchmarks.key)
     for item in try vault.items(inService: nil) {
       guard try vault.lookUp(item.identifier) != nil else { fatalError("missing") }
     }

@@ -118,21 +118,4 @@ static inline int coffer_mutex_clocklock(
   return pthread_mutex_clocklock(mutex, clock, deadline);
 }
 
-// Signals that end the process, see Termination.c.
-
-/// Prepares the functions below. Returns 0, or -1.
-int coffer_prepare_to_catch(void);
-
-/// Whether the process is the one that prepared, and no copy of it by fork.
-int coffer_is_original_process(void);
-
-/// Catches the signal if its action is the default one.
-void coffer_catch_if_default(int number);
-
-/// Waits for a caught signal, and returns its number.
-int coffer_wait_for_signal(void);
-
-/// Ends the process by the signal if it is still caught. Returns if the program has installed another action.
-void coffer_end_by(int number);
-
 #endif

@@ -7,8 +7,8 @@ public enum DelayedSaves {
   /// Stores all of them now. Throws the first error after it has tried each; what could not be stored is tried again
   /// later. Blocks as long as the backends do. Thread-safe.
   ///
-  /// Call it when the program ends in another way than by `exit`, the end of `main`, or a signal that it does not handle:
-  /// in a handler of its own, which must not be the function that `sigaction` calls, and before `_exit` and `execve`.
+  /// Call it when the program ends in another way than by `exit` or the end of `main`: when a signal asks it to end, but not in
+  /// the function that `sigaction` calls, and before `_exit` and `execve`.
   public static func flush() throws(SecretError) {
     if let error = DelayedSaveQueue.shared.flush().first { throw error }
   }
@@ -30,6 +30,11 @@ final class DelayedSaveQueue: Sendable {
   /// Stores the hub's change when its delay has passed since the first call.
   func add(_ hub: ValueHub, _ delayed: DelayedSave) {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
+    WaitingChanges.storeBeforeClose { backend throws(SecretError) in
+      if let error = DelayedSaveQueue.shared.flush({ $0.store.source.backend === backend }).first {
+        throw error
+      }
+    }
     entries.withLock { entries in
       if entries[ObjectIdentifier(hub)] == nil {
         entries[ObjectIdentifier(hub)] = (hub, timer(hub, after: delayed.delay))
@@ -63,9 +68,9 @@ final class DelayedSaveQueue: Sendable {
     ended?.timer.cancel()
   }
 
-  /// Tries to store each change now, and returns the errors.
-  func flush() -> [SecretError] {
-    let hubs = entries.withLock { $0.values.map(\.hub) }
+  /// Tries to store each change of the hubs that satisfy the condition now, and returns the errors.
+  func flush(_ isIncluded: (ValueHub) -> Bool = { _ in true }) -> [SecretError] {
+    let hubs = entries.withLock { $0.values.map(\.hub) }.filter(isIncluded)
     var errors: [SecretError] = []
     for hub in hubs {
       do throws(SecretError) { try flush(hub) } catch { errors.append(error) }

@@ -66,11 +66,12 @@ public protocol VaultStorable {
   ///   process only. The conversion of an earlier version does not wait.
   ///
   /// A change that could not be stored waits for another attempt. ``StoredValue/lastError`` has the error, and `flush()` stores
-  /// at once and throws it. Nothing is lost at `exit` or at the end of `main`, and at SIGTERM, SIGINT and SIGHUP if their
-  /// action is the default one: they are then caught from the first delayed change on, and still end the process. A program
-  /// with an action of its own for them calls `DelayedSaves.flush()` there. In each case, Coffer waits for the backends
-  /// for at most ten seconds, and prints what it could not store to the standard error. A process that crashes, calls `_exit`
-  /// or is killed loses what was not stored.
+  /// at once and throws it. `close()` of the backend stores what waits for it. At `exit` and at the end of `main`, Coffer stores
+  /// the rest: it waits for the backends for at most ten seconds, and prints what it could not store to the standard error.
+  ///
+  /// A process that a signal ends, that crashes or that calls `_exit` loses what was not stored: at most the changes of the
+  /// last `saveDelay`. A program that SIGTERM or SIGINT ends in order, such as a server, handles them and calls
+  /// `DelayedSaves.flush()`.
   static var saveDelay: Duration { get }
 
   /// The encoder of values that are stored as JSON. Text, data and the other types in the table of

@@ -3,20 +3,27 @@ internal import FoundationEssentials
 internal import Synchronization
 
 extension Store {
+  // Both forms are `async`, and the one that stores is preferred, so that top-level code gets it too.
+
   /// An operation that inserts an item when it runs.
-  public func insert(_ item: Item) -> StoreOperation<Item> { insert([item]) }
+  @_disfavoredOverload
+  public func insert(_ item: Item) async -> StoreOperation<Item> { StoreOperation(self, [.insert([item])]) }
 
   /// An operation that inserts items when it runs.
-  public func insert(_ items: [Item]) -> StoreOperation<Item> { StoreOperation(self, [.insert(items)]) }
+  @_disfavoredOverload
+  public func insert(_ items: [Item]) async -> StoreOperation<Item> { StoreOperation(self, [.insert(items)]) }
 
   /// An operation that removes an item when it runs.
-  public func remove(_ item: Item) -> StoreOperation<Item> { remove([item]) }
+  @_disfavoredOverload
+  public func remove(_ item: Item) async -> StoreOperation<Item> { StoreOperation(self, [.remove([item])]) }
 
   /// An operation that removes items when it runs.
-  public func remove(_ items: [Item]) -> StoreOperation<Item> { StoreOperation(self, [.remove(items)]) }
+  @_disfavoredOverload
+  public func remove(_ items: [Item]) async -> StoreOperation<Item> { StoreOperation(self, [.remove(items)]) }
 
   /// An operation that removes all items when it runs.
-  public func removeAll() -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
+  @_disfavoredOverload
+  public func removeAll() async -> StoreOperation<Item> { StoreOperation(self, [.removeAll]) }
 
   /// Adds an item at the end, or replaces the item with its identifier, which keeps its place. Throws the backend's
   /// errors, `.invalidIdentifier`, `.encodingFailed` and `.timedOut`; nothing is changed then if the backend has

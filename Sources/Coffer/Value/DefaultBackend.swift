@@ -10,13 +10,28 @@ internal import Synchronization
 public enum DefaultBackend {
   @TaskLocal static var ofTask: BackendSource?
   private static let replacement = Mutex<BackendSource?>(nil)
+  private static let isOnlyInScopes = Atomic(false)
 
   /// The backend by the environment and the configuration file.
   static let configured = BackendSource { () throws(SecretError) in
     try CofferConfiguration.current().backend()
   }
 
-  static var source: BackendSource { ofTask ?? replacement.withLock { $0 } ?? configured }
+  /// Refuses every use.
+  private static let outsideOfScopes = BackendSource { () throws(SecretError) in
+    throw SecretError(
+      .noBackend,
+      "This code runs outside of every scope of DefaultBackend.withOnly, such as in a detached task.",
+      advice: "Give its values a backend, or run it in DefaultBackend.with(_:).")
+  }
+
+  static var source: BackendSource {
+    if let source = ofTask ?? replacement.withLock({ $0 }) { return source }
+    if Self.isOnlyInScopes.load(ordering: .acquiring), !CofferConfiguration.current().namesBackend {
+      return outsideOfScopes
+    }
+    return configured
+  }
 
   /// Returns the backend that values without one use now: that of the task, of the process, or of the configuration.
   ///
@@ -50,6 +65,25 @@ public enum DefaultBackend {
     let source = BackendSource(given: backend)
     defer { source.releaseKept() }
     return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
+  }
+
+  /// Runs a test's `operation` with a backend as ``with(_:operation:)`` does, and keeps everything outside of such scopes from
+  /// the real store of who runs the tests.
+  ///
+  /// From the first call until the process ends, code outside of a scope has no default backend: each use throws `.noBackend`.
+  /// It has one again if the program calls ``replace(with:)``, or if `COFFER_BACKEND` names one.
+  public static func withOnly<R>(_ backend: any SecretBackend, operation: () throws -> R) rethrows -> R {
+    isOnlyInScopes.store(true, ordering: .releasing)
+    return try with(backend, operation: operation)
+  }
+
+  /// Runs a test's `operation`, as the method without `async` does.
+  public static func withOnly<R>(
+    _ backend: any SecretBackend, isolation: isolated (any Actor)? = #isolation,
+    operation: () async throws -> R
+  ) async rethrows -> R {
+    isOnlyInScopes.store(true, ordering: .releasing)
+    return try await with(backend, operation: operation)
   }
 
   /// Runs `body` on a thread for blocking calls, with the backend of this task.

@@ -34,7 +34,7 @@ package protocol BackendProvider: Sendable {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    additionalCredentials: [any VaultCredentialSource],
+    additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend
 }

@@ -39,7 +39,7 @@ struct KeyringProvider: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    additionalCredentials: [any VaultCredentialSource],
+    additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     #if Keyring

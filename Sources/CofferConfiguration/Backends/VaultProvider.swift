@@ -30,7 +30,7 @@ struct VaultProvider: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    additionalCredentials: [any VaultCredentialSource],
+    additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     if place == nil && configuration.namedVaultPath == nil {

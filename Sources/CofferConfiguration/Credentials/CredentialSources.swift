@@ -12,14 +12,14 @@ extension CofferConfiguration {
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
   /// tried.
   public func credentials(
-    additional: [any VaultCredentialSource] = []
-  ) -> [any VaultCredentialSource] {
-    var sources: [any VaultCredentialSource] = []
+    additional: [VaultCredentialSource] = []
+  ) -> [VaultCredentialSource] {
+    var sources: [VaultCredentialSource] = []
     func add(
       _ name: String,
-      _ read: @escaping @Sendable (VaultDescription) throws(SecretError) -> VaultCredential?
+      _ read: @escaping @Sendable (VaultCredentialSource.Request) throws(SecretError) -> VaultCredential?
     ) {
-      sources.append(VaultCredentialClosure(name: name, read))
+      sources.append(VaultCredentialSource(name, read))
     }
     for name in Self.keyVariables {
       guard let text = text(of: name) else { continue }
@@ -36,12 +36,12 @@ extension CofferConfiguration {
         return try CredentialText.key(in: CredentialText.read(path, named: "coffer.key"), from: path)
       }
     }
-    add(Self.recordedKeyFileSource) { vault throws(SecretError) in
-      guard let path = try recordedKeyFile(forVault: vault.id) else { return nil }
+    add(Self.recordedKeyFileSource) { request throws(SecretError) in
+      guard let path = try recordedKeyFile(forVault: request.vault.id) else { return nil }
       return try CredentialText.key(in: CredentialText.read(path, named: configurationFile), from: path)
     }
     if let portalSource { sources.append(portalSource) }
-    return sources + [KernelKeyring()] + additional
+    return sources + [KernelKeyring.source] + additional
   }
 
   /// The name of the source of ``recordedKeyFile(forVault:)``.

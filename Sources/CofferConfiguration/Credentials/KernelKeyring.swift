@@ -11,8 +11,11 @@ extension SecretError.Code {
 
 /// Master keys of vaults in the user's keyring of the Linux kernel, which keeps them in memory that is not swapped,
 /// until a timeout or a restart. Every process of the user can read them.
-package struct KernelKeyring: VaultCredentialSource {
-  package let name = "the kernel keyring"
+package struct KernelKeyring {
+  /// The kept master key of a vault as a credential.
+  package static let source = VaultCredentialSource("the kernel keyring") { request throws(SecretError) in
+    try KernelKeyring().masterKey(ofVault: request.vault.id).map { .masterKey($0) }
+  }
 
   package init() {}
 
@@ -58,15 +61,15 @@ package struct KernelKeyring: VaultCredentialSource {
   }
 
   /// Returns the key that is kept, or `nil` if there is none or if there is no such keyring.
-  package func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    guard let key = try find(vault.id) else { return nil }
+  private func masterKey(ofVault vaultID: String) throws(SecretError) -> SecretBytes? {
+    guard let key = try find(vaultID) else { return nil }
     var length = 0
     let held = SecretBytes(count: 64) { block in
       length = Self.call(.read, key, UInt(bitPattern: block.baseAddress), UInt(block.count))
     }
     // A master key is 32 bytes long. Another length is a key of another program.
     guard length == 32 else { return nil }
-    return .masterKey(held.prefix(length))
+    return held.prefix(length)
   }
 
   /// Removes the key. Returns `false` if none was kept. Throws like ``keep(_:forVault:for:)``.

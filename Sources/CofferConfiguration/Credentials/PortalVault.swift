@@ -44,7 +44,7 @@ extension CofferConfiguration {
     try PrivateDirectory.create(Path.parent(of: path))
     try createVault(at: path, credential: .key(key), label: Self.portalLabel, options: options)
     do throws(SecretError) {
-      let source = VaultCredentialClosure(.key(key), named: "the given key")
+      let source = VaultCredentialSource("the given key", .key(key))
       try vault(at: path, credentials: [source], options: options)
         .addKeySlot(.key(recovery), label: "recovery")
     } catch {
@@ -64,7 +64,7 @@ extension CofferConfiguration {
     at path: String? = nil, recoveryKey: SecretBytes
   ) throws(SecretError) {
     let key = try portalKey()
-    let source = VaultCredentialClosure(.key(recoveryKey), named: "the given key")
+    let source = VaultCredentialSource("the given key", .key(recoveryKey))
     try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)
   }
 
@@ -72,11 +72,12 @@ extension CofferConfiguration {
   private static let portalLabel = "Secret portal"
 
   /// The source of the portal's key, or `nil` outside of a Flatpak, or if no prompt may be shown.
-  var portalSource: (any VaultCredentialSource)? {
+  var portalSource: VaultCredentialSource? {
     guard isInFlatpak, mayPrompt else { return nil }
-    return VaultCredentialClosure(name: "the Secret portal", mayPrompt: true) { vault throws(SecretError) in
+    return VaultCredentialSource("the Secret portal", mayPrompt: true) { request throws(SecretError) in
       // The portal may show a prompt: only for a vault that it was meant to open.
-      guard vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal() else {
+      guard request.vault.keySlots.contains(where: { $0.label == Self.portalLabel }), try hasSecretPortal()
+      else {
         return nil
       }
       return .key(try portalKey())

@@ -99,7 +99,10 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is
   }
 
   /// Calls ``base``.
-  open func close() throws(SecretError) { try base.close() }
+  open func close() throws(SecretError) {
+    try WaitingChanges.store(in: self)
+    try base.close()
+  }
 
   /// That of ``base``, or this backend itself if ``base`` shows no prompts.
   open var withoutPrompts: any SecretBackend {

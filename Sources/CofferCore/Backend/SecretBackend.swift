@@ -61,7 +61,8 @@ public protocol SecretBackend: SecretAccess, AnyObject, Sendable {
   func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease?
 
   /// Gives up what the backend keeps between calls, such as an open file and keys in memory. The next call gets it again.
-  /// Closing twice has no further effect. The default does nothing.
+  /// Closing twice has no further effect. The default stores what waits, as every backend does first: the changes of values
+  /// with a delay.
   ///
   /// Throws `.timedOut` if another thread uses the backend for too long, and `.conflict` inside a transaction of the same
   /// backend.
@@ -160,8 +161,8 @@ extension SecretBackend {
       advice: "Use a vault, or let only one process change the secret.", identifier: identifier)
   }
 
-  /// Does nothing.
-  public func close() throws(SecretError) {}
+  /// Stores what waits.
+  public func close() throws(SecretError) { try WaitingChanges.store(in: self) }
 
   /// The backend itself.
   public var withoutPrompts: any SecretBackend { self }

@@ -57,8 +57,8 @@ extension Diagnosis {
   private mutating func examineKey(_ path: String, _ description: VaultDescription) -> Bool {
     let used = Mutex<String?>(nil)
     let sources = configuration.credentials().map { source in
-      VaultCredentialClosure(name: source.name, mayPrompt: source.mayPrompt) { vault throws(SecretError) in
-        guard let credential = try source.credential(for: vault) else { return nil }
+      VaultCredentialSource(source.name, mayPrompt: source.mayPrompt) { request throws(SecretError) in
+        guard let credential = try source.credential(for: request.vault) else { return nil }
         used.withLock { $0 = source.name }
         return credential
       }

@@ -1,26 +1,16 @@
 internal import Coffer
 
-/// Prompts for a vault's passphrase on the terminal.
-struct PassphrasePrompt: VaultCredentialSource {
-  let name = "the terminal"
-  let mayPrompt = true
-
-  /// How often the passphrase may be entered.
+/// Prompts for passphrases on the terminal.
+enum PassphrasePrompt {
   private static let attempts = 3
 
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    try credential(for: vault, after: 0)
-  }
-
-  /// Returns `nil` without a prompt if the vault has no passphrase or the process has no terminal, and after too many wrong
-  /// ones.
-  func credential(
-    for vault: VaultDescription, after failures: Int
-  ) throws(SecretError) -> VaultCredential? {
-    guard vault.hasPassphrase, Terminal.isAvailable, failures < Self.attempts else { return nil }
-    let question =
-      failures == 0 ? "" : "It does not open the vault. Try again (\(Self.attempts - failures) left). "
-    let passphrase = try Terminal().readLine("\(question)Passphrase for \(vault.path): ")
+  /// Prompts for a vault's passphrase, unless the vault has none or the process has no terminal.
+  static let source = VaultCredentialSource("the terminal", mayPrompt: true, attempts: attempts) {
+    request throws(SecretError) in
+    guard request.vault.hasPassphrase, Terminal.isAvailable else { return nil }
+    let left = attempts - request.failures
+    let question = request.failures == 0 ? "" : "It does not open the vault. Try again (\(left) left). "
+    let passphrase = try Terminal().readLine("\(question)Passphrase for \(request.vault.path): ")
     if passphrase.isEmpty { throw SecretError(.promptDismissed, "No passphrase was entered.") }
     return .passphrase(passphrase)
   }

@@ -72,8 +72,8 @@ extension BackendOptions {
     return backend
   }
 
-  static func prompts(_ configuration: CofferConfiguration) -> [any VaultCredentialSource] {
-    configuration.mayPrompt ? [PassphrasePrompt()] : []
+  static func prompts(_ configuration: CofferConfiguration) -> [VaultCredentialSource] {
+    configuration.mayPrompt ? [PassphrasePrompt.source] : []
   }
 
   #if Keyring

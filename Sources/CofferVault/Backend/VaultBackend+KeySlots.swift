@@ -11,7 +11,7 @@ extension VaultBackend {
   ///
   /// Throws what a source throws, and an error of the vault.
   public func openKeySlots(
-    with credentials: [any VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
+    with credentials: [VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> OpenedKeySlots {
     try withSession { session throws(SecretError) in
       try session.openKeySlots(

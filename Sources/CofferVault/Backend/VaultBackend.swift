@@ -39,13 +39,13 @@ public final class VaultBackend: SecretBackend {
 
   /// A vault at `path`, to be opened with the first credential of `credentials` that fits.
   public convenience init(
-    path: String, credentials: [any VaultCredentialSource], options: VaultOptions = VaultOptions()
+    path: String, credentials: [VaultCredentialSource], options: VaultOptions = VaultOptions()
   ) {
     self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 
   package init(
-    path: String, credentials: [any VaultCredentialSource], options: VaultOptions,
+    path: String, credentials: [VaultCredentialSource], options: VaultOptions,
     environment: VaultEnvironment
   ) {
     self.path = path
@@ -327,15 +327,18 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Closes the vault's file and wipes its keys from memory.
+  /// Closes the vault's file and wipes its keys from memory, after delayed changes of values in it are stored.
   ///
   /// Waits for a call of another thread, and for the disk if another program has changed the vault. The next call opens
   /// the vault again, with its credentials. The object still refuses a state that is older than the newest one that it has
   /// seen. Leases and streams of changes stay: the file is watched while a stream exists.
   ///
-  /// Throws `.timedOut` if a call of another thread takes too long, and `.conflict` inside a transaction of the same backend.
+  /// Throws `.timedOut` if a call of another thread takes too long, `.conflict` inside a transaction of the same backend, and the
+  /// error of a delayed change that could not be stored: the vault is closed then, too.
   public func close() throws(SecretError) {
+    let stored = Result { () throws(SecretError) in try WaitingChanges.store(in: self) }
     try withSession { session in session.closeAndForgetKeys() }
+    try stored.get()
   }
 
   /// Returns what can be read of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,

@@ -204,7 +204,7 @@ final class VaultSession {
   /// Opens the slots that the vault's own credentials and `credentials` open, beyond those in `opened`, for which only
   /// `credentials` are asked. Unlocks the vault with what it finds.
   func openKeySlots(
-    with credentials: [any VaultCredentialSource], adding opened: OpenedKeySlots?, _ unlocking: Unlocking,
+    with credentials: [VaultCredentialSource], adding opened: OpenedKeySlots?, _ unlocking: Unlocking,
     _ scope: CredentialChain.Scope
   ) throws(SecretError) -> OpenedKeySlots {
     var found = opened ?? OpenedKeySlots()

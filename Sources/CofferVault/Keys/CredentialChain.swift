@@ -13,12 +13,12 @@ package enum Unlocking: Sendable {
 
 /// The credential sources of a vault in their order, with the limits that apply to them.
 package struct CredentialChain: Sendable {
-  let sources: [any VaultCredentialSource]
+  let sources: [VaultCredentialSource]
   let options: VaultOptions
   let environment: VaultEnvironment
 
   package init(
-    _ sources: [any VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
+    _ sources: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
     (self.sources, self.options, self.environment) = (sources, options, environment)
   }
@@ -49,7 +49,7 @@ package struct CredentialChain: Sendable {
   /// A slot is passed over if its cost exceeds the credential's budget, or if libsodium is too old for it. Any other error
   /// ends the search, except as ``credential(from:for:after:_:_:)`` says.
   func open(
-    _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [any VaultCredentialSource],
+    _ opened: inout OpenedKeySlots, of file: VaultFile, with sources: [VaultCredentialSource],
     _ unlocking: Unlocking, _ scope: Scope
   ) throws(SecretError) {
     let description = file.description
@@ -62,12 +62,12 @@ package struct CredentialChain: Sendable {
           continue
         }
       }
-      var failures = 0
-      while let credential = try credential(from: source, for: description, after: failures, scope, &opened) {
+      for failures in 0..<source.attempts {
+        guard let credential = try credential(from: source, for: description, after: failures, scope, &opened)
+        else { break }
         if failures == 0 && credential.kind != .masterKey { opened.tried.append(source.name) }
         try add(credential, &opened, of: file, scope)
         if opened.vaultKeys != nil || !opened.refusals.isEmpty { break }
-        failures += 1
       }
     }
   }
@@ -75,7 +75,7 @@ package struct CredentialChain: Sendable {
   /// Asks a source. If every slot is to be opened, the error of a source without a prompt, such as that of a lost key file,
   /// only leaves its slots closed.
   private func credential(
-    from source: any VaultCredentialSource, for vault: VaultDescription, after failures: Int, _ scope: Scope,
+    from source: VaultCredentialSource, for vault: VaultDescription, after failures: Int, _ scope: Scope,
     _ opened: inout OpenedKeySlots
   ) throws(SecretError) -> VaultCredential? {
     do throws(SecretError) { return try source.credential(for: vault, after: failures) } catch {

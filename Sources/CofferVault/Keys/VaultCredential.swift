@@ -1,5 +1,4 @@
 public import CofferCore
-package import CofferVaultFormat
 
 /// A secret that opens a vault. Its secret is wiped when the last copy is released.
 ///
@@ -112,54 +111,5 @@ extension VaultCredential {
   /// The identity of the recipient with the public key `recipient`, or `nil`.
   func identity(of recipient: ArraySlice<UInt8>) -> VaultIdentity? {
     identities.first { $0.recipient?.key[...] == recipient }
-  }
-}
-
-/// A source of credentials for a vault: a file, an environment variable, a prompt.
-///
-/// A vault asks its sources in order when it is first used, and again when another process has changed its
-/// master key. Methods are called from any thread.
-public protocol VaultCredentialSource: Sendable {
-  /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
-  var name: String { get }
-
-  /// Whether the source may show a prompt. Such a source is not used for a read that no person asked for, such as one that
-  /// follows a change by another process. The default is `false`.
-  var mayPrompt: Bool { get }
-
-  /// Returns the credential, or `nil` if this source has none for `vault`; then the next source is asked.
-  /// Throws if the source should have a credential and cannot return it; then no other source is asked.
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential?
-
-  /// Returns another credential after `failures` ones of this source did not open the vault, or `nil` to give up: a prompt
-  /// can ask again. `failures` is 0 at the first call. The default calls ``credential(for:)`` once. Throws as that does.
-  func credential(for vault: VaultDescription, after failures: Int) throws(SecretError) -> VaultCredential?
-}
-
-extension VaultCredentialSource {
-  /// `false`
-  public var mayPrompt: Bool { false }
-
-  /// Calls ``credential(for:)`` if `failures` is 0, and otherwise returns `nil`.
-  public func credential(
-    for vault: VaultDescription, after failures: Int
-  ) throws(SecretError) -> VaultCredential? {
-    failures == 0 ? try credential(for: vault) : nil
-  }
-}
-
-/// What can be read of a vault without opening it.
-public struct VaultDescription: Sendable {
-  /// The path that the vault is opened by.
-  public let path: String
-  /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
-  public let id: String
-  private let slots: [KeySlot]
-
-  /// The key slots in their order. They are not authenticated.
-  public var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
-
-  package init(path: String, id: String, slots: [KeySlot] = []) {
-    (self.path, self.id, self.slots) = (path, id, slots)
   }
 }

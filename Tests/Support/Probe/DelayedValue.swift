@@ -40,11 +40,8 @@ enum DelayedValue {
       for _ in 0..<25 { try counter.update { $0.count += 1 } }
       return
     }
-    if mode == "handler before" { handle() }
-    if mode == "ignore" { signal(SIGTERM, SIG_IGN) }
-    if mode == "sigwait" { block() }
+    if mode.hasPrefix("handle") { handle() }
     try VaultStored(Later.self).set(Counter(count: 1))
-    if mode == "handler after" { handle() }
     if mode == "daemon" {
       // The original process calls `_exit`, and the copy goes on.
       guard daemon(1, 1) == 0 else { _exit(70) }
@@ -54,13 +51,8 @@ enum DelayedValue {
     if mode == "return" { return }
     if mode == "exit" { exit(3) }
     Probe.write("ready\n")
-    if mode == "sigwait" {
-      var signal: Int32 = 0
-      var signals = termination
-      sigwait(&signals, &signal)
-    } else {
-      while !hasSignal.load(ordering: .acquiring) { usleep(1000) }
-    }
+    while !hasSignal.load(ordering: .acquiring) { usleep(1000) }
+    if mode == "handle and exit" { exit(3) }
     // A program that ends in a way of its own.
     try DelayedSaves.flush()
     _exit(4)
@@ -68,17 +60,5 @@ enum DelayedValue {
 
   private static func handle() {
     signal(SIGTERM) { _ in DelayedValue.hasSignal.store(true, ordering: .releasing) }
-  }
-
-  private static var termination: sigset_t {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGTERM)
-    return signals
-  }
-
-  private static func block() {
-    var signals = termination
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
   }
 }

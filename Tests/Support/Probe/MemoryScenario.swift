@@ -157,7 +157,7 @@ struct MemoryScenario {
         _ = consume credential
       }
       stop("key released", gone: "value")
-      try backend.rekey(opened: backend.openKeySlots(with: [CanarySource(key: { canary() })]))
+      try backend.rekey(opened: backend.openKeySlots(with: [CanarySource.key({ canary() })]))
       stop("rekeyed with both", gone: "value")
       let text = try VaultKey.text(of: canary())
       stop("key made text", held: "value")
@@ -172,7 +172,7 @@ struct MemoryScenario {
   private func errors() throws {
     do {
       let backend = configuration.vault(at: vault)
-      for source in [CanarySource(key: { canary() }), CanarySource(passphrase: { canary() })] {
+      for source in [CanarySource.key({ canary() }), CanarySource.passphrase({ canary() })] {
         expect(.wrongKey) { () throws(SecretError) in
           try VaultBackend(path: vault, credentials: [source]).unlock()
         }
@@ -341,12 +341,11 @@ struct MemoryScenario {
 }
 
 /// A credential source that returns the canary.
-private struct CanarySource: VaultCredentialSource {
-  let name = "the canary"
-  private let make: @Sendable () -> VaultCredential
-
-  init(key: @escaping @Sendable () -> SecretBytes) { make = { .key(key()) } }
-  init(passphrase: @escaping @Sendable () -> SecretBytes) { make = { .passphrase(passphrase()) } }
-
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { make() }
+private enum CanarySource {
+  static func key(_ key: @escaping @Sendable () -> SecretBytes) -> VaultCredentialSource {
+    VaultCredentialSource("the canary") { _ in .key(key()) }
+  }
+  static func passphrase(_ passphrase: @escaping @Sendable () -> SecretBytes) -> VaultCredentialSource {
+    VaultCredentialSource("the canary") { _ in .passphrase(passphrase()) }
+  }
 }

@@ -10,6 +10,7 @@ internal import Glibc
 ///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
 ///     CofferProbe figures VAULT              measures the library on a vault that it fills
 ///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
+///     CofferProbe scope                      uses a value inside and outside of a scope of a test
 @main
 struct Probe {
   static func main() {
@@ -30,7 +31,8 @@ struct Probe {
         }
       case ("figures", 3): waiting { try await Figures(vault: arguments[2]).print() }
       case ("value", 4): try DelayedValue.run(arguments[3])
-      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value …; see the source")
+      case ("scope", 2): waiting { await ScopeScenario.run() }
+      default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value|scope …; see the source")
       }
     } catch let error as SecretError {
       fail(error.description)

@@ -144,23 +144,17 @@ struct StressWorker {
     let removed = slots.count < 4 ? nil : slots.randomElement(using: &random)
     try call("", refusals: [.conflict, .locked, .configuration]) { () throws(SecretError) in
       if let removed {
-        let others = slots.map { LabelledKey(label: $0.label) }
+        let others = slots.map { VaultCredentialSource($0.label, labelledKey($0.label)) }
         try backend.removeKeySlots(ids: [removed.id], opened: backend.openKeySlots(with: others))
       } else {
-        try backend.addKeySlot(LabelledKey(label: label).credential, label: label)
+        try backend.addKeySlot(labelledKey(label), label: label)
       }
     }
   }
 
   /// A key that is derived from the label of its slot, so that any worker can open a slot whose maker was killed.
-  private struct LabelledKey: VaultCredentialSource {
-    let label: String
-    var name: String { label }
-
-    var credential: VaultCredential {
-      let bytes = Array(label.utf8)
-      return .key(SecretBytes((0..<VaultKey.length).map { bytes[$0 % bytes.count] }))
-    }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
+  private func labelledKey(_ label: String) -> VaultCredential {
+    let bytes = Array(label.utf8)
+    return .key(SecretBytes((0..<VaultKey.length).map { bytes[$0 % bytes.count] }))
   }
 }

@@ -32,6 +32,8 @@ expect() { # what, expected, found
 expect "the build of a program that depends on Coffer prints no warning" "" "$(grep -F 'warning: ' <<<"$build" || true)"
 expect "packages for traits that are off are not fetched" swift-argument-parser "$fetched"
 
+expect "a store in top-level code stores, and a chain runs once" $'d f\n0 0' "$("${consumer%/*}/TopLevel")"
+
 # Without standard streams the vault's file gets descriptor 0, 1 or 2, which the program prints to.
 "$consumer" store >&- 2>&- <&-
 expect "a program without standard streams does not print into the vault" 0 \

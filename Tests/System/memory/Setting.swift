@@ -65,23 +65,13 @@ final class Setting {
     options.passphraseMemory = 64 << 10
     options.passphrasePasses = 1
     try VaultBackend.create(at: vault, credential: credential, options: options)
-    let backend = VaultBackend(path: vault, credentials: [OneCredential(same)])
+    let backend = VaultBackend(path: vault, credentials: [VaultCredentialSource("the test", same)])
     try backend.store(
       SecretBytes(canary), for: identifier("name", service: "probe"))
     let keys = try backend.withMasterKey { _, master in
       [master.array()] + Subkey.allCases.map { Sodium.subkey($0, of: master).array() }
     }
     secrets += keys.map { ("master", $0) }
-  }
-
-  /// Returns its credential once.
-  private final class OneCredential: VaultCredentialSource {
-    let name = "the test"
-    private let credential: Mutex<VaultCredential?>
-    init(_ credential: VaultCredential) { self.credential = Mutex(credential) }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      credential.withLock { $0.take() }
-    }
   }
 
   private static func letters() -> [UInt8] {

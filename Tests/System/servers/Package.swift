@@ -2,11 +2,11 @@
 
 import PackageDescription
 
-// The products for servers, tested from another package: Coffer itself neither fetches nor builds what they depend on.
+// What Coffer has for servers, tested from another package: Coffer itself neither fetches nor builds what this depends on.
 let package = Package(
   name: "servers",
   dependencies: [
-    .package(name: "coffer", path: "../../..", traits: ["SwiftConfiguration", "ServiceLifecycle"]),
+    .package(name: "coffer", path: "../../..", traits: ["SwiftConfiguration"]),
     .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
@@ -18,12 +18,11 @@ let package = Package(
         .product(name: "Coffer", package: "coffer"),
         .product(name: "CofferTesting", package: "coffer"),
         .product(name: "CofferConfigurationProvider", package: "coffer"),
-        .product(name: "CofferServiceLifecycle", package: "coffer"),
         .product(name: "Configuration", package: "swift-configuration"),
         .product(name: "ConfigurationTesting", package: "swift-configuration"),
+        // Imported by the code in the document.
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
       ])
   ],
   swiftLanguageModes: [.v6]

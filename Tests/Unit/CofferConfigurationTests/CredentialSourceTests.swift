@@ -38,17 +38,14 @@ import Testing
   }
 
   @Test func theOrderIsTheDocumentedOne() throws {
-    struct Extra: VaultCredentialSource {
-      let name = "extra"
-      func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { nil }
-    }
+    let extra = VaultCredentialSource("extra") { _ in nil }
     let everything = configuration([
       "COFFER_KEY": "k", "COFFER_KEY_FILE": "/k", "COFFER_KEY_COMMAND": "true", "COFFER_PASSPHRASE_FD": "3",
       "COFFER_PASSPHRASE_FILE": "/p", "COFFER_PASSPHRASE_COMMAND": "true",
       "CREDENTIALS_DIRECTORY": "/run/credentials",
     ])
     #expect(
-      everything.credentials(additional: [Extra()]).map(\.name) == [
+      everything.credentials(additional: [extra]).map(\.name) == [
         "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_KEY_COMMAND", "COFFER_PASSPHRASE_FD",
         "COFFER_PASSPHRASE_FILE",
         "COFFER_PASSPHRASE_COMMAND", "the systemd credential coffer.key", "the recorded key file",

@@ -17,16 +17,10 @@ import Testing
     try VaultBackend.create(at: path, credential: .key(SecretBytes(key)))
   }
 
-  private struct Key: VaultCredentialSource {
-    let name = "key"
-    let text: [UInt8]
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-      .key(SecretBytes(text))
-    }
-  }
+  private var given: VaultCredentialSource { VaultCredentialSource("key", .key(SecretBytes(key))) }
 
-  private func opened() -> VaultBackend { VaultBackend(path: path, credentials: [Key(text: key)]) }
-  private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyring()]) }
+  private func opened() -> VaultBackend { VaultBackend(path: path, credentials: [given]) }
+  private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyring.source]) }
 
   @Test func aKeptMasterKeyOpensTheVaultUntilItIsForgotten() throws {
     let id = try VaultBackend.describe(path: path).id
@@ -59,6 +53,6 @@ import Testing
       #expect(error.code == .locked)
     }
     // The chain continues with the next source.
-    try VaultBackend(path: path, credentials: [KernelKeyring(), Key(text: key)]).unlock()
+    try VaultBackend(path: path, credentials: [KernelKeyring.source, given]).unlock()
   }
 }

@@ -81,7 +81,7 @@ import Testing
         thrown { () throws(SecretError) in try configuration(source).vault(at: path).unlock() }?.code
           == .untrusted)
     }
-    let closure = VaultCredentialClosure(.identities([identity]), named: "the test")
+    let closure = VaultCredentialSource("the test", .identities([identity]))
     let pin = try VaultBackend(path: path, credentials: [closure]).trust()
     for source in sources {
       try configuration(source.merging(["COFFER_PIN": pin]) { $1 }).vault(at: path).unlock()

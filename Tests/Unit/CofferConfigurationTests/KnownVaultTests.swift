@@ -17,25 +17,21 @@ import Testing
     elsewhere = try TemporaryDirectory()
   }
 
-  private struct FixedKey: VaultCredentialSource {
-    let name = "a fixed key"
-    var credential: VaultCredential { .key(SecretBytes([UInt8](repeating: 7, count: 32))) }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
-  }
+  private let key = VaultCredential.key(SecretBytes([UInt8](repeating: 7, count: 32)))
 
   private func configuration(_ more: [String: String] = [:]) -> CofferConfiguration {
     CofferConfiguration(environment: home.environment(more), providers: [VaultProvider()])
   }
 
   private func vault(at path: String, _ more: [String: String] = [:]) -> VaultBackend {
-    configuration(more).vault(at: path, credentials: [FixedKey()])
+    configuration(more).vault(at: path, credentials: [VaultCredentialSource("a fixed key", key)])
   }
 
   /// Creates a vault and returns its policy.
   private func policy(at path: String, _ policy: TrustPolicy? = nil) throws -> TrustPolicy {
     var options = VaultOptions()
     if let policy { options.firstUsePolicy = policy }
-    try configuration().createVault(at: path, credential: FixedKey().credential, options: options)
+    try configuration().createVault(at: path, credential: key, options: options)
     return try vault(at: path).condition().trustPolicy
   }
 
@@ -122,7 +118,7 @@ import Testing
 
   @Test func thePinsInTheEnvironmentAreForTheirVaults() throws {
     let paths = [elsewhere.file("a"), elsewhere.file("b")]
-    for path in paths { try configuration().createVault(at: path, credential: FixedKey().credential) }
+    for path in paths { try configuration().createVault(at: path, credential: key) }
     let pins = try paths.map { try vault(at: $0).pin() }
     try vault(at: paths[0], ["COFFER_PIN": pins[0]]).unlock()
     let bound = zip(paths, pins).map { "\($0)=\($1)" }
@@ -142,18 +138,20 @@ import Testing
 
   @Test func thePinsOfAProgramCountInPlaceOfThoseInTheEnvironment() throws {
     let path = elsewhere.file("v")
-    try configuration().createVault(at: path, credential: FixedKey().credential)
+    try configuration().createVault(at: path, credential: key)
     var options = VaultOptions()
     options.pins = [try vault(at: path).pin()]
     let configuration = configuration(["COFFER_PIN": "x"])
-    try configuration.vault(at: path, credentials: [FixedKey()], options: options).unlock()
+    try configuration.vault(
+      at: path, credentials: [VaultCredentialSource("a fixed key", key)], options: options
+    ).unlock()
   }
 
   @Test func aVaultIsMadeUnderAnyPin() throws {
     let path = elsewhere.file("v")
-    try configuration().createVault(at: elsewhere.file("other"), credential: FixedKey().credential)
+    try configuration().createVault(at: elsewhere.file("other"), credential: key)
     let pin = try vault(at: elsewhere.file("other")).pin()
-    #expect(try configuration(["COFFER_PIN": pin]).createVault(at: path, credential: FixedKey().credential))
+    #expect(try configuration(["COFFER_PIN": pin]).createVault(at: path, credential: key))
     try vault(at: path).unlock()
   }
 
@@ -162,7 +160,7 @@ import Testing
   @Test(arguments: [["HOME": "/nonexistent"], ["HOME": "/proc/self"], ["XDG_STATE_HOME": "/proc/self/state"]])
   func withoutADirectoryForRecordsTheVaultWorksAndSaysSo(_ environment: [String: String]) throws {
     let path = elsewhere.file("v")
-    try configuration(environment).createVault(at: path, credential: FixedKey().credential)
+    try configuration(environment).createVault(at: path, credential: key)
     for _ in 1...2 {
       let condition = try vault(at: path, environment).condition()
       #expect(condition.isUnrecorded)
@@ -173,7 +171,7 @@ import Testing
 
   @Test func somethingElseInPlaceOfTheDirectoryIsAnError() throws {
     let path = elsewhere.file("v")
-    try configuration().createVault(at: path, credential: FixedKey().credential)
+    try configuration().createVault(at: path, credential: key)
     let records = home.file(".local/state/coffer/known-vaults")
     try FileManager.default.removeItem(atPath: records)
     try home.write("", to: ".local/state/coffer/known-vaults")
@@ -191,7 +189,7 @@ import Testing
     // The home directory is root's, and the directory in it is not.
     try home.makeDirectory(".local")
     #expect(chown(home.file(".local"), 1000, 1000) == 0)
-    try configuration().createVault(at: path, credential: FixedKey().credential)
+    try configuration().createVault(at: path, credential: key)
     #expect(try vault(at: path).condition().isUnrecorded)
     #expect(try FileManager.default.contentsOfDirectory(atPath: home.file(".local")) == [])
     try home.makeDirectory(".local/state/coffer/known-vaults")

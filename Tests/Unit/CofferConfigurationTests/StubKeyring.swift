@@ -28,7 +28,7 @@ struct StubKeyring: BackendProvider {
   func backend(
     at place: String?,
     in configuration: CofferConfiguration,
-    additionalCredentials: [any VaultCredentialSource],
+    additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {
     make(place)

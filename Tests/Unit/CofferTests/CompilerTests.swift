@@ -119,14 +119,11 @@ import Testing
       of: "struct Model { @StoredValue<SecretBytes>(key: \"token\", service: \"s\") var token }")
   }
 
-  #if !SwiftConfiguration && !ServiceLifecycle
+  #if !SwiftConfiguration
   @Test func aProductWithoutItsTraitNamesTheTrait() throws {
     try expectDiagnostic(
       "'SecretsProvider' is unavailable: Enable the trait SwiftConfiguration of the package coffer.",
       of: "import CofferConfigurationProvider\nlet a = SecretsProvider(in: SecretScope(service: \"s\"))")
-    try expectDiagnostic(
-      "'SecretsService' is unavailable: Enable the trait ServiceLifecycle of the package coffer.",
-      of: "import CofferServiceLifecycle\nlet a = SecretsService(closing: [])")
   }
   #endif
 

@@ -102,7 +102,7 @@ import Testing
     #expect(await values.next() == .some("one"))
     #expect(await values.next() == .some("one again"))
     DefaultBackend.replace(with: nil)
-    #expect(DefaultBackend.source === DefaultBackend.configured)
+    #expect(DefaultBackend.source.given == nil)
   }
 
   @Test func aGivenBackendIsNotReplaced() async throws {

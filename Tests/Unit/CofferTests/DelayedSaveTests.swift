@@ -66,6 +66,18 @@ private struct Converted: VaultStorable {
     }
   }
 
+  @Test func closingABackendStoresWhatWaitsForItAndNothingElse() throws {
+    let other = ScriptedBackend()
+    try DefaultBackend.with(backend) { try VaultStored(Later.self).set(7) }
+    try DefaultBackend.with(other) { try VaultStored(Later.self).set(8) }
+    try other.close()
+    #expect(try other.text("value") == "8")
+    #expect(stores == 0)
+    // A backend that only forwards is not the backend of the value.
+    try ForwardingBackend(backend).close()
+    #expect(try backend.text("value") == "7")
+  }
+
   /// The delay begins with the first change, so that a value that changes all the time is stored too.
   @Test func changesWithoutAPauseDoNotPostponeTheSave() async throws {
     try await DefaultBackend.with(backend) {

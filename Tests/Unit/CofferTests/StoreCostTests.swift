@@ -19,7 +19,7 @@ import Testing
         at: "vault", credential: .key(SecretBytes(key)), label: "", options: VaultOptions(),
         environment: environment)
     }
-    let source = VaultCredentialClosure(name: "the test") { _ in .key(SecretBytes(key)) }
+    let source = VaultCredentialSource("the test") { _ in .key(SecretBytes(key)) }
     return VaultBackend(
       path: "vault", credentials: [source], options: VaultOptions(), environment: environment)
   }

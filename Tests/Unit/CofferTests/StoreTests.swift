@@ -126,7 +126,7 @@ private actor Reader {
   @Test func aChainActsOnlyWhenItRunsAndOnce() async throws {
     let store = try await load()
     try await store.insert(notes("old"))
-    let chain = store.removeAll().insert(notes("a", "b")).remove(Note(id: "a"))
+    let chain = await store.removeAll().insert(notes("a", "b")).remove(Note(id: "a"))
     #expect(store.items.map(\.id) == ["old"])
     try await chain.run()
     #expect(store.items.map(\.id) == ["b"])
@@ -140,7 +140,7 @@ private actor Reader {
     let store = try await load()
     try await store.insert(notes("old"))
     backend.fail(.commit, with: SecretError(.io, "The disk is full."))
-    let chain = store.removeAll().insert(Note(id: "new"))
+    let chain = await store.removeAll().insert(Note(id: "new"))
     // The second fails after the chain has removed the old item.
     for call in [FailingBackend.Call.commit, .store] {
       backend.recover()

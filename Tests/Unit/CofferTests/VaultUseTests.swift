@@ -72,7 +72,7 @@ import Testing
     lease.release()
     var options = VaultOptions()
     options.lockTimeout = .seconds(1)
-    let source = VaultCredentialClosure(name: "the test") { [key] _ in .key(SecretBytes(key)) }
+    let source = VaultCredentialSource("the test") { [key] _ in .key(SecretBytes(key)) }
     let other = VaultBackend(path: path, credentials: [source], options: options)
     // A process that another test starts at this moment holds copies of the locks until it is executed.
     try await eventually("the lease is held") { try other.tryLease(identifier("token")) != nil }
@@ -172,8 +172,8 @@ import Testing
   }
 
   @Test func theErrorOfASourceIsThrown() throws {
-    let failing = VaultCredentialClosure(name: "the key service") { vault throws(SecretError) in
-      #expect(vault.path.hasSuffix("test.vault"))
+    let failing = VaultCredentialSource("the key service") { request throws(SecretError) in
+      #expect(request.vault.path.hasSuffix("test.vault"))
       throw SecretError(.unavailable, "The key service does not answer.")
     }
     let backend = VaultBackend(path: path, credentials: [failing])

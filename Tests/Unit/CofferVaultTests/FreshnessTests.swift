@@ -119,7 +119,7 @@ import Testing
   @Test func aKeptMasterKeyDrawsNewNoncesAsWell() throws {
     let vault = try TestVault()
     let master = try vault.open().withMasterKey { _, master in master.array() }
-    let kept = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
+    let kept = VaultCredentialSource("a kept master key") { _ throws(SecretError) in
       .masterKey(SecretBytes(master))
     }
     let backend = VaultBackend(path: vault.path, credentials: [kept], options: .cheap)

@@ -52,7 +52,7 @@ import Testing
     // What somebody with an old copy and the old passphrase has.
     let former = try vault.open(Self.first).withMasterKey { _, master in master }
     func opensWithTheFormerMasterKey() throws -> Bool {
-      let source = VaultCredentialClosure(name: "a copy") { _ throws(SecretError) in
+      let source = VaultCredentialSource("a copy") { _ throws(SecretError) in
         .masterKey(former)
       }
       let backend = VaultBackend(path: vault.path, credentials: [source])
@@ -218,7 +218,7 @@ import Testing
     let vault = try vault(.key)
     let kept = try vault.open().withMasterKey { id, master throws(SecretError) in
       #expect(try VaultBackend.describe(path: vault.path).id == id)
-      return MasterKey(master)
+      return source(ofMaster: master)
     }
     func open() -> VaultBackend { VaultBackend(path: vault.path, credentials: [kept]) }
     #expect(try open().get("name") == [1, 2, 3])
@@ -230,7 +230,7 @@ import Testing
     #expect(error?.code == .locked)
     // The next source is asked.
     let asked = Count()
-    let now = try vault.open().withMasterKey { _, master throws(SecretError) in MasterKey(master) }
+    let now = try vault.open().withMasterKey { _, master throws(SecretError) in source(ofMaster: master) }
     try VaultBackend(path: vault.path, credentials: [now, FixedCredential.counted(asked)]).unlock()
     #expect(asked.value == 0)
     let both = VaultBackend(path: vault.path, credentials: [kept, FixedCredential.key])
@@ -239,12 +239,8 @@ import Testing
     #expect(try both.get("name") == [1, 2, 3])
   }
 
-  private struct MasterKey: VaultCredentialSource {
-    let name = "a kept master key"
-    private let master: SecretBytes
-    init(_ master: SecretBytes) { self.master = master }
-    var credential: VaultCredential { .masterKey(master) }
-    func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? { credential }
+  private func source(ofMaster master: SecretBytes) -> VaultCredentialSource {
+    VaultCredentialSource("a kept master key", .masterKey(master))
   }
 
   @Test func theLastSlotCannotBeRemoved() throws {

@@ -96,7 +96,7 @@ import Testing
     let vault = try TestVault()
     let key = FixedCredential(kind: .key([UInt8](repeating: 7, count: length)))
     #expect(code { try vault.open(key).unlock() } == .invalidKey)
-    let master = VaultCredentialClosure(name: "a kept master key") { _ throws(SecretError) in
+    let master = VaultCredentialSource("a kept master key") { _ throws(SecretError) in
       .masterKey(SecretBytes([UInt8](repeating: 7, count: length)))
     }
     let error = thrown { () throws(SecretError) in
@@ -285,6 +285,22 @@ import Testing
     #expect(code { try open(owner: 1001, mode: 0o444).unlock() } == .denied)
     #expect(try open(owner: 1000, mode: 0o600).get("a") == [1])
     try open(owner: 1000, mode: 0o600).set("a", [2])
+  }
+
+  /// A source that returns the same wrong credential whatever failed is asked as often as it says, and no more.
+  @Test(arguments: [(1, 1), (3, 3), (0, 1), (Int.max, 100)])
+  func aSourceIsAskedAsOftenAsItSays(_ attempts: Int, _ expected: Int) throws {
+    let vault = try TestVault()
+    let asked = Count()
+    let source = VaultCredentialSource("a wrong key", attempts: attempts) { request throws(SecretError) in
+      #expect(request.failures == asked.value && request.vault.path == vault.path)
+      asked.add()
+      return FixedCredential.otherKey.credential
+    }
+    #expect(
+      code { try VaultBackend(path: vault.path, credentials: [source], options: .cheap).unlock() }
+        == .wrongKey)
+    #expect(asked.value == expected)
   }
 
   @Test func aMissingKeyIsLockedAndAnotherKeyIsWrong() throws {

@@ -22,8 +22,8 @@ import Testing
     try #require(identity.recipient)
   }
 
-  private func source(_ identities: VaultIdentity...) -> [any VaultCredentialSource] {
-    [VaultCredentialClosure(.identities(identities), named: "a test's identity")]
+  private func source(_ identities: VaultIdentity...) -> [VaultCredentialSource] {
+    [VaultCredentialSource("a test's identity", .identities(identities))]
   }
 
   /// A vault with a key slot and one of `identity`'s recipient, which has the secret `name`.
@@ -39,7 +39,7 @@ import Testing
     options.pins = pins
     return VaultBackend(
       path: vault.path,
-      credentials: [VaultCredentialClosure(.identities(identities), named: "a test's identity")],
+      credentials: [VaultCredentialSource("a test's identity", .identities(identities))],
       options: options)
   }
 

@@ -247,17 +247,17 @@ import Testing
   @Test func withoutPromptsOnlyOtherSourcesAreAsked() throws {
     let vault = try TestVault()
     let asked = Mutex(0)
-    let prompt = VaultCredentialClosure(name: "a prompt", mayPrompt: true) { _ throws(SecretError) in
+    let prompt = VaultCredentialSource("a prompt", mayPrompt: true) { _ throws(SecretError) in
       asked.withLock { $0 += 1 }
       return FixedCredential.key.credential
     }
-    let wrong = VaultCredentialClosure(name: "a wrong key") { _ throws(SecretError) in
+    let wrong = VaultCredentialSource("a wrong key") { _ throws(SecretError) in
       FixedCredential.otherKey.credential
     }
-    func backend(_ sources: [any VaultCredentialSource]) -> VaultBackend {
+    func backend(_ sources: [VaultCredentialSource]) -> VaultBackend {
       VaultBackend(path: vault.path, credentials: sources, options: .cheap)
     }
-    for sources in [[prompt], [wrong, prompt], [prompt, wrong]] as [[any VaultCredentialSource]] {
+    for sources in [[prompt], [wrong, prompt], [prompt, wrong]] as [[VaultCredentialSource]] {
       let quiet = backend(sources).withoutPrompts
       let error = thrown { () throws(SecretError) in _ = try quiet.lookUp(identifier("a")) }
       #expect(error?.code == .locked && asked.withLock { $0 } == 0)

@@ -146,7 +146,7 @@ import Testing
       let backup = VaultBackend(path: elsewhere, credentials: [source], options: options)
       #expect(try backup.get("a") == [1])
       #expect(try Set(FileManager.default.contentsOfDirectory(atPath: states.path)) == Set(names))
-      if case .key = source.kind {
+      if source.credential.kind == .key {
         #expect(try bytes(at: elsewhere) == before)
         try VaultBackend(path: elsewhere, credentials: [source], options: .cheap).addKeySlots(for: [recipient]
         )
@@ -205,7 +205,7 @@ import Testing
     func open(_ path: String, pins: [String] = [], withRecords: Bool = true) -> VaultBackend {
       var options = withRecords ? recording : .cheap
       options.pins = pins
-      let source = VaultCredentialClosure(name: "a copy") { _ throws(SecretError) in
+      let source = VaultCredentialSource("a copy") { _ throws(SecretError) in
         .masterKey(kept)
       }
       return VaultBackend(path: path, credentials: [source], options: options)

@@ -5,25 +5,30 @@ import CofferVault
 import FoundationEssentials
 
 /// A source that always returns the same credential.
-struct FixedCredential: VaultCredentialSource {
+typealias FixedCredential = VaultCredentialSource
+
+extension FixedCredential {
   enum Kind: Sendable {
     case key([UInt8])
     case passphrase(String)
     case identity(VaultIdentity)
   }
-  let kind: Kind
-  var name: String { "a fixed credential" }
 
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    credential
+  init(kind: Kind) {
+    let credential: VaultCredential =
+      switch kind {
+      case .key(let bytes): .key(SecretBytes(bytes))
+      case .passphrase(let text): .passphrase(SecretBytes(text))
+      case .identity(let identity): .identities([identity])
+      }
+    self.init("a fixed credential", credential)
   }
 
   var credential: VaultCredential {
-    switch kind {
-    case .key(let bytes): .key(SecretBytes(bytes))
-    case .passphrase(let text): .passphrase(SecretBytes(text))
-    case .identity(let identity): .identities([identity])
-    }
+    do {
+      if let credential = try credential(for: VaultDescription(path: "", id: "")) { return credential }
+    } catch {}
+    fatalError("the source has no fixed credential")
   }
 }
 
@@ -32,8 +37,8 @@ extension FixedCredential {
   static let otherKey = FixedCredential(kind: .key([UInt8](repeating: 8, count: 32)))
 
   /// A source of the fixed key that counts how often it is asked.
-  static func counted(_ asked: Count) -> VaultCredentialClosure {
-    VaultCredentialClosure(name: "a counted key") { _ throws(SecretError) in
+  static func counted(_ asked: Count) -> VaultCredentialSource {
+    VaultCredentialSource("a counted key") { _ throws(SecretError) in
       asked.add()
       return key.credential
     }

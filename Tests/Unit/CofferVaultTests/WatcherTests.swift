@@ -16,7 +16,7 @@ import Testing
   init() throws { vault = try TestVault() }
 
   private func backend(
-    _ credentials: [any VaultCredentialSource] = [FixedCredential.key], period: Duration = .seconds(3600)
+    _ credentials: [VaultCredentialSource] = [FixedCredential.key], period: Duration = .seconds(3600)
   ) -> VaultBackend {
     var environment = VaultEnvironment(fileSystem: fileSystem)
     environment.watchPeriod = period
@@ -185,7 +185,7 @@ import Testing
 
   @Test func anEventDuringAPeriodicLookIsNotLost() async throws {
     let (asked, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    let source = VaultCredentialClosure(name: "a slow key") { _ throws(SecretError) in
+    let source = VaultCredentialSource("a slow key") { _ throws(SecretError) in
       asked.signal()
       end.wait()
       return nil

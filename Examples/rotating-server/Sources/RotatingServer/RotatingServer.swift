@@ -9,7 +9,6 @@
 
 import Coffer
 import CofferConfigurationProvider
-import CofferServiceLifecycle
 import Configuration
 import Glibc
 import Hummingbird
@@ -56,7 +55,7 @@ enum RotatingServer {
       configuration: ServiceGroupConfiguration(
         // The services end in reverse order: the store is closed last.
         services: [
-          SecretsService(closing: [backend]), TokenRotation(secrets: secrets, token: token), application,
+          SecretsService(backend: backend), TokenRotation(secrets: secrets, token: token), application,
         ],
         gracefulShutdownSignals: [.sigterm, .sigint],
         logger: application.logger

@@ -32,7 +32,7 @@ struct KeyRecoverCommand: ParsableCommand {
       try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
       return inform("The Secret portal now opens the vault, and the recovery key still does.")
     }
-    let source = VaultCredentialClosure(.key(recoveryKey), named: "the recovery key")
+    let source = VaultCredentialSource("the recovery key", .key(recoveryKey))
     let vault = configuration.vault(at: path, credentials: [source])
     VaultNotes.register(vault)
     let editor = try KeySlotEditor(vault, configuration)

@@ -52,7 +52,7 @@ struct KeySlotEditor {
         try isDescriptor
         ? VaultCredential.parse(ValueInput.read(file: path)) : KeyFile(path: path).credential()
       guard let read else { throw Failure(.noInput, "There is no key file \(path). Check the path.") }
-      return VaultCredentialClosure(read, named: path)
+      return VaultCredentialSource(path, read)
     }
     var opened = try vault.openKeySlots(with: keys)
     let missing = slots.filter { !opened.ids.contains($0.id) && $0.recipient == nil }
@@ -78,14 +78,14 @@ struct KeySlotEditor {
     return opened
   }
 
-  private func prompt(for slot: VaultKeySlot) throws -> any VaultCredentialSource {
+  private func prompt(for slot: VaultKeySlot) throws -> VaultCredentialSource {
     switch slot.kind {
     case .passphrase:
       let text = try Terminal().readLine("Passphrase of the key slot \(slot.summary): ")
-      return VaultCredentialClosure(.passphrase(text), named: "the terminal")
+      return VaultCredentialSource("the terminal", .passphrase(text))
     case .key:
       let text = try Terminal().readLine("Key of the key slot \(slot.summary): ")
-      return VaultCredentialClosure(.key(try RecoveryKey.parse(text)), named: "the terminal")
+      return VaultCredentialSource("the terminal", .key(try RecoveryKey.parse(text)))
     default:
       throw SecretError(
         .locked, "The credential of the key slot \(slot.summary) cannot be entered on a terminal.",
@@ -208,7 +208,7 @@ struct KeySlotEditor {
       return ([try vault.addKeySlot(.key(key), label: label)], true, file.path)
     } catch {
       let probe = configuration.vault(
-        at: vault.path, credentials: [VaultCredentialClosure(.key(key), named: "the new key")])
+        at: vault.path, credentials: [VaultCredentialSource("the new key", .key(key))])
       throw file.failure(error, of: probe)
     }
   }

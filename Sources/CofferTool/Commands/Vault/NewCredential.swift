@@ -57,8 +57,8 @@ struct NewCredential: ~Copyable {
   }
 
   /// A source of only this credential. A recipient opens nothing.
-  borrowing func source() -> VaultCredentialClosure {
-    VaultCredentialClosure(credential, named: "the credential of the new vault")
+  borrowing func source() -> VaultCredentialSource {
+    VaultCredentialSource("the credential of the new vault", credential)
   }
 
   /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.

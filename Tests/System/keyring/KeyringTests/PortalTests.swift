@@ -75,7 +75,7 @@ import Testing
     defer { portal.kill() }
     try createVault()
     func isOpened(by key: @escaping @Sendable () -> SecretBytes) -> Bool {
-      let source = VaultCredentialClosure(name: "a key") { _ throws(SecretError) in .key(key()) }
+      let source = VaultCredentialSource("a key") { _ throws(SecretError) in .key(key()) }
       return thrown { () throws(SecretError) in
         _ = try configuration().vault(at: nil, credentials: [source]).lookUp(identifier)
       } == nil

@@ -59,7 +59,7 @@ struct CrashHistory {
 
   private mutating func pick(_ range: Range<Int>) -> Int { Int.random(in: range, using: &random) }
 
-  private var sources: [any VaultCredentialSource] {
+  private var sources: [VaultCredentialSource] {
     // Each further slot may exist or not after a power loss. A recipient's secret is not needed.
     [.key, Content.ExtraSlot.key.credential, Content.ExtraSlot.passphrase.credential] as [FixedCredential]
   }

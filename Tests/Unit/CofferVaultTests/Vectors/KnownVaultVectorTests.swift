@@ -89,7 +89,7 @@ import Testing
     var options = vector.options
     options.knownVaultsDirectory = "known"
     let backend = VaultBackend(
-      path: judgement.path, credentials: [VectorCredential(vector.credential)], options: options,
+      path: judgement.path, credentials: [VaultCredentialSource(vector.credential)], options: options,
       environment: VaultEnvironment(fileSystem: disk, user: 0, uptime: { .zero }, sleep: { _ in }))
     let expected = judgement.expect
     do throws(SecretError) {

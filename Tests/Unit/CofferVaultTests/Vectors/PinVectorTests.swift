@@ -41,7 +41,7 @@ import Testing
     var options = vector.options
     options.pins = try judgement.pins ?? [#require(judgement.pin)]
     let backend = VaultBackend(
-      path: path, credentials: [VectorCredential(vector.credential)], options: options,
+      path: path, credentials: [VaultCredentialSource(vector.credential)], options: options,
       environment: VaultEnvironment(fileSystem: disk, user: 0, uptime: { .zero }, sleep: { _ in }))
     do throws(SecretError) {
       let report = try backend.verify()

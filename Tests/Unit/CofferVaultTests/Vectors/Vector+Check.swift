@@ -16,7 +16,7 @@ extension Vector {
     // Without a time the vault has no limit of age.
     let environment = VaultEnvironment(now: { Timestamp.date(now ?? .max) })
     let backend = VaultBackend(
-      path: path, credentials: [VectorCredential(credential)], options: options,
+      path: path, credentials: [VaultCredentialSource(credential)], options: options,
       environment: environment)
     let report: VaultReport
     do throws(SecretError) {

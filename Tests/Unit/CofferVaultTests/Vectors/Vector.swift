@@ -126,16 +126,13 @@ struct Vector: Decodable {
   ]
 }
 
-struct VectorCredential: VaultCredentialSource {
-  let name = "the vector's credential"
-  let given: Vector.Credential
-
-  init(_ given: Vector.Credential) { self.given = given }
-
-  func credential(for vault: VaultDescription) throws(SecretError) -> VaultCredential? {
-    if let text = given.keyText { return .key(try VaultKey.parse(SecretBytes(text))) }
-    if let text = given.identity { return .identities(try VaultIdentity.parse(SecretBytes(text))) }
-    return given.passphrase.map { .passphrase(SecretBytes($0)) }
+extension VaultCredentialSource {
+  init(_ given: Vector.Credential) {
+    self.init("the vector's credential") { _ throws(SecretError) in
+      if let text = given.keyText { return .key(try VaultKey.parse(SecretBytes(text))) }
+      if let text = given.identity { return .identities(try VaultIdentity.parse(SecretBytes(text))) }
+      return given.passphrase.map { .passphrase(SecretBytes($0)) }
+    }
   }
 }
 

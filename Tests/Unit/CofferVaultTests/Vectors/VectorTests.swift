@@ -28,7 +28,7 @@ import Testing
       #expect(chmod(path, 0o600) == 0)
       let file = try VaultFile(path: path, environment: VaultEnvironment())
       let chain = CredentialChain(
-        [VectorCredential(vector.credential)], options: vector.options, environment: VaultEnvironment())
+        [VaultCredentialSource(vector.credential)], options: vector.options, environment: VaultEnvironment())
       let settings = try VaultSnapshot(file, keys: chain.unlock(file)).base.settings
       let length = settings.lineage.map { ($0.count - Layout.sealOverhead) / 32 } ?? 0
       #expect(length == vector.expect.lineage ?? 0, "\(vector.name)")
@@ -55,7 +55,9 @@ import Testing
       let path = try vector.check(from: folder, in: scratch)
       let now = try Timestamp.date(#require(vector.now))
       // A rekey needs the credential of every slot.
-      let credentials = vectors.filter { $0.vault == vector.vault }.map { VectorCredential($0.credential) }
+      let credentials = vectors.filter { $0.vault == vector.vault }.map {
+        VaultCredentialSource($0.credential)
+      }
       let environment = VaultEnvironment(now: { now })
       let backend = VaultBackend(
         path: path, credentials: credentials, options: VaultOptions(), environment: environment)
@@ -68,7 +70,7 @@ import Testing
       try backend.rekey()
       try backend.set("from now", [2])
       let again = VaultBackend(
-        path: path, credentials: [VectorCredential(vector.credential)], options: VaultOptions(),
+        path: path, credentials: [VaultCredentialSource(vector.credential)], options: VaultOptions(),
         environment: environment)
       #expect(try again.get("from now") == [2])
       let after = try again.verify()

@@ -1,0 +1,79 @@
+public import CofferCore
+package import CofferVaultFormat
+
+/// A source of credentials for a vault: a file, a prompt, a call of a key management service.
+///
+/// A vault asks its sources in order when it is first used, and again when another process has changed its master key.
+public struct VaultCredentialSource: Sendable {
+  /// What a source is asked.
+  public struct Request: Sendable {
+    /// What can be read of the vault before it is opened.
+    public let vault: VaultDescription
+    /// How many credentials of this source did not open the vault: 0 at the first attempt.
+    public let failures: Int
+  }
+
+  /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
+  public let name: String
+  /// Whether the source may ask a person. Such a source is not used for a read that no person asked for, such as one that
+  /// follows a change by another process.
+  public let mayPrompt: Bool
+  /// How often the source is asked while its credentials do not open the vault.
+  let attempts: Int
+  private let body: @Sendable (Request) throws(SecretError) -> VaultCredential?
+
+  /// Creates a source.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the source in messages. Never a secret.
+  ///   - mayPrompt: Whether `body` may ask a person.
+  ///   - attempts: How often `body` is called while its credentials do not open the vault: 1…100.
+  ///   - body: Returns a credential, or `nil` if it has none for the vault; then the next source is asked. Throws if it should
+  ///     have one and cannot return it; then no other source is asked. It is called from any thread. Calls on the vault wait
+  ///     for it, so it needs a deadline of its own.
+  public init(
+    _ name: String, mayPrompt: Bool = false, attempts: Int = 1,
+    _ body: @escaping @Sendable (Request) throws(SecretError) -> VaultCredential?
+  ) {
+    (self.name, self.mayPrompt, self.body) = (name, mayPrompt, body)
+    self.attempts = min(max(attempts, 1), 100)
+  }
+
+  /// Creates a source that always returns `credential`.
+  public init(_ name: String, _ credential: VaultCredential) {
+    self.init(name) { _ throws(SecretError) in credential }
+  }
+
+  package func credential(
+    for vault: VaultDescription, after failures: Int = 0
+  ) throws(SecretError) -> VaultCredential? {
+    try body(Request(vault: vault, failures: failures))
+  }
+}
+
+/// What can be read of a vault without opening it.
+public struct VaultDescription: Sendable {
+  /// The path that the vault is opened by.
+  public let path: String
+  /// The vault's id, which never changes: 32 lower-case hexadecimal digits.
+  public let id: String
+  private let slots: [KeySlot]
+
+  /// The key slots in their order. They are not authenticated.
+  public var keySlots: [VaultKeySlot] { slots.enumerated().map { VaultKeySlot($1, at: $0) } }
+
+  package init(path: String, id: String, slots: [KeySlot] = []) {
+    (self.path, self.id, self.slots) = (path, id, slots)
+  }
+}
+
+extension VaultBackend {
+  /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
+  ///
+  /// Nothing is opened yet. If `key` does not have 32 bytes, each use throws `.invalidKey`.
+  public convenience init(
+    path: String, key: SecretBytes, options: VaultOptions = VaultOptions()
+  ) {
+    self.init(path: path, credentials: [VaultCredentialSource("the given key", .key(key))], options: options)
+  }
+}
