@@ -82,7 +82,9 @@ import Testing
     for value: UInt8 in 1...3 { try open().set("a", [value]) }
     try open().set("b", [1])
     try open().remove(identifier("b"))
+    try open().set("z", [1])
     clock.advance(400 * Self.day)
+    // Written anew together with the change, because there is something to erase.
     try open().storeWithoutHistory(SecretBytes("z"), for: identifier("z"), metadata: nil)
     clock.advance(-400 * Self.day)
     for _ in 0..<10 {
@@ -101,6 +103,7 @@ import Testing
   @Test func aVaultThatIsChangedOnceAYearKeepsARemovedSecretForTwoChanges() throws {
     try open().set("a", [1])
     try open().remove(identifier("a"))
+    try open().set("b", [1])
     var isLeft: [Bool] = []
     for year: UInt8 in 1...3 {
       clock.advance(365 * Self.day)
