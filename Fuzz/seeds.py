@@ -132,7 +132,8 @@ def written_by_hand():
         if "recipient" in vector["expect"]:
             yield "age-text", vector["expect"]["recipient"].encode()
     for vector in json.loads((VECTORS / "pins.json").read_text("ascii")):
-        yield "pin-text", vector["pin"].encode()
+        for pin in vector.get("pins") or [vector["pin"]]:
+            yield "pin-text", pin.encode()
     identifier = "0123456789abcdef0123456789abcdef"
     for text in [
         "", "backend = vault\n", "backend=keyring", "# a comment\n\n  backend = vault  \n",

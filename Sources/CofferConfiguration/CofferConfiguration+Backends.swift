@@ -4,14 +4,14 @@ public import CofferVault
 
 extension CofferConfiguration {
   /// A backend and the reason for its choice.
-  public struct Choice: Hashable, Sendable {
+  package struct Choice: Hashable, Sendable {
     /// The name of the backend.
-    public let backend: BackendName
+    package let backend: BackendName
     /// The store within the backend: the path of a vault, or the alias or label of a keyring's collection. `nil` if only
     /// the backend is chosen.
-    public let place: String?
+    package let place: String?
     /// Why it is chosen, as one or two sentences.
-    public let reason: String
+    package let reason: String
 
     init(_ selection: BackendSelection, reason: String) {
       (backend, place) = (selection.name, selection.place)
@@ -24,7 +24,7 @@ extension CofferConfiguration {
   /// Throws `.noBackend` if no backend is available, `.configuration` if `COFFER_BACKEND` or the configuration file
   /// is wrong, `.denied` or `.io` if the file or the path of the vault cannot be read, and `.timedOut` if the session bus
   /// does not answer. Blocks for at most 5 seconds for that, and in a Flatpak for 5 more, for the Secret portal.
-  public func choice() throws(SecretError) -> Choice { try choose().choice }
+  package func choice() throws(SecretError) -> Choice { try choose().choice }
 
   /// Returns ``choice()``, and the backend if it had to be made for that.
   private func choose() throws(SecretError) -> (choice: Choice, backend: (any SecretBackend)?) {
@@ -58,19 +58,19 @@ extension CofferConfiguration {
         : providers.map(\.setup).joined(separator: " "))
   }
 
-  /// Returns the backend with that name, or the one of ``choice()``. It is opened at its first use.
+  /// Returns the backend with that name, or the one that the configuration chooses. It is opened at its first use.
   ///
   /// - Parameters:
   ///   - name: The name of the backend.
   ///   - place: The store within the backend: the path of a vault, or the alias or label of a keyring's collection.
   ///     `nil` is the vault that the configuration names, or all collections; without a name of a backend, it is the
-  ///     place of ``choice()``.
-  ///   - additionalCredentials: Sources of a vault's credential that are tried after ``credentials(additional:)``.
+  ///     place that the configuration chooses.
+  ///   - additionalCredentials: Sources of a vault's credential that are tried after those of the configuration.
   ///   - options: The options of a vault.
   ///
   /// With ``BackendName/memory``, the other parameters have no effect, and the result is always the same object.
   ///
-  /// Throws what ``choice()`` throws, `.configuration` if there is no such backend, and `.unsupported` if the
+  /// Throws `.noBackend` if none is available, `.configuration` if the configuration is malformed or there is no such backend, and `.unsupported` if the
   /// program was built without it.
   public func backend(
     _ name: BackendName? = nil,
@@ -112,8 +112,8 @@ extension CofferConfiguration {
       })
   }
 
-  /// Returns the vault at `path`, or at ``vaultPath``. It is opened at its first use, with
-  /// ``credentials(additional:)``.
+  /// Returns the vault at `path`, or at `COFFER_VAULT`, else the default path. It is opened at its first use, with
+  /// the sources of keys of the configuration, and then `additionalCredentials`.
   ///
   /// Unless `options` names another directory, what was seen of the vault is recorded in
   /// `$XDG_STATE_HOME/coffer/known-vaults`, which is created if possible. Unless `options` names a policy, that of the
@@ -127,11 +127,11 @@ extension CofferConfiguration {
     vault(at: path, credentials: credentials(additional: additionalCredentials), options: options)
   }
 
-  /// Creates a vault as `VaultBackend.create` does, at `path` or ``vaultPath``, and records it as known, with the
+  /// Creates a vault as `VaultBackend.create` does, at `path` or `COFFER_VAULT`, else the default path, and records it as known, with the
   /// directory and the policy of ``vault(at:additionalCredentials:options:)``. Returns whether it was recorded. Throws
   /// like `VaultBackend.create`.
   @discardableResult
-  public func createVault(
+  package func createVault(
     at path: String? = nil,
     credential: VaultCredential,
     label: String = "",
@@ -141,7 +141,7 @@ extension CofferConfiguration {
   ) throws(SecretError) -> Bool {
     try VaultBackend.create(
       at: path ?? vaultPath, credential: credential, label: label, recipients: recipients, history: history,
-      options: recording(options, of: path ?? vaultPath))
+      options: recording(options, of: path ?? vaultPath), environment: VaultEnvironment())
   }
 
   /// Returns the same with only `credentials`.

@@ -8,8 +8,8 @@ internal import Glibc
 /// configuration file.
 ///
 /// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the recorded choice decides; else the vault is chosen if
-/// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise ``choice()``
-/// throws. An error never changes the choice. Thread-safe.
+/// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise there is
+/// no backend. An error never changes the choice. Thread-safe.
 public struct CofferConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SecretBytes?
@@ -21,7 +21,7 @@ public struct CofferConfiguration: Sendable {
   let flatpakInfo: String
 
   /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
-  public var timeout = Duration.seconds(60)
+  package var timeout = Duration.seconds(60)
 
   /// Creates the configuration of an environment. Files are read when they are needed.
   public init(environment: [String: String]) {
@@ -91,7 +91,7 @@ public struct CofferConfiguration: Sendable {
 
   /// The variables that hold a vault's key or passphrase, or tell how to get one, in the order in which they are
   /// tried. Remove them from the environment of programs that must not open the vault.
-  public static let keyVariables = [
+  package static let keyVariables = [
     "COFFER_KEY_FILE", "COFFER_KEY", "COFFER_KEY_COMMAND", "COFFER_PASSPHRASE_FD", "COFFER_PASSPHRASE_FILE",
     "COFFER_PASSPHRASE_COMMAND",
   ]
@@ -115,7 +115,7 @@ public struct CofferConfiguration: Sendable {
   }
 
   /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
-  public var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
+  package var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
 
   /// The environment for code of other projects, which must not see what opens the vault.
   package var environmentWithoutKeys: [String: String] { environment.without(Self.keyVariables) }
@@ -132,7 +132,7 @@ public struct CofferConfiguration: Sendable {
 
   /// The path of the vault: PATH if `COFFER_BACKEND` is `vault:PATH`, else `COFFER_VAULT`, else
   /// `$XDG_DATA_HOME/coffer/default.vault`.
-  public var vaultPath: String { namedVaultPath ?? defaultVaultPath }
+  package var vaultPath: String { namedVaultPath ?? defaultVaultPath }
 
   /// The path of the vault in the environment, or `nil` if no variable names one.
   var namedVaultPath: String? {
@@ -148,10 +148,10 @@ public struct CofferConfiguration: Sendable {
   package var defaultVaultPath: String { directories.path(.data) + "/coffer/default.vault" }
 
   /// The path of the configuration file: `$XDG_CONFIG_HOME/coffer/config`.
-  public var configurationFile: String { configurationDirectory + "/config" }
+  package var configurationFile: String { configurationDirectory + "/config" }
 
   /// The path of the key file for a new vault, unless the user chooses another: `$XDG_CONFIG_HOME/coffer/key`.
-  public var defaultKeyFile: String { configurationDirectory + "/key" }
+  package var defaultKeyFile: String { configurationDirectory + "/key" }
 
   var configurationDirectory: String { directories.path(.configuration) + "/coffer" }
 

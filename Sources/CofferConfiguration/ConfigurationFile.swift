@@ -1,4 +1,4 @@
-public import CofferCore
+package import CofferCore
 internal import CofferSystem
 
 /// The configuration file: a line `backend = NAME` or `backend = NAME:PLACE`, and a line `key-file.ID = PATH` for each
@@ -97,7 +97,7 @@ extension CofferConfiguration {
   ///
   /// Throws `.configuration` if there is no home directory, if the file is wrong or if it cannot hold the place, and
   /// `.denied`, `.io` or `.timedOut` if the file cannot be written.
-  public func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
+  package func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
     let provider = try provider(of: backend)
     let selection = BackendSelection(backend, at: place)
     if let place {
@@ -115,7 +115,7 @@ extension CofferConfiguration {
 
   /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the configuration
   /// file, it is recorded relative to that. Throws like ``record(backend:at:)``.
-  public func record(keyFile: String, forVault id: String) throws(SecretError) {
+  package func record(keyFile: String, forVault id: String) throws(SecretError) {
     guard ConfigurationFile.isVaultIdentifier(id), keyFile.hasPrefix("/"),
       ConfigurationFile.isRecordable(keyFile)
     else {
@@ -135,7 +135,7 @@ extension CofferConfiguration {
 
   /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none.
   /// Throws `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
-  public func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
+  package func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
     try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
   }
 

@@ -12,7 +12,7 @@ internal import Synchronization
 /// `.timedOut` if another thread's transaction takes longer than 10 seconds.
 public final class MemoryBackend: SecretBackend {
   /// The maximum size of a secret in bytes: 16 MiB, as in a vault.
-  public static let maximumSecretSize = 16 * 1024 * 1024
+  package static let maximumSecretSize = 16 * 1024 * 1024
 
   private let lock = DeadlineLock()
   private let broadcast = ChangeBroadcast()
@@ -59,7 +59,7 @@ public final class MemoryBackend: SecretBackend {
 
   /// Stores `value`, and replaces any existing secret with that identifier, which becomes an earlier version.
   ///
-  /// Throws `.tooLarge` above ``maximumSecretSize``, `.invalidMetadata` for metadata out of bounds, `.conflict` or
+  /// Throws `.tooLarge` above 16 MiB, `.invalidMetadata` for metadata out of bounds, `.conflict` or
   /// `.timedOut`.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History

@@ -26,7 +26,7 @@ typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 ///   other item has the identifier. Otherwise it updates or creates an item of its own.
 /// - A store also deletes outdated items in the same collection: the same secret stored twice, and an item that differs
 ///   only in `application` or the label and has the value that the store overwrote.
-/// - `remove` throws `.ambiguous` if the items are different secrets. ``removeAll(_:)`` deletes all of them.
+/// - `remove` throws `.ambiguous` if the items are different secrets. `secret remove --all` deletes all of them.
 /// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
 ///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values. gnome-keyring's
 ///   encrypted files do not, and there only a value with NUL or bytes that are not UTF-8 is encoded.
@@ -49,7 +49,7 @@ typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 public final class KeyringBackend: SecretBackend {
   /// The maximum size of a value in bytes: 1 MiB. The service keeps all values in locked memory and rewrites
   /// the whole collection at each store. gnome-keyring accepts 16 MiB until the bus closes the connection.
-  public static let maximumSecretSize = 1_048_576
+  package static let maximumSecretSize = 1_048_576
 
   private let connection: SecretServiceConnection
   let options: KeyringOptions
@@ -102,7 +102,7 @@ public final class KeyringBackend: SecretBackend {
   /// Calls `observer` before each wait for a prompt, on the thread that waits, and calls what `observer` has returned after
   /// the wait. During the wait, a program can react to signals and call ``cancelPrompts()`` on another thread. Replaces an
   /// earlier observer. Thread-safe.
-  public func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
+  package func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
   /// Makes lists leave out the items that the service does not let be read, and call `observer` with what each is and why.
   /// Otherwise such an item ends a list, with the error. Values that are asked for at once are a list.
@@ -140,7 +140,7 @@ public final class KeyringBackend: SecretBackend {
     }
   }
 
-  /// Stores the value. Throws `.tooLarge` if it is larger than ``maximumSecretSize``, `.invalidMetadata` if the metadata
+  /// Stores the value. Throws `.tooLarge` if it is larger than 1 MiB, `.invalidMetadata` if the metadata
   /// exceeds its limits or has a date before the year 1 or after 9999, and the errors of the service.
   public func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History

@@ -9,7 +9,7 @@ internal import Synchronization
 /// ```
 ///
 /// A failing call changes nothing. A call inside a transaction fails like one outside of it. Each method also throws what
-/// the same method of ``base`` throws.
+/// the same method of its `base` throws.
 public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // the state is behind a lock
   /// The calls that can fail.
   public enum Call: Hashable, Sendable, CaseIterable {

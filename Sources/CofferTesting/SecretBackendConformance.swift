@@ -14,7 +14,7 @@ internal import Synchronization
 /// The checks of `.history` need a backend that keeps at least 5 earlier versions.
 public struct SecretBackendConformance: Sendable {
   /// The limits of the backend and of the checks.
-  public var options: Options
+  package var options: Options
   private let make: @Sendable () async throws -> any SecretBackend
 
   /// Creates a suite. Each check calls `make` once, which may return the same backend each time.

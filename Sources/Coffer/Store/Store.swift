@@ -31,7 +31,7 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   struct OfTask { weak var store: Store? }
 
   /// The service and the backend of the items.
-  public let storage: SecretScope
+  package let storage: SecretScope
   /// The source of the items. `nil`: there is a store for each default backend.
   let source: BackendSource?
   let coder: any SecretCoder

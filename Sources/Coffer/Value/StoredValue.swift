@@ -20,7 +20,7 @@ public import Observation
 public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
   let content: StoredContent<Value>
   /// The secret's account.
-  public let key: String
+  package let key: String
   /// The value that a read returns if nothing is stored.
   public let defaultValue: Value
 

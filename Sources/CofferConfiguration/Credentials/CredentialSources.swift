@@ -1,6 +1,6 @@
 internal import CofferCore
 internal import CofferSystem
-public import CofferVault
+package import CofferVault
 
 extension CofferConfiguration {
   /// The places that a vault's key may come from, in the order in which they are tried.
@@ -11,7 +11,7 @@ extension CofferConfiguration {
   ///
   /// A variable that names a missing file, or that is set and empty, is an error: the next source is not
   /// tried.
-  public func credentials(
+  package func credentials(
     additional: [VaultCredentialSource] = []
   ) -> [VaultCredentialSource] {
     var sources: [VaultCredentialSource] = []

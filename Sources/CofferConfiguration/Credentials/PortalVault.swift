@@ -10,7 +10,7 @@ internal import CofferKeyring
 /// Its key is derived from the secret that the Secret portal keeps for the application in the user's keyring.
 extension CofferConfiguration {
   /// Whether this process runs in a Flatpak.
-  public var isInFlatpak: Bool { FileStatus(of: flatpakInfo) != nil }
+  package var isInFlatpak: Bool { FileStatus(of: flatpakInfo) != nil }
 
   /// Whether a vault can be made with ``createPortalVault(at:options:)``: in a Flatpak whose session bus has the Secret
   /// portal.
@@ -25,14 +25,14 @@ extension CofferConfiguration {
     #endif
   }
 
-  /// Creates a vault at `path` or ``vaultPath`` with two key slots: one that the Secret portal opens, and one for the
+  /// Creates a vault at `path` or `COFFER_VAULT`, else the default path with two key slots: one that the Secret portal opens, and one for the
   /// recovery key that is returned.
   ///
   /// From then on, the application's calls use the vault without a key of their own. Show the user the recovery key as
   /// `VaultKey.text(of:)`, once. If the user resets the keyring, the portal gives another secret, and only the recovery
   /// key opens the vault: see ``restorePortalVault(at:recoveryKey:)``.
   ///
-  /// The portal may show a prompt for the password of the user's keyring. Blocks for at most ``timeout`` for the portal.
+  /// The portal may show a prompt for the password of the user's keyring. Blocks for at most a minute for the portal.
   /// Throws `.unsupported` outside of a Flatpak or without the portal, `.promptDismissed`, `.timedOut`, and what
   /// `VaultBackend.create` throws.
   public func createPortalVault(
@@ -55,7 +55,7 @@ extension CofferConfiguration {
     return recovery
   }
 
-  /// Lets the Secret portal open the vault at `path` or ``vaultPath`` again, with the key that
+  /// Lets the Secret portal open the vault at `path` or `COFFER_VAULT`, else the default path again, with the key that
   /// ``createPortalVault(at:options:)`` returned. The recovery key remains valid.
   ///
   /// Throws `.wrongKey` if the key does not open the vault, `.alreadyExists` if the portal opens it already, and what

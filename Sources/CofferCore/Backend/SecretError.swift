@@ -22,7 +22,7 @@ public struct SecretError: Error, Hashable, Sendable {
   }
 
   /// Returns the error with `identifier`, unless it already has an identifier.
-  public func about(_ identifier: SecretIdentifier) -> SecretError {
+  package func about(_ identifier: SecretIdentifier) -> SecretError {
     SecretError(code, reason, advice: advice, identifier: self.identifier ?? identifier)
   }
 }

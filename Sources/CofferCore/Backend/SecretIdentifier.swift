@@ -9,9 +9,9 @@ public struct SecretIdentifier: Sendable {
   public let account: String
 
   /// The maximum length of a service or account in UTF-8 bytes.
-  public static let maximumLength = 1024
+  package static let maximumLength = 1024
 
-  /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than ``maximumLength`` bytes, or
+  /// Creates an identifier. Throws `.invalidIdentifier` if either part is empty, longer than 1024 bytes, or
   /// contains a NUL.
   public init(service: String, account: String) throws(SecretError) {
     try Self.validate(service, named: "service")

@@ -16,13 +16,13 @@ public struct SecretMetadata: Hashable, Sendable {
   public var attributes: [String: String]
 
   /// The maximum length of a label in UTF-8 bytes.
-  public static let maximumLabelLength = 1024
+  package static let maximumLabelLength = 1024
   /// The maximum number of attributes.
-  public static let maximumAttributeCount = 32
+  package static let maximumAttributeCount = 32
   /// The maximum length of an attribute's name in UTF-8 bytes.
-  public static let maximumAttributeNameLength = 128
+  package static let maximumAttributeNameLength = 128
   /// The maximum length of an attribute's value in UTF-8 bytes.
-  public static let maximumAttributeValueLength = 1024
+  package static let maximumAttributeValueLength = 1024
 
   /// Creates metadata. ``validate()`` checks the bounds.
   public init(

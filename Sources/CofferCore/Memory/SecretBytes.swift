@@ -53,7 +53,7 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   /// space. The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.
   ///
   /// Once `false`, the property stays `false`. The first access allocates guarded memory. Thread-safe.
-  public static var isMemoryLocked: Bool {
+  package static var isMemoryLocked: Bool {
     _ = SecretBytes(count: 0) { _ in }
     return GuardedMemory.isLocked
   }

@@ -1,31 +1,31 @@
 #if Keyring
-public import CofferCore
+package import CofferCore
 
 /// The state of the session bus and its Secret Service. Finding it starts nothing, unlocks nothing and shows
 /// no prompt.
-public struct KeyringStatus: Sendable {
+package struct KeyringStatus: Sendable {
   /// The D-Bus address of the session bus, or `nil` if none was found.
-  public internal(set) var busAddress: String?
+  package internal(set) var busAddress: String?
   /// Whether the bus answered.
-  public internal(set) var isBusReachable = false
+  package internal(set) var isBusReachable = false
   /// Whether a Secret Service runs on the bus.
-  public internal(set) var isServiceRunning = false
+  package internal(set) var isServiceRunning = false
   /// Whether the bus can start a Secret Service.
-  public internal(set) var isServiceActivatable = false
+  package internal(set) var isServiceActivatable = false
   /// The label of the collection that the probe was about, or `nil` if there is none or the service does not run.
-  public internal(set) var collection: String?
+  package internal(set) var collection: String?
   /// Whether this collection is locked, or `nil` if this is not known.
-  public internal(set) var isLocked: Bool?
+  package internal(set) var isLocked: Bool?
   /// Whether the service writes a change only after its answer, as KWallet does: if it is killed within some seconds,
   /// the change is lost.
-  public internal(set) var isWrittenLater = false
+  package internal(set) var isWrittenLater = false
   /// Whether ``KeyringOptions/init(environment:)`` allows prompts in this environment.
-  public internal(set) var mayPrompt = false
+  package internal(set) var mayPrompt = false
   /// The error that ended the probe early, or `nil`.
-  public internal(set) var problem: SecretError?
+  package internal(set) var problem: SecretError?
 
   /// Whether a Secret Service runs on the bus, or the bus can start one.
-  public var isAvailable: Bool { isServiceRunning || isServiceActivatable }
+  package var isAvailable: Bool { isServiceRunning || isServiceActivatable }
 }
 
 extension KeyringBackend {
@@ -33,7 +33,7 @@ extension KeyringBackend {
   /// alias or label `collection`, or else of the default collection.
   ///
   /// Blocks for at most `timeout`. A failure is in ``KeyringStatus/problem``. Thread-safe.
-  public static func probe(
+  package static func probe(
     environment: [String: String], collection: String? = nil, timeout: Duration = .seconds(5)
   ) -> KeyringStatus {
     var status = KeyringStatus()

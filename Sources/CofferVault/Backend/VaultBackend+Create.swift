@@ -2,7 +2,8 @@ public import CofferCore
 internal import CofferVaultFormat
 
 extension VaultBackend {
-  /// Creates an empty vault with one key slot, in an existing directory. Returns when it is on the disk.
+  /// Creates an empty vault with one key slot, in an existing directory. Returns it when it is on the disk, with `credential` as
+  /// what opens it.
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws `.alreadyExists` if there is anything at
   /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.unsupported` for
@@ -11,20 +12,23 @@ extension VaultBackend {
   /// written to the disk, and the new file could not be removed afterwards.
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
-  /// was recorded for the path before. Returns whether it was recorded. If it was not, its first use records it, or
-  /// throws if another vault is recorded for the path: ``trust(_:pin:onlyHere:)`` accepts the new one.
+  /// was recorded for the path before. If it cannot be recorded, its first use records it, or throws if another vault is
+  /// recorded for the path: `secret trust` accepts the new one.
   @discardableResult
   public static func create(
     at path: String, credential: VaultCredential, label: String = "",
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
-  ) throws(SecretError) -> Bool {
+  ) throws(SecretError) -> VaultBackend {
     try create(
       at: path, credential: credential, label: label, recipients: recipients, history: history,
       options: options,
       environment: VaultEnvironment())
+    let source = VaultCredentialSource("the credential of the new vault", credential)
+    return VaultBackend(path: path, credentials: [source], options: options)
   }
 
+  /// Returns whether the new vault was recorded.
   @discardableResult
   package static func create(
     at path: String, credential: VaultCredential, label: String,

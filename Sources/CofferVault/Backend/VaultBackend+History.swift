@@ -60,10 +60,12 @@ extension VaultBackend {
     }
   }
 
+  /// Returns the limit beyond which earlier versions are dropped. Throws an error of the vault.
   public func historyLimit() throws(SecretError) -> HistoryLimit {
     try read { vault in vault.base.settings.history }
   }
 
+  /// Changes the limit, and writes the vault anew without the versions beyond it. Throws an error of the vault.
   public func setHistoryLimit(_ limit: HistoryLimit) throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { _, changes in changes.history = limit }

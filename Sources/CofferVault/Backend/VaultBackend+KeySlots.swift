@@ -10,7 +10,7 @@ extension VaultBackend {
   /// that may show a prompt are used only until the vault is open. Slots whose cost exceeds the limits are not tried.
   ///
   /// Throws what a source throws, and an error of the vault.
-  public func openKeySlots(
+  package func openKeySlots(
     with credentials: [VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> OpenedKeySlots {
     try withSession { session throws(SecretError) in
@@ -55,7 +55,7 @@ extension VaultBackend {
   /// The label stays the same if `label` is `nil`. Throws `.configuration` if there is no such slot, `.locked` if
   /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
   @discardableResult
-  public func replaceKeySlot(
+  package func replaceKeySlot(
     id: String, with credential: VaultCredential, label: String? = nil,
     opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
@@ -75,7 +75,7 @@ extension VaultBackend {
   /// the cost of a slot that stays exceeds the limits, `.unsupported` if a post-quantum recipient stays and libsodium is too
   /// old, `.conflict` if no slot would stay, and an error of the vault. If it
   /// throws, nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
-  public func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots? = nil) throws(SecretError) {
+  package func removeKeySlots(ids: Set<String>, opened: OpenedKeySlots? = nil) throws(SecretError) {
     try withSession { session throws(SecretError) in
       var slots = opened ?? OpenedKeySlots()
       if opened == nil { slots = try session.openKeySlots(with: [], adding: nil, unlocking, .slots) }
@@ -83,9 +83,15 @@ extension VaultBackend {
     }
   }
 
+  /// Gives the vault another master key, and writes it anew: nobody who has a copy of the former master key reads later values.
+  ///
+  /// Every key slot stays, for which the recipient or an available credential is needed: throws `.locked` for a slot without
+  /// one. Throws `.conflict` if another process has changed the slots meanwhile.
+  public func rekey() throws(SecretError) { try rekey(opened: nil) }
+
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own
   /// credential like in ``removeKeySlots(ids:opened:)``, which throws the same errors.
-  public func rekey(opened: OpenedKeySlots? = nil) throws(SecretError) {
+  package func rekey(opened: OpenedKeySlots?) throws(SecretError) {
     try removeKeySlots(ids: [], opened: opened)
   }
 }

@@ -24,7 +24,7 @@ public final class VaultBackend: SecretBackend {
   /// The path that the vault is opened by.
   public let path: String
   /// The largest value in bytes: 16 MiB.
-  public static let maximumSecretSize = Layout.maximumValueLength
+  package static let maximumSecretSize = Layout.maximumValueLength
 
   private let lock: DeadlineLock
   private nonisolated(unsafe) let session: VaultSession  // used only under the lock
@@ -216,7 +216,7 @@ public final class VaultBackend: SecretBackend {
   /// ``removeKeySlots(ids:opened:)`` changes it.
   ///
   /// Throws what `body` throws, and an error of the vault. `body` may run twice if another process changes the file.
-  public func withMasterKey<R>(
+  package func withMasterKey<R>(
     _ body: (_ vaultID: String, _ master: SecretBytes) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withSession { session throws(SecretError) in
@@ -243,7 +243,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Rewrites the file without the versions that are beyond the history limit. Changes do this automatically when enough
   /// space is unused. Throws an error of the vault.
-  public func compact() throws(SecretError) {
+  package func compact() throws(SecretError) {
     try withSession { session throws(SecretError) in
       try session.rewrite(unlocking) { _, _ in }
     }
@@ -262,7 +262,7 @@ public final class VaultBackend: SecretBackend {
   /// vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot be recorded,
   /// and an error of the vault.
   @discardableResult
-  public func trust(
+  package func trust(
     _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil
   ) throws(SecretError) -> String {
     try trust(policy, pin: pin, onlyHere: onlyHere, knowsOtherKey: true)
@@ -281,7 +281,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Returns the pin of a vault that is refused. A person compares it with one that came by another way, before
   /// ``trust(_:pin:onlyHere:)``: a forged vault has a pin as well. Throws an error of the vault.
-  public func unconfirmedPin() throws(SecretError) -> String { try unconfirmed().pin }
+  package func unconfirmedPin() throws(SecretError) -> String { try unconfirmed().pin }
 
   /// The pin of a vault; whether one of ``VaultOptions/pins`` was compared with it; why it is refused; and the error if a master
   /// key of the vault was seen at any path, and this one does not follow from it.
@@ -308,7 +308,7 @@ public final class VaultBackend: SecretBackend {
 
   /// Reads the vault, and returns what a person should know about its file even though it can be used. Throws an error of
   /// the vault.
-  public func condition() throws(SecretError) -> VaultCondition {
+  package func condition() throws(SecretError) -> VaultCondition {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { _ in }
       guard let condition = session.lastCondition else { throw .tampered("the vault was not read") }

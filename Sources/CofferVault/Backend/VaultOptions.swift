@@ -17,15 +17,15 @@ public struct VaultOptions: Sendable {
   public var passphrasePasses: Int = 3
 
   /// A private directory in which the state of each vault is recorded between runs, so that another vault or an older copy
-  /// in its place is noticed. If the directory does not exist, ``VaultCondition/isUnrecorded`` says so; if it cannot be used,
+  /// in its place is noticed. If the directory does not exist, it is not recorded; if it cannot be used,
   /// calls throw `.unverifiable`. With `nil`, only a process that has seen the newer state notices an older copy.
   public var knownVaultsDirectory: String?
 
   /// The policy that the first use of a vault at a path records. Later only ``VaultBackend/trust(_:pin:onlyHere:)`` changes it. `nil` is
   /// strict, unless a configuration chooses by the vault's place.
-  public var firstUsePolicy: TrustPolicy?
+  package var firstUsePolicy: TrustPolicy?
 
-  /// The texts of pins, as ``VaultReport/pin`` gives them, of which each vault that is opened must match one. None: every
+  /// The texts of pins, as ``VaultBackend/pin()`` gives them, of which each vault that is opened must match one. None: every
   /// vault may be opened. A vault that is made is not compared. A pin protects only if it comes by another way than the vault.
   public var pins: [String] = []
 

@@ -5,7 +5,7 @@ internal import FoundationEssentials
 /// The result of a successful verification: the whole vault is authentic.
 public struct VaultReport: Hashable, Sendable {
   /// What a vault is compared with when it is opened. Bytes that are authentic may be those of an older copy.
-  public enum Comparison: String, Hashable, Sendable {
+  package enum Comparison: String, Hashable, Sendable {
     /// The pins in ``VaultOptions/pins`` that apply to the vault.
     case pin
     /// What was recorded of the vault in ``VaultOptions/knownVaultsDirectory``.
@@ -17,27 +17,27 @@ public struct VaultReport: Hashable, Sendable {
   /// The number of secrets in the vault.
   public let secretCount: Int
   /// The number of earlier versions within the history limit.
-  public let earlierVersionCount: Int
+  package let earlierVersionCount: Int
   /// The number of versions in the file that are beyond the history limit. The next rewrite drops them.
-  public let excessVersionCount: Int
+  package let excessVersionCount: Int
   /// The number of key slots in the header, of any kind.
-  public let keySlotCount: Int
+  package let keySlotCount: Int
   /// The size of the file in bytes.
-  public let fileSize: Int
+  package let fileSize: Int
   /// The number of bytes after the end of the last commit, which an interrupted change left. They are not used.
-  public let unacknowledgedBytes: Int
+  package let unacknowledgedBytes: Int
   /// Names the vault, its master key and the state that was verified: `coffer-pin-v1:` and 100 characters, no secret. See
   /// ``VaultOptions/pins``.
   public let pin: String
   /// The pin of this vault and master key that accepts every state.
-  public let identityPin: String
+  package let identityPin: String
   /// What the vault was compared with.
-  public let compared: Comparison
+  package let compared: Comparison
   /// Whether the file shows that the vault was in the state of each pin of the options that names its master key. Otherwise it
   /// has moved past what its file can show.
-  public let showsPins: Bool
+  package let showsPins: Bool
   /// Whether one of the two commit slots is invalid, as an interrupted commit leaves it.
-  public let isRecovered: Bool
+  package let isRecovered: Bool
 
   /// Reads and authenticates the whole file.
   init(

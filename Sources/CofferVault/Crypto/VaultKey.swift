@@ -7,7 +7,7 @@ public import CofferCore
 /// `VaultFormat`.
 public enum VaultKey {
   /// The length of a key in bytes.
-  public static let length = 32
+  package static let length = 32
 
   private static let prefix = Array("coffer-key-v1:".utf8)
   private static let checksumLength = 4

@@ -5,11 +5,11 @@ internal import CofferVaultFormat
 ///
 /// ``VaultBackend/openKeySlots(with:adding:)`` makes one. A change of the master key takes the key of each slot from it,
 /// so that no passphrase is stretched twice. Copies share the keys, which are wiped with the last of them.
-public struct OpenedKeySlots: Sendable {
+package struct OpenedKeySlots: Sendable {
   /// The keys by the headers of their slots.
   private var keys: [[UInt8]: SlotKey] = [:]
   /// The ids of the slots.
-  public private(set) var ids: Set<String> = []
+  package private(set) var ids: Set<String> = []
   /// The keys of the vault, if a credential has opened it.
   var vaultKeys: DerivedKeys?
 

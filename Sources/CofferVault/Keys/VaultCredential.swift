@@ -2,7 +2,7 @@ public import CofferCore
 
 /// A secret that opens a vault. Its secret is wiped when the last copy is released.
 ///
-/// Make one with ``key(_:)``, ``passphrase(_:)``, ``identities(_:)`` or ``masterKey(_:)``.
+/// Make one with ``key(_:)``, ``passphrase(_:)`` or ``identities(_:)``.
 public struct VaultCredential: Sendable {
   /// The kind of a credential and of the key slots that it opens. Later versions may add kinds.
   public struct Kind: Hashable, Sendable, CustomStringConvertible {
@@ -15,7 +15,7 @@ public struct VaultCredential: Sendable {
   /// Decides which key slots the credential fits.
   public let kind: Kind
   /// The bytes of the key or of the passphrase. Empty for identities and a recipient.
-  public let secret: SecretBytes
+  package let secret: SecretBytes
   var identities: [VaultIdentity] = []
   var recipient: VaultRecipient?
 
@@ -35,7 +35,7 @@ extension VaultCredential.Kind {
   /// A recipient. It makes a key slot and opens none.
   public static let recipient = VaultCredential.Kind("recipient")
   /// The vault's master key itself.
-  public static let masterKey = VaultCredential.Kind("master key")
+  package static let masterKey = VaultCredential.Kind("master key")
 }
 
 extension VaultCredential {
@@ -50,8 +50,7 @@ extension VaultCredential {
   /// One or more identities. The first slot of one of their recipients opens the vault.
   ///
   /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
-  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or ``VaultBackend/trust(_:pin:onlyHere:)`` accepts
-  /// it.
+  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or `secret trust` accepts it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
     var credential = VaultCredential(.identity, SecretBytes(""))
     credential.identities = identities
@@ -70,7 +69,7 @@ extension VaultCredential {
   ///
   /// A master key fits no key slot: it cannot be added to a vault, nor removed without a change of the master key.
   /// Prefer a key for anything that is kept longer than a session.
-  public static func masterKey(_ master: SecretBytes) -> VaultCredential {
+  package static func masterKey(_ master: SecretBytes) -> VaultCredential {
     VaultCredential(.masterKey, master)
   }
 

@@ -5,11 +5,11 @@ public import FoundationEssentials
 /// One way to open a vault, as its header describes it.
 public struct VaultKeySlot: Hashable, Sendable {
   /// The cost of a derivation.
-  public struct Cost: Hashable, Sendable {
+  package struct Cost: Hashable, Sendable {
     /// Bytes.
-    public let memory: Int
+    package let memory: Int
     /// Passes of Argon2id over the memory.
-    public let passes: Int
+    package let passes: Int
 
     /// The work of one derivation, which its time follows: the memory times the passes, in bytes.
     var work: Int {
@@ -25,7 +25,7 @@ public struct VaultKeySlot: Hashable, Sendable {
   /// The recipient that the slot is for, or `nil`. A new master key is wrapped for it without its identity.
   public let recipient: VaultRecipient?
   /// The cost of trying a credential, or `nil` if it is negligible.
-  public let cost: Cost?
+  package let cost: Cost?
   /// When the slot was made, by the clock of its maker.
   public let created: Date
   /// The name that the slot was given: at most 64 bytes of UTF-8. It is not encrypted.

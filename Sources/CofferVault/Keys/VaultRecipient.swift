@@ -9,7 +9,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   let key: [UInt8]
   /// `true` for a hybrid recipient (X-Wing: ML-KEM-768 and X25519), whose slot a large quantum computer cannot open.
   /// `false` for a recipient of X25519 alone.
-  public let isPostQuantum: Bool
+  package let isPostQuantum: Bool
 
   init(key: [UInt8], isPostQuantum: Bool) { (self.key, self.isPostQuantum) = (key, isPostQuantum) }
 
@@ -43,7 +43,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
   /// Returns the recipients in a text with one on each line. Empty lines, and those that begin with `#`, have no meaning.
   /// Lines end with LF or CR LF. Throws `.invalidKey` if there is none, for another line, and for a character that another
   /// program may take for the end of a line: a recipient after it would be hidden in a comment.
-  public static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
+  package static func parse(lines text: String) throws(SecretError) -> [VaultRecipient] {
     var recipients: [VaultRecipient] = []
     let lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
     for (number, line) in lines.enumerated() {
@@ -80,12 +80,12 @@ extension Unicode.Scalar {
 public struct VaultIdentity: Sendable {
   let secret: SecretBytes
   /// As ``VaultRecipient/isPostQuantum``.
-  public let isPostQuantum: Bool
+  package let isPostQuantum: Bool
   /// `nil` for a post-quantum identity if the libsodium at hand is older than 1.0.22.
   public let recipient: VaultRecipient?
 
   /// Whether the libsodium at hand, 1.0.22 or later, has post-quantum recipients.
-  public static var supportsPostQuantum: Bool { Sodium.hasXWing }
+  package static var supportsPostQuantum: Bool { Sodium.hasXWing }
 
   /// The length of an identity in bytes.
   private static let length = 32
@@ -99,13 +99,13 @@ public struct VaultIdentity: Sendable {
   }
 
   /// Returns a new random identity. Throws `.unsupported` for a post-quantum one if libsodium is too old.
-  public static func generate(isPostQuantum: Bool) throws(SecretError) -> VaultIdentity {
+  package static func generate(isPostQuantum: Bool) throws(SecretError) -> VaultIdentity {
     if isPostQuantum && !supportsPostQuantum { throw .noXWing }
     return VaultIdentity(.random(count: length), isPostQuantum: isPostQuantum)
   }
 
   /// The text of the identity, without a line feed.
-  public func text() -> SecretBytes {
+  package func text() -> SecretBytes {
     secret.withBytes { Bech32.encode($0, prefix: isPostQuantum ? Self.hybridPrefix : Self.prefix) }
   }
 

@@ -1,7 +1,7 @@
 internal import CofferVaultFormat
 
 /// How a vault is compared with the state that was seen of it before.
-public enum TrustPolicy: Hashable, Sendable {
+package enum TrustPolicy: Hashable, Sendable {
   /// The vault must be the one that was seen, and its state may not go back.
   case strict
   /// The vault must be the one that was seen, with the same master key or a later one. Its state may go back,

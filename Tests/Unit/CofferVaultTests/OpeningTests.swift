@@ -143,7 +143,8 @@ import Testing
   @Test func creationSaysThatNothingWasRecordedWithoutADirectoryForRecords() throws {
     let directory = try TemporaryDirectory()
     let isRecorded = try VaultBackend.create(
-      at: directory.file("new.vault"), credential: FixedCredential.key.credential, options: .cheap)
+      at: directory.file("new.vault"), credential: FixedCredential.key.credential, label: "", options: .cheap,
+      environment: VaultEnvironment())
     #expect(!isRecorded)
   }
 
@@ -285,6 +286,14 @@ import Testing
     #expect(code { try open(owner: 1001, mode: 0o444).unlock() } == .denied)
     #expect(try open(owner: 1000, mode: 0o600).get("a") == [1])
     try open(owner: 1000, mode: 0o600).set("a", [2])
+  }
+
+  @Test func aNewVaultIsOpenedByItsCredential() throws {
+    let directory = try TemporaryDirectory()
+    let vault = try VaultBackend.create(
+      at: directory.file("new.vault"), credential: .passphrase(SecretBytes("pass")), options: .cheap)
+    try vault.set("a", [1])
+    #expect(try vault.get("a") == [1])
   }
 
   /// A source that returns the same wrong credential whatever failed is asked as often as it says, and no more.

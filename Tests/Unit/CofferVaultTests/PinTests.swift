@@ -170,8 +170,8 @@ import Testing
     var options = recording
     options.pins = [try pin()]
     let path = vault.directory.file("new.vault")
-    #expect(try VaultBackend.create(at: path, credential: FixedCredential.key.credential, options: options))
-    let backend = VaultBackend(path: path, credentials: [FixedCredential.key], options: options)
+    let backend = try VaultBackend.create(
+      at: path, credential: FixedCredential.key.credential, options: options)
     #expect(code { try backend.unlock() } == .unexpectedVault)
   }
 }
