@@ -325,6 +325,21 @@ def kept_fields(path, members_path):
     c.rewrite(path, KEY, {"now": NOW, "changes": [put("two", "y", keeps_nothing=True)]})
     if values(read(path)) != {"one": ["b", "c"], "two": ["y"]}:
         yield f"a rewrite keeps {values(read(path))}"
+    # What is not told otherwise goes on as the newest put is, also in one transaction, and until a removal.
+    changes = [
+        ("marked", [put("two", "1", keeps_nothing=True), put("two", "2"), put("two", "3")], []),
+        ("after a mark", [put("two", "4")], []),
+        ("told to keep", [put("two", "5", keeps_nothing=False), put("two", "6")], ["5"]),
+        ("removed", [put("two", "7", keeps_nothing=True), remove("two"), put("two", "8"), put("two", "9")], ["8"]),
+        ("as at first", [put("two", "y", keeps_nothing=True)], []),
+    ]
+    for write in (lambda some: c.commit(path, KEY, some), lambda some: c.rewrite(path, KEY, {"now": NOW, "changes": some})):
+        for what, some, kept in changes:
+            write(some)
+            versions = [one.entry for one in read(path).versions(NOW)]
+            found = [one.value.decode() for one in versions if one.record.account == "two"]
+            if found != kept:
+                yield f"a change that is {what} keeps {found}"
     # The put that loses is older than the one that it names: only a merge writes it, so it is put in place here.
     tail = [[put("one", "1", conflict=3), put("one", "2")]]
     path += " of a merge"

@@ -439,7 +439,7 @@ class History:
         for _ in range(self.rng.randint(1, 3)):
             account = self.rng.choice(ACCOUNTS)
             self.time += 1000
-            more = {"keeps_nothing": True} if self.rng.random() < 0.1 else {}
+            more = {"keeps_nothing": self.rng.random() < 0.1}
             if account in stored and self.rng.random() < 0.3:
                 changes.append(remove(account, time=self.time, **more))
                 stored.discard(account)

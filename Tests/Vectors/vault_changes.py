@@ -151,16 +151,33 @@ def check_image(image, header, master, state):
         raise AssertionError("the file does not read back as the state that was written")
 
 
+def lookup_id_of(change, vault):
+    one = d.one_of(change)
+    return p.lookup_id(vault.root.lookup_key, one["service"], one["account"])
+
+
+def told(change, entries):
+    """The change with `keeps_nothing`, if it does not say it and the newest entry of its name is a put with that field."""
+    kind, one = next(iter(change.items()))
+    newest = entries[-1].record if entries else None
+    if "keeps_nothing" in one or newest is None or not newest.is_put or not newest.field(p.KEEPS_NOTHING):
+        return change
+    return {kind: {**one, "keeps_nothing": True}}
+
+
 def encoded_changes(vault, changes, random):
     """The frames of one transaction, and the state after it."""
     header, state = vault.header, vault.state
     sealer = w.Sealer(vault.master, header.vault_id, header.file_id, vault.root.lookup_key, random)
     frames, sequence, previous = b"", state.sequence, state.tail_tag
     size = sum(frame.metadata_length for frame in vault.frames)
+    newest = dict(vault.entries)
     for change in changes:
         sequence += 1
         part = f"frame of sequence {sequence}"
-        record, value = d.described_change(change, sequence)
+        lookup_id = lookup_id_of(change, vault)
+        record, value = d.described_change(told(change, newest.get(lookup_id)), sequence)
+        newest[lookup_id] = [r.Entry(record, value)]
         record, sealed = sealer.sealed(part, record, value)
         frame, previous = sealer.frame(part, state.end + len(frames), record, sealed, previous)
         frames += frame
@@ -191,13 +208,14 @@ def rewrite(path, credential, description, random=w.system_random):
 
 def rewritten(vault, description, random):
     """The bytes of the new file and its state."""
-    sequence, lookup = vault.state.sequence, vault.root.lookup_key
+    sequence = vault.state.sequence
     entries = {key: list(found) for key, found in vault.entries.items()}
     for change in description.get("changes", []):
         sequence += 1
-        record, value = d.described_change(change, sequence)
-        record = replace(record, lookup_id=p.lookup_id(lookup, record.service, record.account))
-        entries.setdefault(record.lookup_id, []).append(r.Entry(record, value))
+        lookup_id = lookup_id_of(change, vault)
+        found = entries.setdefault(lookup_id, [])
+        record, value = d.described_change(told(change, found), sequence)
+        found.append(r.Entry(replace(record, lookup_id=lookup_id), value))
     return new_file(vault, entries, sequence + 1, recent_changes(vault), judged(description, vault), random)
 
 

@@ -98,7 +98,7 @@ def try_other_writer(home, directory, vault, files):
     refused = stranger.run("--vault", vault, "get", "name", COFFER_KEY_FILE=files["coffer"])
     check("a vault that only an identity opened is not read", refused.returncode == 77 and not refused.stdout, refused)
     pin = home.done("--vault", vault, "verify", "--json", COFFER_KEY_FILE=files["coffer"])
-    pin = json.loads(pin.stdout)["pin"]
+    pin = json.loads(pin)["pin"]
     stranger.done("--vault", vault, "trust", "--pin", pin, COFFER_KEY_FILE=files["coffer"])
     got = stranger.run("--vault", vault, "get", "name", COFFER_KEY_FILE=files["coffer"])
     check("what the second implementation wrapped for a hybrid recipient opens", got.stdout == b"value", got)

@@ -96,6 +96,32 @@ import Testing
     }
   }
 
+  /// A change that does not say whether history is kept goes on as the newest value says, whoever wrote it.
+  @Test func eachGoesOnWithoutAHistoryThatTheOtherDoesNotKeep() throws {
+    try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
+    func append(_ change: [String: Any]) throws {
+      let put = ["service": "tests", "account": "a", "value_text": "python"].merging(change) { $1 }
+      let changes = try JSONSerialization.data(withJSONObject: ["changes": [["put": put]]])
+      try changes.write(to: URL(filePath: directory.file("c")))
+      _ = try Python.run(["append", path, directory.file("c"), "--key-text-file", directory.file("key")])
+    }
+    let name = try identifier("a")
+    for isRewritten in [false, true] {
+      try swift.store(SecretBytes("one"), for: name, metadata: .newValue, history: .none)
+      if isRewritten { try swift.compact() }
+      try append([:])
+      #expect(try swift.versions(of: name).count == 1)
+      try append(["keeps_nothing": false])
+      #expect(try swift.versions(of: name).count == 2)
+      try append(["keeps_nothing": true])
+      if isRewritten { try swift.compact() }
+      try swift.set("a", [2])
+      #expect(try swift.versions(of: name).count == 1)
+      try swift.store(SecretBytes("three"), for: name, metadata: .newValue, history: .kept)
+      #expect(try swift.versions(of: name).count == 2)
+    }
+  }
+
   /// Each judges by the record that the other wrote, also across a new master key.
   @Test func knownVaultRecordsAreShared() throws {
     let records = directory.file("records")
