@@ -100,7 +100,9 @@ import Testing
   @Test func eachGoesOnWithoutAHistoryThatTheOtherDoesNotKeep() throws {
     try VaultBackend.create(at: path, credential: FixedCredential.key.credential)
     func append(_ change: [String: Any]) throws {
-      let put = ["service": "tests", "account": "a", "value_text": "python"].merging(change) { $1 }
+      let now = Int(Date().timeIntervalSince1970 * 1000)
+      let put: [String: Any] = ["service": "tests", "account": "a", "value_text": "python", "created": now]
+        .merging(change) { $1 }
       let changes = try JSONSerialization.data(withJSONObject: ["changes": [["put": put]]])
       try changes.write(to: URL(filePath: directory.file("c")))
       _ = try Python.run(["append", path, directory.file("c"), "--key-text-file", directory.file("key")])
