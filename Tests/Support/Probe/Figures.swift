@@ -146,24 +146,33 @@ struct Figures: Sendable {
   // MARK: Items
 
   private func items() async throws {
-    func store(_ service: String) async throws -> Store<LibraryScenario.Item> {
-      try await Store(storage: SecretScope(service: service, backend: Self.open(path)))
+    func store(_ count: Int) async throws -> Store<LibraryScenario.Item> {
+      try await Store(storage: SecretScope(service: "\(count) items", backend: Self.open(path)))
     }
     let clock = ContinuousClock()
-    let empty = try await store("empty")
-    let full = try await store("full")
-    let many = (0..<10_000).map { LibraryScenario.Item(id: "\($0 &* 7919 % 10_000)") }
-    let batch = try await clock.measure { try await full.insert(many) }
-    var restarted: Store<LibraryScenario.Item>?
-    let load = try await clock.measure { restarted = try await store("full") }
-    line("10,000 items: one batch \(milliseconds(batch)), loaded after a restart in \(milliseconds(load))")
-    line("the same order: \(restarted?.items.map(\.id) == many.map(\.id))")
-    for (name, store) in [("an empty store", empty), ("a store of 10,000", full)] {
-      var times: [Duration] = []
-      for number in 0..<200 {
-        times.append(try await clock.measure { try await store.insert(.init(id: "new \(number)")) })
+    for count in [100, 10_000, 100_000] {
+      let many = (0..<count).map { LibraryScenario.Item(id: "\($0 &* 7919 % count)") }
+      try await store(count).insert(many)
+      var restarted: Store<LibraryScenario.Item>?
+      let load = try await clock.measure { restarted = try await store(count) }
+      guard let restarted else { return }
+      // The same items in a file of JSON, read by Foundation.
+      let file = URL(filePath: path + ".json")
+      try JSONEncoder().encode(many).write(to: file)
+      var decoded: [LibraryScenario.Item] = []
+      let json = try clock.measure {
+        decoded = try JSONDecoder().decode([LibraryScenario.Item].self, from: Data(contentsOf: file))
       }
-      line("one insert into \(name): median \(milliseconds(times.sorted()[100]))")
+      line(
+        "\(count) items: loaded in \(milliseconds(load)), \(load / json) × JSON, in order: "
+          + "\(restarted.items == decoded)")
+      var times: [[Duration]] = [[], []]
+      for number in 0..<100 {
+        times[0].append(try await clock.measure { try await restarted.insert(.init(id: "new \(number)")) })
+        times[1].append(try await clock.measure { try await restarted.remove(many[number * count / 100]) })
+      }
+      let medians = times.map { milliseconds($0.sorted()[50]) }
+      line("\(count) items: one insert \(medians[0]), one removal \(medians[1])")
     }
   }
 }
