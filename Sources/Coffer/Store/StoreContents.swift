@@ -16,11 +16,12 @@ struct StoreContents<Item: Sendable & Equatable> {
   private(set) var entries: [Entry] = []
   /// The items of the entries, which are read more often than changed.
   private(set) var items: [Item] = []
-  private var indices: [SecretIdentifier: Int] = [:]
+  /// The order of each entry. With its identifier, it tells the place of the entry.
+  private var orders: [SecretIdentifier: String] = [:]
   /// The secrets that are no items, which are kept.
   var failures: [SecretIdentifier: SecretError] = [:]
 
-  func entry(_ identifier: SecretIdentifier) -> Entry? { indices[identifier].map { entries[$0] } }
+  func entry(_ identifier: SecretIdentifier) -> Entry? { index(identifier).map { entries[$0] } }
 
   /// The entry of one secret.
   func only(_ identifier: SecretIdentifier) -> StoreContents {
@@ -32,7 +33,7 @@ struct StoreContents<Item: Sendable & Equatable> {
   /// Adds an entry at its place, or replaces the entry with its identifier.
   mutating func put(_ entry: Entry) {
     failures[entry.identifier] = nil
-    if let index = indices[entry.identifier] {
+    if let index = index(entry.identifier) {
       if entries[index].order == entry.order {
         entries[index] = entry
         items[index] = entry.item
@@ -41,18 +42,44 @@ struct StoreContents<Item: Sendable & Equatable> {
       remove([entry.identifier])
     }
     // Nearly always at the end.
-    let place = entries.lastIndex { $0.isBefore(entry) }.map { $0 + 1 } ?? 0
+    let isLast = entries.last.map { $0.isBefore(entry) } ?? true
+    let place = isLast ? entries.count : place(entry.order, entry.identifier)
     entries.insert(entry, at: place)
     items.insert(entry.item, at: place)
-    for index in place..<entries.count { indices[entries[index].identifier] = index }
+    orders[entry.identifier] = entry.order
   }
 
   mutating func remove(_ identifiers: Set<SecretIdentifier>) {
     for identifier in identifiers { failures[identifier] = nil }
-    guard identifiers.contains(where: { indices[$0] != nil }) else { return }
-    entries.removeAll { identifiers.contains($0.identifier) }
-    items = entries.map(\.item)
-    indices = [:]
-    for (index, entry) in entries.enumerated() { indices[entry.identifier] = index }
+    let found = identifiers.compactMap { index($0) }
+    if found.count < 8 {
+      for index in found.sorted(by: >) {
+        entries.remove(at: index)
+        items.remove(at: index)
+      }
+    } else {
+      entries.removeAll { identifiers.contains($0.identifier) }
+      items = entries.map(\.item)
+    }
+    for identifier in identifiers { orders[identifier] = nil }
+  }
+
+  private func index(_ identifier: SecretIdentifier) -> Int? {
+    orders[identifier].map { place($0, identifier) }
+  }
+
+  /// The first index whose entry is not before those of `order` and `identifier`.
+  private func place(_ order: String, _ identifier: SecretIdentifier) -> Int {
+    var (low, high) = (0, entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      let entry = entries[middle]
+      if entry.order == order ? entry.identifier < identifier : entry.order < order {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    return low
   }
 }
