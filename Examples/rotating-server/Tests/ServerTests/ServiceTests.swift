@@ -9,18 +9,16 @@ import Testing
 /// The end of the server. The change of each value is delayed by an hour.
 @Suite(.timeLimit(.minutes(30))) struct ServiceTests {
   private let backend = ClosableBackend()
-  private let counter: VaultStored<Counter>
 
-  private struct Counter: VaultStorable {
+  private enum Counter: VaultStorable {
     static let key = "counter"
-    static let defaultValue = Counter(count: 0)
+    static let defaultValue = 0
+    static let storage = SecretScope(service: "tests")
     static let saveDelay = Duration.seconds(3600)
-    var count: Int
   }
 
   init() throws {
-    counter = VaultStored(Counter.self, in: SecretScope(service: "tests", backend: backend))
-    try counter.set(Counter(count: 1))
+    try DefaultBackend.with(backend) { try VaultStored(Counter.self).set(1) }
     #expect(try backend.items(inService: "tests").isEmpty)
   }
 
