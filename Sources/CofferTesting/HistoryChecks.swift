@@ -221,7 +221,8 @@ extension ConformanceContext {
   /// Calls `body` with a function that sets the number of versions, which is 10 at the end.
   fileprivate func withHistoryLimit(_ body: ((Int) throws -> Void) throws -> Void) throws {
     guard let set = options.setHistoryVersions else { return }
-    defer { try? set(backend, 10) }
-    try body { versions in try set(backend, versions) }
+    let outcome = Result { try body { versions in try set(backend, versions) } }
+    try set(backend, 10)
+    try outcome.get()
   }
 }

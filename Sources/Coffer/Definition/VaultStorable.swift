@@ -70,8 +70,8 @@ public protocol VaultStorable {
   /// the rest: it waits for the backends for at most ten seconds, and prints what it could not store to the standard error.
   ///
   /// A process that a signal ends, that crashes or that calls `_exit` loses what was not stored: at most the changes of the
-  /// last `saveDelay`. A program that SIGTERM or SIGINT ends in order, such as a server, handles them and calls
-  /// `DelayedSaves.flush()`.
+  /// last `saveDelay`. A program that must lose nothing at a signal, such as a server, handles the signal and
+  /// calls `DelayedSaves.flush()`.
   static var saveDelay: Duration { get }
 
   /// The encoder of values that are stored as JSON. Text, data and the other types in the table of

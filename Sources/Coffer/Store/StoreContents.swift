@@ -8,8 +8,10 @@ struct StoreContents<Item: Sendable & Equatable> {
     let order: String
     let item: Item
 
-    func isBefore(_ other: Entry) -> Bool {
-      order == other.order ? identifier < other.identifier : order < other.order
+    func isBefore(_ other: Entry) -> Bool { isBefore(other.order, other.identifier) }
+
+    func isBefore(_ order: String, _ identifier: SecretIdentifier) -> Bool {
+      self.order == order ? self.identifier < identifier : self.order < order
     }
   }
 
@@ -52,6 +54,7 @@ struct StoreContents<Item: Sendable & Equatable> {
   mutating func remove(_ identifiers: Set<SecretIdentifier>) {
     for identifier in identifiers { failures[identifier] = nil }
     let found = identifiers.compactMap { index($0) }
+    // Each removal of one moves the entries after it.
     if found.count < 8 {
       for index in found.sorted(by: >) {
         entries.remove(at: index)
@@ -73,8 +76,7 @@ struct StoreContents<Item: Sendable & Equatable> {
     var (low, high) = (0, entries.count)
     while low < high {
       let middle = (low + high) / 2
-      let entry = entries[middle]
-      if entry.order == order ? entry.identifier < identifier : entry.order < order {
+      if entries[middle].isBefore(order, identifier) {
         low = middle + 1
       } else {
         high = middle

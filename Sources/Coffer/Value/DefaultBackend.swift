@@ -67,8 +67,8 @@ public enum DefaultBackend {
     return try await $ofTask.withValue(source, operation: operation, isolation: isolation)
   }
 
-  /// Runs a test's `operation` with a backend as ``with(_:operation:)`` does, and keeps everything outside of such scopes from
-  /// the real store of who runs the tests.
+  /// Runs a test's `operation` with a backend, as ``with(_:operation:)`` does, and protects the real store of the person who runs
+  /// the tests.
   ///
   /// From the first call until the process ends, code outside of a scope has no default backend: each use throws `.noBackend`.
   /// It has one again if the program calls ``replace(with:)``, or if `COFFER_BACKEND` names one.

@@ -100,8 +100,9 @@ open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is
 
   /// Calls ``base``.
   open func close() throws(SecretError) {
-    try WaitingChanges.store(in: self)
+    let stored = Result { () throws(SecretError) in try WaitingChanges.store(in: self) }
     try base.close()
+    try stored.get()
   }
 
   /// That of ``base``, or this backend itself if ``base`` shows no prompts.

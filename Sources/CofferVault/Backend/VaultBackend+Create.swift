@@ -2,8 +2,8 @@ public import CofferCore
 internal import CofferVaultFormat
 
 extension VaultBackend {
-  /// Creates an empty vault with one key slot, in an existing directory. Returns it when it is on the disk, with `credential` as
-  /// what opens it.
+  /// Creates an empty vault with one key slot, in an existing directory. When the vault is on the disk, returns it. `credential`
+  /// opens what is returned, unless it is a recipient, which opens nothing.
   ///
   /// `label` names the slot: at most 64 bytes of UTF-8, not encrypted. `recipients` get slots of their own. Throws `.alreadyExists` if there is anything at
   /// `path`, `.vaultNotFound` if there is no such directory, `.invalidKey` for a malformed credential, `.unsupported` for

@@ -83,10 +83,11 @@ extension VaultBackend {
     }
   }
 
-  /// Gives the vault another master key, and writes it anew: nobody who has a copy of the former master key reads later values.
+  /// Gives the vault another master key, and writes the vault anew. A copy of the former master key does not open later values.
   ///
-  /// Every key slot stays, for which the recipient or an available credential is needed: throws `.locked` for a slot without
-  /// one. Throws `.conflict` if another process has changed the slots meanwhile.
+  /// Every key slot stays. Each one needs its recipient, or a credential from the vault's own sources: without one, throws
+  /// `.locked`. Throws `.conflict` if another process has changed the slots meanwhile, and an error of the vault. If it throws,
+  /// nothing was changed, unless the error says that the change is in the vault and only the last barrier failed.
   public func rekey() throws(SecretError) { try rekey(opened: nil) }
 
   /// Changes the master key and encrypts everything again. Every slot stays, and each needs its own

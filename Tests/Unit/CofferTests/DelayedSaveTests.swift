@@ -1,6 +1,7 @@
 import Coffer
 import CofferCore
 import CofferTestSupport
+import CofferTesting
 import Testing
 
 private protocol CounterStorage: VaultStorable where Value == Int {}
@@ -76,6 +77,37 @@ private struct Converted: VaultStorable {
     // A backend that only forwards is not the backend of the value.
     try ForwardingBackend(backend).close()
     #expect(try backend.text("value") == "7")
+  }
+
+  /// Each kind of backend stores what waits before it closes, also one that somebody derives.
+  @Test func everyKindOfBackendStoresWhatWaitsWhenItIsClosed() throws {
+    let directory = try TemporaryDirectory(inMemory: true)
+    let vault = try VaultBackend.create(
+      at: directory.file("v"), credential: .key(SecretBytes([UInt8](repeating: 7, count: 32))))
+    for backend in [vault, ForwardingBackend(MemoryBackend()), MemoryBackend()] as [any SecretBackend] {
+      try DefaultBackend.with(backend) { try VaultStored(Later.self).set(7) }
+      #expect(try backend.items().isEmpty)
+      try backend.close()
+      #expect(try backend.text("value") == "7")
+    }
+  }
+
+  @Test func aChangeThatCannotBeStoredKeepsNoBackendOpen() throws {
+    let base = ClosingBackend()
+    let failing = FailingBackend(base)
+    try DefaultBackend.with(failing) { try VaultStored(Later.self).set(7) }
+    failing.fail(.store, with: SecretError(.io, "The disk is full."))
+    #expect(thrown { () throws(SecretError) in try failing.close() }?.code == .io)
+    #expect(base.closings.value == 1)
+    failing.recover()
+    try DelayedSaves.flush()
+    #expect(try base.text("value") == "7")
+  }
+
+  private final class ClosingBackend: ForwardingBackend, @unchecked Sendable {
+    let closings = Count()
+    init() { super.init(MemoryBackend()) }
+    override func close() throws(SecretError) { closings.add() }
   }
 
   /// The delay begins with the first change, so that a value that changes all the time is stored too.

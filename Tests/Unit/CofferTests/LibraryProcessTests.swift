@@ -17,9 +17,9 @@ import Testing
   }
 
   /// Runs `CofferProbe` once for each list of arguments, all at a time, and returns what each printed.
-  private func probes(_ arguments: [[String]]) async throws -> [String] {
+  private func probes(_ arguments: [[String]], _ more: [String: String] = [:]) async throws -> [String] {
     let text = try VaultKey.text(of: SecretBytes(key)).string()
-    let environment = directory.environment(["COFFER_KEY": text])
+    let environment = directory.environment(more.merging(["COFFER_KEY": text]) { $1 })
     let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let program = (tests as NSString).deletingLastPathComponent + "/CofferProbe"
     try #require(
@@ -65,5 +65,28 @@ import Testing
       }
     }
     #expect(ids[0] == ids[1])
+  }
+
+  // MARK: What a scope of a test means for the rest of its process
+
+  private func usesOfScopes(_ more: [String: String]) async throws -> [String: String] {
+    let output = try await probes([["scope"]], more)[0]
+    let lines = output.split(separator: "\n").map { $0.split(separator: ":", maxSplits: 1) }
+    return Dictionary(uniqueKeysWithValues: lines.map { (String($0[0]), String($0[1])) })
+  }
+
+  @Test func afterTheFirstScopeNothingReachesTheRealStore() async throws {
+    let uses = try await usesOfScopes(["COFFER_VAULT": path])
+    for place in ["inside", "replaced", "again"] { #expect(uses[place] == " stored") }
+    for place in ["detached", "late", "after", "restored"] {
+      let text = uses[place] ?? ""
+      #expect(text.hasPrefix(" noBackend: ") && text.contains("DefaultBackend.with(_:)"), "\(place):\(text)")
+    }
+    #expect(try open().items().isEmpty)
+  }
+
+  @Test func aNamedBackendIsUsedOutsideOfAScope() async throws {
+    let uses = try await usesOfScopes(["COFFER_VAULT": path, "COFFER_BACKEND": "memory"])
+    #expect(uses.count == 7 && uses.values.allSatisfy { $0 == " stored" })
   }
 }
