@@ -123,6 +123,24 @@ private actor Reader {
     #expect(try await load().items.isEmpty)
   }
 
+  /// A few are removed in another way than many.
+  @Test(arguments: [1, 7, 8, 19, 20]) func whatIsRemovedAndInsertedAgainIsAtTheEnd(_ count: Int) async throws
+  {
+    let store = try await load()
+    var ids = (0..<20).map { "\($0 * 7 % 20)" }
+    try await store.insert(ids.map { Note(id: $0) })
+    let removed = (0..<count).map { "\($0)" }
+    ids.removeAll { removed.contains($0) }
+    try await store.remove(removed.map { Note(id: $0) })
+    #expect(store.items.map(\.id) == ids)
+    for id in removed {
+      try await store.insert(Note(id: id))
+      ids.append(id)
+      #expect(store.items.map(\.id) == ids)
+    }
+    #expect(try await load().items.map(\.id) == ids)
+  }
+
   @Test func aChainActsOnlyWhenItRunsAndOnce() async throws {
     let store = try await load()
     try await store.insert(notes("old"))
