@@ -4,8 +4,8 @@ import PackageDescription
 
 let package = Package(
   name: "token-refresh",
-  // Without traits: no keyring, so that libsodium is the only library.
-  dependencies: [.package(name: "coffer", path: "../..", traits: [])],
+  // With the keyring, because a client on a desktop has its token there. The build needs libsecret.
+  dependencies: [.package(name: "coffer", path: "../..", traits: ["Keyring"])],
   targets: [
     .executableTarget(name: "TokenRefresh", dependencies: [.product(name: "Coffer", package: "coffer")])
   ],

@@ -166,7 +166,7 @@ public final class KeyringBackend: SecretBackend {
     try search(service) { search, query throws(ServiceFailure) in try search.secrets(matching: query) }
   }
 
-  /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`, sorted by identifier. Needs one call for
+  /// Calls `body` with the secrets of `service`, or with all secrets if it is `nil`. Needs one call for
   /// each item of the service and one for 64 values, which are in memory together. Throws what `body` throws, and the errors
   /// of the service.
   public func forEachSecret(

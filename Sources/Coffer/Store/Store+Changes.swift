@@ -125,7 +125,7 @@ extension Store {
     try transaction.store(
       write.secret, for: write.identifier, metadata: existing == nil ? .replace(metadata) : .newValue,
       history: history)
-    return .init(identifier: write.identifier, order: order, item: write.item)
+    return .init(key: StoreKey(order: order, identifier: write.identifier), item: write.item)
   }
 
   /// Removes every secret of the service that is not known to be no item, also those of other processes that are not in

@@ -40,23 +40,21 @@ extension Store {
         failures[secret.identifier] = error
       }
     }
-    var contents = StoreContents<Item>()
-    for entry in entries.sorted(by: { $0.isBefore($1) }) { contents.put(entry) }
-    contents.failures = failures
-    return contents
+    return StoreContents(entries, failures: failures)
   }
 
   /// The highest place that this library may have given to an item, or 0. Other programs may have stored any number, and
   /// there must be room after it.
   private static func lastOrder(of contents: StoreContents<Item>) -> Int64 {
-    contents.entries.reversed().lazy.compactMap { Int64($0.order) }.first { $0 < .max / 2 } ?? 0
+    contents.entries.reversed().lazy.compactMap { Int64($0.key.order) }.first { $0 < .max / 2 } ?? 0
   }
 
   /// Decodes one secret. Throws `.decodingFailed` if it is no item.
   private func entry(_ secret: Secret) throws(SecretError) -> StoreContents<Item>.Entry {
     do {
       return .init(
-        identifier: secret.identifier, order: secret.metadata.attributes[Self.orderAttribute] ?? "",
+        key: StoreKey(
+          order: secret.metadata.attributes[Self.orderAttribute] ?? "", identifier: secret.identifier),
         item: try coder.decode(Item.self, from: secret.value))
     } catch {
       throw SecretError(
@@ -111,7 +109,7 @@ extension Store {
     let known = state.withLock { state in identifier.map { state.contents.only($0) } ?? state.contents }
     let gone = known.entries.filter { found.entry($0.identifier) == nil }
     let new = found.entries.filter { entry in
-      known.entry(entry.identifier).map { $0.item != entry.item || $0.order != entry.order } ?? true
+      known.entry(entry.identifier).map { $0.item != entry.item || $0.key != entry.key } ?? true
     }
     publish { state in
       state.contents.remove(Set(gone.map(\.identifier)))

@@ -1,18 +1,22 @@
 internal import CofferCore
 
+/// Orders the items of a ``Store``.
+struct StoreKey: Comparable {
+  let order: String
+  let identifier: SecretIdentifier
+
+  static func < (left: Self, right: Self) -> Bool {
+    left.order == right.order ? left.identifier < right.identifier : left.order < right.order
+  }
+}
+
 /// The items of a ``Store`` in memory, in their order.
 struct StoreContents<Item: Sendable & Equatable> {
   struct Entry {
-    let identifier: SecretIdentifier
-    /// Orders the entries, and then the identifier does.
-    let order: String
+    let key: StoreKey
     let item: Item
 
-    func isBefore(_ other: Entry) -> Bool { isBefore(other.order, other.identifier) }
-
-    func isBefore(_ order: String, _ identifier: SecretIdentifier) -> Bool {
-      self.order == order ? self.identifier < identifier : self.order < order
-    }
+    var identifier: SecretIdentifier { key.identifier }
   }
 
   private(set) var entries: [Entry] = []
@@ -23,20 +27,28 @@ struct StoreContents<Item: Sendable & Equatable> {
   /// The secrets that are no items, which are kept.
   var failures: [SecretIdentifier: SecretError] = [:]
 
+  init(_ entries: [Entry] = [], failures: [SecretIdentifier: SecretError] = [:]) {
+    let keys = entries.map(\.key)
+    // The keys are sorted, because code that is generic over the items sorts slowly.
+    self.entries = keys.indices.sorted { keys[$0] < keys[$1] }.map { entries[$0] }
+    self.failures = failures
+    items = self.entries.map(\.item)
+    orders.reserveCapacity(entries.count)
+    for entry in entries { orders[entry.identifier] = entry.key.order }
+  }
+
   func entry(_ identifier: SecretIdentifier) -> Entry? { index(identifier).map { entries[$0] } }
 
   /// The entry of one secret.
   func only(_ identifier: SecretIdentifier) -> StoreContents {
-    var found = StoreContents()
-    if let entry = entry(identifier) { found.put(entry) }
-    return found
+    StoreContents([entry(identifier)].compactMap(\.self))
   }
 
   /// Adds an entry at its place, or replaces the entry with its identifier.
   mutating func put(_ entry: Entry) {
     failures[entry.identifier] = nil
     if let index = index(entry.identifier) {
-      if entries[index].order == entry.order {
+      if entries[index].key == entry.key {
         entries[index] = entry
         items[index] = entry.item
         return
@@ -44,11 +56,11 @@ struct StoreContents<Item: Sendable & Equatable> {
       remove([entry.identifier])
     }
     // Nearly always at the end.
-    let isLast = entries.last.map { $0.isBefore(entry) } ?? true
-    let place = isLast ? entries.count : place(entry.order, entry.identifier)
+    let isLast = entries.last.map { $0.key < entry.key } ?? true
+    let place = isLast ? entries.count : place(entry.key)
     entries.insert(entry, at: place)
     items.insert(entry.item, at: place)
-    orders[entry.identifier] = entry.order
+    orders[entry.identifier] = entry.key.order
   }
 
   mutating func remove(_ identifiers: Set<SecretIdentifier>) {
@@ -68,20 +80,9 @@ struct StoreContents<Item: Sendable & Equatable> {
   }
 
   private func index(_ identifier: SecretIdentifier) -> Int? {
-    orders[identifier].map { place($0, identifier) }
+    orders[identifier].map { place(StoreKey(order: $0, identifier: identifier)) }
   }
 
-  /// The first index whose entry is not before those of `order` and `identifier`.
-  private func place(_ order: String, _ identifier: SecretIdentifier) -> Int {
-    var (low, high) = (0, entries.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].isBefore(order, identifier) {
-        low = middle + 1
-      } else {
-        high = middle
-      }
-    }
-    return low
-  }
+  /// The first index whose entry is not before `key`.
+  private func place(_ key: StoreKey) -> Int { entries.partitioningIndex { !($0.key < key) } }
 }

@@ -6,7 +6,8 @@ enum PlainText {
   /// Whether values of `type` are stored as text.
   static func isText(_ type: any Any.Type) -> Bool {
     if type == String.self || type == URL.self || type == UUID.self || type == Date.self { return true }
-    return type is any RawRepresentable<String>.Type
+    // The first cast is cheap, and refuses nearly every type.
+    return type is any RawRepresentable.Type && type is any RawRepresentable<String>.Type
   }
 
   /// The text of a value, or `nil` if its type is not stored as text.

@@ -30,11 +30,12 @@ public protocol SecretCoder: Sendable {
 /// dictionaries and types of your own, all of these types are JSON as `JSONEncoder` writes it. Bytes that are not UTF-8
 /// do not decode as text.
 public struct StandardSecretCoder: SecretCoder {
-  private let encoder: JSONEncoder?
-  private let decoder: JSONDecoder?
+  private let encoder: JSONEncoder
+  private let decoder: JSONDecoder
 
   /// Creates a coder.
-  public init() { (encoder, decoder) = (nil, nil) }
+  public init() { self = Self.standard }
+  private static let standard = StandardSecretCoder(encoder: jsonEncoder, decoder: JSONDecoder())
 
   /// Creates a coder that writes and reads JSON by other rules.
   init(encoder: JSONEncoder, decoder: JSONDecoder) { (self.encoder, self.decoder) = (encoder, decoder) }
@@ -56,7 +57,7 @@ public struct StandardSecretCoder: SecretCoder {
       return try optional.encoded(by: self) ?? SecretBytes("null")
     }
     if let text = try PlainText.text(of: value) { return SecretBytes(text) }
-    var json = try (encoder ?? Self.jsonEncoder).encode(value)
+    var json = try encoder.encode(value)
     defer { json.resetBytes(in: json.startIndex..<json.endIndex) }
     return Self.secret(json)
   }
@@ -70,7 +71,6 @@ public struct StandardSecretCoder: SecretCoder {
       return value
     }
     if PlainText.isText(type) { return try PlainText.value(of: type, in: secret.string()) }
-    let decoder = decoder ?? JSONDecoder()
     return try secret.withBytes { (bytes) throws -> Value in
       try bytes.withUnsafeBytes { bytes in
         if Value.self == [UInt8].self, let array = [UInt8](bytes) as? Value { return array }

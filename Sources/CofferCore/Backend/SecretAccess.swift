@@ -41,8 +41,8 @@ public protocol SecretAccess {
   /// the store.
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
-  /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, sorted by identifier, with one value
-  /// in memory at a time. Throws what `body` throws, and an error of the store.
+  /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, in any order, with one value in
+  /// memory at a time. Throws what `body` throws, and an error of the store.
   ///
   /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory show all
   /// secrets as of one moment.
@@ -164,11 +164,11 @@ extension SecretAccess {
     return items.count
   }
 
-  /// Returns every secret in `service`, with all values in memory. Throws an error of the store.
+  /// Returns every secret in `service`, sorted by identifier, with all values in memory. Throws an error of the store.
   public func secrets(inService service: String? = nil) throws(SecretError) -> [Secret] {
     var all: [Secret] = []
     try forEachSecret(inService: service) { secret throws(SecretError) in all.append(secret) }
-    return all
+    return all.sorted { $0.identifier < $1.identifier }
   }
 
   /// Stores an earlier version again as the current one, with the metadata that it had.

@@ -36,25 +36,35 @@ public struct SecretIdentifier: Sendable {
 extension SecretIdentifier: Hashable {
   /// Whether both have the same UTF-8 bytes.
   public static func == (left: Self, right: Self) -> Bool {
-    left.service.utf8.elementsEqual(right.service.utf8) && left.account.utf8.elementsEqual(right.account.utf8)
+    left.service.hasBytes(of: right.service) && left.account.hasBytes(of: right.account)
   }
 
   /// Hashes the UTF-8 bytes.
   public func hash(into hasher: inout Hasher) {
     // 0xFF does not occur in UTF-8, so ("ab", "c") and ("a", "bc") have different hashes.
-    for byte in service.utf8 { hasher.combine(byte) }
+    var (service, account) = (service, account)
+    service.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     hasher.combine(0xFF as UInt8)
-    for byte in account.utf8 { hasher.combine(byte) }
+    account.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
   }
 }
 
 extension SecretIdentifier: Comparable {
   /// Compares the UTF-8 bytes, service first.
   public static func < (left: Self, right: Self) -> Bool {
-    if left.service.utf8.elementsEqual(right.service.utf8) {
-      return left.account.utf8.lexicographicallyPrecedes(right.account.utf8)
+    left.service.hasBytes(of: right.service)
+      ? left.account.utf8.lexicographicallyPrecedes(right.account.utf8)
+      : left.service.utf8.lexicographicallyPrecedes(right.service.utf8)
+  }
+}
+
+extension String {
+  /// Whether both have the same UTF-8 bytes. Faster than a comparison of two `utf8` views.
+  fileprivate func hasBytes(of other: String) -> Bool {
+    var (left, right) = (self, other)
+    return left.withUTF8 { left in
+      right.withUTF8 { left.elementsEqual($0) }
     }
-    return left.service.utf8.lexicographicallyPrecedes(right.service.utf8)
   }
 }
 

@@ -6,13 +6,14 @@ internal import Glibc
 ///
 /// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about 65,000
 /// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, whose parts of 4096 bytes each
-/// hold blocks of one size. Only larger blocks have an allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not
+/// hold blocks of one size. A slab without a block in use is freed if there is another one. Only larger blocks have an
+/// allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not
 /// locked and may be swapped; ``isLocked`` is then `false`. If guarded memory is not available, the block is on the heap,
 /// and is still wiped. Thread-safe.
 enum GuardedMemory {
   /// The allocator of a block.
   enum Origin {
-    case slab(sizeClass: Int)
+    case slab(Slab, sizeClass: Int)
     case guarded
     case heap
   }
@@ -21,13 +22,62 @@ enum GuardedMemory {
   private static let partSize = 4096
   private static let blockSizes = [64, 256, 1024, partSize]
 
+  /// A slab, which is used only under the mutex of ``SharedBlocks``.
+  final class Slab: @unchecked Sendable {
+    fileprivate let start: UnsafeMutableRawPointer
+    /// A list of free blocks for each of ``blockSizes``.
+    private var free: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
+    private var unusedParts: [UnsafeMutableRawPointer]
+    fileprivate private(set) var blocksInUse = 0
+
+    fileprivate init(_ start: UnsafeMutableRawPointer) {
+      self.start = start
+      unusedParts = stride(from: 0, to: slabSize, by: partSize).map { start + $0 }
+    }
+
+    fileprivate func take(_ sizeClass: Int) -> UnsafeMutableRawPointer? {
+      if free[sizeClass].isEmpty, let part = unusedParts.popLast() {
+        free[sizeClass] = stride(from: 0, to: partSize, by: blockSizes[sizeClass]).map { part + $0 }
+      }
+      guard let block = free[sizeClass].popLast() else { return nil }
+      blocksInUse += 1
+      return block
+    }
+
+    fileprivate func giveBack(_ block: UnsafeMutableRawPointer, _ sizeClass: Int) {
+      free[sizeClass].append(block)
+      blocksInUse -= 1
+    }
+  }
+
   private struct Blocks {
-    /// A list of free blocks for each of ``blockSizes``. Slabs are never freed.
-    var free: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
-    /// The unused parts of the last slab.
-    var parts: [UnsafeMutableRawPointer] = []
+    var slabs: [Slab] = []
+    /// At most one slab is empty, so that the next block needs no system call.
+    var hasEmptySlab = false
     /// Whether all allocations so far are locked.
     var isLocked = true
+
+    mutating func take(_ sizeClass: Int) -> (UnsafeMutableRawPointer, Slab)? {
+      // Nearly always the last slab has room.
+      for slab in slabs.reversed() {
+        guard let block = slab.take(sizeClass) else { continue }
+        if slab.blocksInUse == 1 { hasEmptySlab = false }
+        return (block, slab)
+      }
+      let (start, isLocked) = guarded(slabSize)
+      if !isLocked { self.isLocked = false }
+      guard let slab = start.map(Slab.init) else { return nil }
+      slabs.append(slab)
+      return slab.take(sizeClass).map { ($0, slab) }
+    }
+
+    mutating func giveBack(_ block: UnsafeMutableRawPointer, _ sizeClass: Int, to slab: Slab) {
+      slab.giveBack(block, sizeClass)
+      if slab.blocksInUse > 0 { return }
+      if !hasEmptySlab { return hasEmptySlab = true }
+      slabs.removeAll { $0 === slab }
+      sodium_free(slab.start)
+    }
   }
 
   /// With a pthread mutex, because the thread sanitizer does not support `Mutex`.
@@ -63,20 +113,9 @@ enum GuardedMemory {
       if let block { return (block, .guarded) }
       return (heapBlock(count), .heap)
     }
-    let block: UnsafeMutableRawPointer? = shared.withLock { blocks in
-      if blocks.free[sizeClass].isEmpty {
-        if blocks.parts.isEmpty {
-          let (slab, isLocked) = guarded(slabSize)
-          if !isLocked { blocks.isLocked = false }
-          if let slab { blocks.parts = stride(from: 0, to: slabSize, by: partSize).map { slab + $0 } }
-        }
-        if let part = blocks.parts.popLast() {
-          blocks.free[sizeClass] = stride(from: 0, to: partSize, by: blockSizes[sizeClass]).map { part + $0 }
-        }
-      }
-      return blocks.free[sizeClass].popLast()
+    if let (block, slab) = shared.withLock({ $0.take(sizeClass) }) {
+      return (block, .slab(slab, sizeClass: sizeClass))
     }
-    if let block { return (block, .slab(sizeClass: sizeClass)) }
     return (heapBlock(count), .heap)
   }
 
@@ -84,7 +123,7 @@ enum GuardedMemory {
   static func deallocate(_ block: UnsafeMutableRawPointer, count: Int, origin: Origin) {
     sodium_memzero(block, count)
     switch origin {
-    case .slab(let sizeClass): shared.withLock { $0.free[sizeClass].append(block) }
+    case .slab(let slab, let sizeClass): shared.withLock { $0.giveBack(block, sizeClass, to: slab) }
     case .guarded: sodium_free(block)
     case .heap: Glibc.free(block)
     }

@@ -9,35 +9,35 @@ extension SecretBytes {
   package func base64(isURLSafe: Bool = false) -> SecretBytes {
     defer { Residue.clear() }
     let variant = Self.variant(isURLSafe: isURLSafe)
-    // libsodium terminates the text with a NUL.
-    let text = SecretBytes(count: sodium_base64_encoded_len(count, variant)) { block in
+    return SecretBytes(capacity: sodium_base64_encoded_len(count, variant)) { block in
       withBytes { bytes in
         bytes.withUnsafeBufferPointer { bytes in
           guard let target = block.bindMemory(to: CChar.self).baseAddress else { return }
           _ = sodium_bin2base64(target, block.count, bytes.baseAddress, bytes.count, variant)
         }
       }
+      // Without the NUL with which libsodium terminates the text.
+      return block.count - 1
     }
-    return text.prefix(text.count - 1)
   }
 
   /// Decodes what ``base64(isURLSafe:)`` returns, or returns `nil` for any other text.
   package static func decodingBase64(_ text: Span<UInt8>, isURLSafe: Bool = false) -> SecretBytes? {
     defer { Residue.clear() }
-    var count = 0
     var isValid = false
-    let bytes = SecretBytes(count: text.count * 3 / 4) { block in
+    let decoded = SecretBytes(capacity: text.count * 3 / 4) { block in
       text.withUnsafeBytes { text in
+        var count = 0
         guard let target = block.bindMemory(to: UInt8.self).baseAddress,
           let source = text.bindMemory(to: CChar.self).baseAddress
-        else { return }
-        let result = sodium_base642bin(
-          target, block.count, source, text.count, nil, &count, nil, variant(isURLSafe: isURLSafe))
-        isValid = result == 0
+        else { return 0 }
+        isValid =
+          sodium_base642bin(
+            target, block.count, source, text.count, nil, &count, nil, variant(isURLSafe: isURLSafe)) == 0
+        return count
       }
     }
     guard isValid else { return nil }
-    let decoded = bytes.prefix(count)
     // libsodium 1.0.18 decodes some bytes above 0x7F.
     guard decoded.base64(isURLSafe: isURLSafe).isEqual(to: SecretBytes(text)) else { return nil }
     return decoded

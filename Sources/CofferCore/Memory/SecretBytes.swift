@@ -9,6 +9,7 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   /// The number of bytes.
   public let count: Int
   private let block: UnsafeMutableRawPointer
+  private let capacity: Int
   private let origin: GuardedMemory.Origin
 
   /// Copies `bytes`. The original stays in memory unless the caller wipes it.
@@ -35,19 +36,30 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   public convenience init(_ text: String) { self.init(text.utf8.span) }
 
   /// Creates `count` zeroed bytes, which `body` fills in place, so that there is no other copy. Throws what `body` throws.
-  public init<E: Error>(
-    count: Int,
-    initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
+  public convenience init<E: Error>(
+    count: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
-    self.count = count
-    (block, origin) = GuardedMemory.allocate(count)
-    let bytes = UnsafeMutableRawBufferPointer(start: block, count: count)
-    sodium_memzero(block, count)
-    defer { Residue.clearRegisters() }
-    try body(bytes)
+    try self.init(capacity: count) { bytes throws(E) in
+      try body(bytes)
+      return count
+    }
   }
 
-  deinit { GuardedMemory.deallocate(block, count: count, origin: origin) }
+  /// Creates at most `capacity` bytes, which `body` fills in place. It returns their number, and throws what this throws.
+  package init<E: Error>(
+    capacity: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Int
+  ) throws(E) {
+    let (block, origin) = GuardedMemory.allocate(capacity)
+    sodium_memzero(block, capacity)
+    defer { Residue.clearRegisters() }
+    do throws(E) { count = try body(UnsafeMutableRawBufferPointer(start: block, count: capacity)) } catch {
+      GuardedMemory.deallocate(block, count: capacity, origin: origin)
+      throw error
+    }
+    (self.block, self.capacity, self.origin) = (block, capacity, origin)
+  }
+
+  deinit { GuardedMemory.deallocate(block, count: capacity, origin: origin) }
 
   /// Whether all memory that this process has used for secrets is locked, so that none of it was written to swap
   /// space. The system locks at most `RLIMIT_MEMLOCK` bytes; secrets beyond that are kept in memory without a lock.

@@ -84,39 +84,30 @@ extension Diagnosis {
 
   /// How the vault is held to what was seen of it before, and what is damaged although the vault can be used.
   private mutating func examineCondition(_ vault: VaultBackend) throws(SecretError) {
-    let condition = try vault.condition()
-    switch condition.trustPolicy {
-    case _ where condition.isUnrecorded:
-      add(
-        .note, "trust",
-        "what was seen of the vault cannot be recorded, so a later run may not notice an older copy",
-        "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state.")
-    case .strict: add(.ok, "trust", "the policy is strict: an older copy of the vault is refused")
-    case .versioned:
+    let notices = try vault.notices()
+    for notice in VaultNotice.allCases where notices.contains(notice) {
+      if let words = notice.words {
+        add(.note, notice == .recovered ? "vault" : "trust", words.text, words.advice)
+      }
+    }
+    if notices.contains(.versioned) {
       add(
         .ok, "trust",
         "the policy is versioned: an older copy of the vault is accepted, but not another vault or a former key"
       )
+    } else if !notices.contains(.unrecorded) {
+      add(.ok, "trust", "the policy is strict: an older copy of the vault is refused")
     }
     if let note = try VaultNotes.copyNote(vault) {
       add(.note, "trust", "the vault \(note.text)", note.advice)
     }
-    if condition.countsOnlyHere {
+    if notices.contains(.countsOnlyHere) {
       add(
         .note, "trust",
         "the vault counts only at this path, because secret trust marked it as a copy: a removed key may read what is stored in it"
       )
     }
-    if condition.isRecordDamaged {
-      add(.note, "trust", "one half of the record of what was seen of the vault was damaged, and is repaired")
-    }
-    if condition.isRecovered {
-      add(
-        .note, "vault",
-        "one of the two commit slots is damaged, so the last change may be missing",
-        "Check what you stored last. The next change repairs the slot.")
-    }
-    if !condition.isWritable {
+    if notices.contains(.readOnly) {
       let isOwn = FileStatus(of: vault.path)?.owner == geteuid()
       add(
         .note, "vault",

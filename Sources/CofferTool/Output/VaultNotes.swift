@@ -6,7 +6,7 @@ internal import Synchronization
 enum VaultNotes {
   private static let vaults = Mutex<[VaultBackend]>([])
 
-  /// Registers a vault whose condition ``print()`` reports if it is used.
+  /// Registers a vault whose notices ``print()`` prints if it is used.
   static func register(_ vault: VaultBackend) {
     vaults.withLock { $0.append(vault) }
   }
@@ -19,7 +19,7 @@ enum VaultNotes {
     }
     for vault in used {
       do throws(SecretError) {
-        if let condition = try vault.lastCondition() { print(condition, of: vault.path) }
+        if let notices = try vault.lastNotices() { print(notices, of: vault.path) }
       } catch {
         // Another thread uses the vault. The notes are not worth a failure.
       }
@@ -37,7 +37,7 @@ enum VaultNotes {
   /// What is to be said if the vault is a copy of another one, and no other checkout of it.
   static func copyNote(_ vault: VaultBackend) throws(SecretError) -> (text: String, advice: String)? {
     guard let other = try vault.otherCopy(),
-      try vault.condition().trustPolicy == .strict || Path.name(of: vault.path) != Path.name(of: other)
+      try !vault.notices().contains(.versioned) || Path.name(of: vault.path) != Path.name(of: other)
     else { return nil }
     return (
       "is a copy of \(other): both have the same id, so that one can be put in the place of the other",
@@ -53,43 +53,45 @@ enum VaultNotes {
     }
   }
 
-  private static func print(_ condition: VaultCondition, of path: String) {
-    if condition.isRecovered {
-      note(
-        """
-        secret: One of the two commit slots of the vault \(path) was damaged. The other one was used, so the last \
-        change may be missing: check what you stored last. The next change repairs the slot.
-        """)
+  private static func print(_ notices: Set<VaultNotice>, of path: String) {
+    for notice in VaultNotice.allCases where notices.contains(notice) {
+      guard let words = notice.words else { continue }
+      note("secret: The vault \(path): \(words.text).\(words.advice.map { " \($0)" } ?? "")")
     }
-    if condition.isRecordDamaged {
-      note(
-        """
-        secret: One half of the record of what was seen of the vault \(path) was damaged. The other half was used, \
-        and the record was repaired.
-        """)
-    }
-    if condition.isUnrecorded {
-      note(
-        "secret: What was seen of the vault \(path) could not be recorded, so an older copy may not be noticed later."
-      )
-    }
-    if condition.ignoresPins {
-      note(
-        "secret: None of the given pins is for the vault \(path), so it was compared with none of them."
-      )
-    }
-    if condition.isFirstUse && condition.isWritable { noteSharing(path) }
-    if condition.isFirstUse && condition.trustPolicy == .versioned && Output.messages.isTerminal {
+    let isWritable = !notices.contains(.readOnly)
+    if notices.contains(.firstUse) && isWritable { noteSharing(path) }
+    if notices.isSuperset(of: [.firstUse, .versioned]) && Output.messages.isTerminal {
       inform(
         """
         secret: The vault \(path) is in a git work tree, so earlier states of it are accepted from now on, but no other \
         vault and no former key. To refuse them: secret trust --policy strict
         """)
     }
-    if condition.isReadableByOthers && condition.isWritable && condition.trustPolicy == .strict
+    if notices.contains(.readableByOthers) && isWritable && !notices.contains(.versioned)
       && !CofferConfiguration.current().isInWorkTree(path)
     {
       inform("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
+    }
+  }
+}
+
+extension VaultNotice {
+  /// What the messages of all commands say of it, or `nil` if only some have to say it.
+  var words: (text: String, advice: String?)? {
+    switch self {
+    case .recovered:
+      (
+        "one of its two commit slots is damaged, so the last change may be missing",
+        "Check what you stored last. The next change repairs the slot."
+      )
+    case .recordDamaged: ("one half of the record of what was seen of it was damaged, and is repaired", nil)
+    case .unrecorded:
+      (
+        "what was seen of it cannot be recorded, so a later run may not notice an older copy",
+        "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
+      )
+    case .pinsIgnored: ("none of the given pins is for it, so it was compared with none of them", nil)
+    case .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil
     }
   }
 }

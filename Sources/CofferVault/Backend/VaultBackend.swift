@@ -121,10 +121,17 @@ public final class VaultBackend: SecretBackend {
   public func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
-    let (vault, items) = try read { vault throws(SecretError) in
-      (vault, try vault.allItems().sorted(inService: service))
+    let vault = try read { $0 }
+    // The base has its values in this order; the tail does not.
+    var reader = BufferedFileReader(vault.file.storage, end: vault.state.baseEnd)
+    try vault.forEachSecret { records throws(SecretError) in
+      guard let newest = records.last, !newest.isRemoval, newest.record.isInService(service) else { return }
+      let secret = try vault.secret(newest) { entry throws(SecretError) in
+        try entry.valueOffset < vault.state.baseEnd
+          ? reader.array(at: entry.valueOffset, count: entry.record.valueLength) : vault.sealedValue(of: entry)
+      }
+      try body(secret)
     }
-    for item in items { try body(try vault.secret(item.entry)) }
   }
 
   public func store(
@@ -306,24 +313,21 @@ public final class VaultBackend: SecretBackend {
     } catch { return nil }
   }
 
-  /// Reads the vault, and returns what a person should know about its file even though it can be used. Throws an error of
-  /// the vault.
-  package func condition() throws(SecretError) -> VaultCondition {
+  /// Reads the vault, and returns what a person should know about it. Throws an error of the vault.
+  package func notices() throws(SecretError) -> Set<VaultNotice> {
     try withSession { session throws(SecretError) in
       try session.read(unlocking) { _ in }
-      guard let condition = session.lastCondition else { throw .tampered("the vault was not read") }
-      return condition
+      return session.notices ?? []
     }
   }
 
-  /// Returns the condition at the last use of the vault, or `nil` if it was not used yet. A commit slot that was
-  /// damaged and then repaired by a change still counts. Throws an error of the vault.
-  package func lastCondition() throws(SecretError) -> VaultCondition? {
+  /// Returns the notices of the last use of the vault, or `nil` if it was not used yet. A commit slot that was damaged and
+  /// then repaired by a change still counts. Throws an error of the vault.
+  package func lastNotices() throws(SecretError) -> Set<VaultNotice>? {
     try withSession { session in
-      var condition = session.lastCondition
-      if session.foundDamagedSlot { condition?.isRecovered = true }
-      if session.isUnrecorded { condition?.isUnrecorded = true }
-      return condition
+      session.notices.map { notices in
+        notices.union(session.foundDamagedSlot ? [.recovered] : []).union(session.isUnrecorded ? [.unrecorded] : [])
+      }
     }
   }
 

@@ -17,8 +17,8 @@ final class VaultSession {
   private var knownVaults: KnownVaults
   /// The condition of the last file.
   private var condition: FileCondition?
-  /// The condition of the vault at its last use.
-  private(set) var lastCondition: VaultCondition?
+  /// The notices of the last use of the vault.
+  private(set) var notices: Set<VaultNotice>?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
 
@@ -189,13 +189,15 @@ final class VaultSession {
   }
 
   private func observe(_ vault: VaultSnapshot) {
-    lastCondition = VaultCondition(
-      isRecovered: vault.slots.isRecovered,
-      isReadableByOthers: vault.file.isReadableByOthers, isWritable: vault.file.isWritable,
-      trustPolicy: TrustPolicy(shared.accepted?.record.policy ?? .strict),
-      countsOnlyHere: shared.accepted?.record.isDetached ?? false, isFirstUse: knownVaults.isFirstUse,
-      isRecordDamaged: knownVaults.isRecordDamaged,
-      isUnrecorded: knownVaults.isUnrecorded, ignoresPins: knownVaults.ignoresPins)
+    let record = shared.accepted?.record
+    let facts: [(isTrue: Bool, notice: VaultNotice)] = [
+      (vault.slots.isRecovered, .recovered), (knownVaults.isRecordDamaged, .recordDamaged),
+      (knownVaults.isUnrecorded, .unrecorded), (knownVaults.ignoresPins, .pinsIgnored),
+      (knownVaults.isFirstUse, .firstUse), (record?.policy == .versioned, .versioned),
+      (record?.isDetached == true, .countsOnlyHere), (!vault.file.isWritable, .readOnly),
+      (vault.file.isReadableByOthers, .readableByOthers),
+    ]
+    notices = Set(facts.filter(\.isTrue).map(\.notice))
     if vault.slots.isRecovered { foundDamagedSlot = true }
   }
 

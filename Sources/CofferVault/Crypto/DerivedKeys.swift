@@ -184,40 +184,26 @@ package final class DerivedKeys: Sendable {
   package func openValue(
     _ sealed: [UInt8], vault: Bytes16, record: Record
   ) throws(SecretError) -> SecretBytes {
-    var count = 0
-    let padded = try openPaddedValue(sealed, vault: vault, record: record, count: &count)
-    return padded.prefix(count)
+    guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
+      throw .tampered("a value is not the one that its record names")
+    }
+    let context = SealContext.value(vault: vault, lookupID: record.id, sequence: record.sequence)
+    var isAuthentic = false
+    let value = SecretBytes(capacity: sealed.count - Layout.sealOverhead) { output in
+      let count = openPadded(sealed.span, context, into: output) ?? .max
+      isAuthentic = count <= Layout.maximumValueLength
+      return isAuthentic ? count : 0
+    }
+    guard isAuthentic else { throw .tampered("\(context.part) is not authentic") }
+    return value
   }
 
   /// Returns the value that `record` describes as `other` seals it, or as it is if the keys are the same. Throws `.tampered`.
   func reseal(
     _ sealed: [UInt8], vault: Bytes16, record: Record, under other: DerivedKeys
   ) throws(SecretError) -> [UInt8] {
-    var count = 0
-    let padded = try openPaddedValue(sealed, vault: vault, record: record, count: &count)
+    let value = try openValue(sealed, vault: vault, record: record)
     if other === self { return sealed }
-    return padded.withBytes {
-      other.seal($0, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
-    }
-  }
-
-  /// Returns the padded value that `record` describes, and sets `count` to the length of the value. Throws `.tampered`.
-  private func openPaddedValue(
-    _ sealed: [UInt8], vault: Bytes16, record: Record, count: inout Int
-  ) throws(SecretError) -> SecretBytes {
-    guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == record.valueTag else {
-      throw .tampered("a value is not the one that its record names")
-    }
-    let context = SealContext.value(vault: vault, lookupID: record.id, sequence: record.sequence)
-    var isAuthentic = false
-    let padded = SecretBytes(count: sealed.count - Layout.sealOverhead) {
-      isAuthentic = Sodium.open(
-        sealed.span, associatedData: context.associatedData, key: key(context.subkey), into: $0)
-    }
-    guard isAuthentic, let found = padded.withUnsafeBytes({ Padding.unpaddedCount($0) }),
-      found <= Layout.maximumValueLength
-    else { throw .tampered("\(context.part) is not authentic") }
-    count = found
-    return padded
+    return other.sealValue(value, .value(vault: vault, lookupID: record.id, sequence: record.sequence))
   }
 }

@@ -258,7 +258,7 @@ package final class VaultSnapshot: Sendable {
         followsPut = record.kind == .put
       }
       try body(records)
-      records = []
+      records.removeAll(keepingCapacity: true)
     }
     /// Adds the frames of the secrets up to `id`, or of all that are left.
     func addNewer(upTo id: Bytes16?) throws(SecretError) {
@@ -297,10 +297,15 @@ package final class VaultSnapshot: Sendable {
   }
 
   /// Returns an item of this vault with its value. An error is about its identifier.
-  func secret(_ entry: BlockEntry) throws(SecretError) -> Secret {
+  func secret(_ entry: BlockEntry) throws(SecretError) -> Secret { try secret(entry, by: sealedValue) }
+
+  /// Returns an item of this vault with its value, which `read` reads. An error is about its identifier.
+  func secret(
+    _ entry: BlockEntry, by read: (BlockEntry) throws(SecretError) -> [UInt8]
+  ) throws(SecretError) -> Secret {
     let item = try entry.record.item()
-    return Secret(
-      item.identifier, value: try value(of: entry, for: item.identifier), metadata: item.metadata)
+    let value = try value(of: entry, for: item.identifier, by: read)
+    return Secret(item.identifier, value: value, metadata: item.metadata)
   }
 
   /// Reads the sealed value of an item of this vault.
@@ -312,8 +317,15 @@ package final class VaultSnapshot: Sendable {
   package func value(
     of item: BlockEntry, for identifier: SecretIdentifier
   ) throws(SecretError) -> SecretBytes {
+    try value(of: item, for: identifier, by: sealedValue)
+  }
+
+  private func value(
+    of item: BlockEntry, for identifier: SecretIdentifier,
+    by read: (BlockEntry) throws(SecretError) -> [UInt8]
+  ) throws(SecretError) -> SecretBytes {
     do throws(SecretError) {
-      return try keys.openValue(sealedValue(of: item), vault: file.header.vaultID, record: item.record)
+      return try keys.openValue(read(item), vault: file.header.vaultID, record: item.record)
     } catch { throw error.about(identifier) }
   }
 }
@@ -325,16 +337,5 @@ extension [BlockEntry] {
     var items: [SecretItem] = []
     for entry in self where entry.record.isInService(service) { items.append(try entry.record.item()) }
     return items.sorted { $0.identifier < $1.identifier }
-  }
-
-  /// Returns the entries in `service`, or all if it is `nil`, sorted by identifier. Throws `.tampered`.
-  func sorted(
-    inService service: String?
-  ) throws(SecretError) -> [(identifier: SecretIdentifier, entry: BlockEntry)] {
-    var entries: [(identifier: SecretIdentifier, entry: BlockEntry)] = []
-    for entry in self where entry.record.isInService(service) {
-      entries.append((try entry.record.identifier(), entry))
-    }
-    return entries.sorted { $0.identifier < $1.identifier }
   }
 }

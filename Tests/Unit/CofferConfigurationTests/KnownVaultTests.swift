@@ -32,7 +32,7 @@ import Testing
     var options = VaultOptions()
     if let policy { options.firstUsePolicy = policy }
     try configuration().createVault(at: path, credential: key, options: options)
-    return try vault(at: path).condition().trustPolicy
+    return try vault(at: path).notices().contains(.versioned) ? .versioned : .strict
   }
 
   // MARK: The policy of a place
@@ -162,11 +162,11 @@ import Testing
     let path = elsewhere.file("v")
     try configuration(environment).createVault(at: path, credential: key)
     for _ in 1...2 {
-      let condition = try vault(at: path, environment).condition()
-      #expect(condition.isUnrecorded)
+      let notices = try vault(at: path, environment).notices()
+      #expect(notices.contains(.unrecorded))
     }
     #expect(throws: SecretError.self) { try vault(at: path, environment).trust() }
-    #expect(try !vault(at: path).condition().isUnrecorded)
+    #expect(try !vault(at: path).notices().contains(.unrecorded))
   }
 
   @Test func somethingElseInPlaceOfTheDirectoryIsAnError() throws {
@@ -190,7 +190,7 @@ import Testing
     try home.makeDirectory(".local")
     #expect(chown(home.file(".local"), 1000, 1000) == 0)
     try configuration().createVault(at: path, credential: key)
-    #expect(try vault(at: path).condition().isUnrecorded)
+    #expect(try vault(at: path).notices().contains(.unrecorded))
     #expect(try FileManager.default.contentsOfDirectory(atPath: home.file(".local")) == [])
     try home.makeDirectory(".local/state/coffer/known-vaults")
     #expect(chown(home.file(".local/state/coffer/known-vaults"), 1000, 1000) == 0)

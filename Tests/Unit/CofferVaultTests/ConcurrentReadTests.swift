@@ -198,7 +198,7 @@ import Testing
       #expect(readElsewhere() == .error(.timedOut))
     }
     #expect(readElsewhere() == .value([1]))
-    #expect(try backend.condition().isRecovered)
+    #expect(try backend.notices().contains(.recovered))
   }
 
   @Test func trustAppliesToTheReaders() throws {

@@ -50,26 +50,26 @@ import Testing
   @Test func aDecisionWithoutAPolicyTakesThatOfTheFirstUseUnlessThereIsARecord() throws {
     func fresh() -> VaultBackend { self.fresh(firstUse: .versioned) }
     try fresh().trust()
-    #expect(try fresh().condition().trustPolicy == .versioned)
+    #expect(try fresh().notices().contains(.versioned))
     try fresh().trust(.strict)
     try fresh().trust()
-    #expect(try fresh().condition().trustPolicy == .strict)
+    #expect(try !fresh().notices().contains(.versioned))
     try fresh().trust(.versioned)
     try fresh().trust()
-    #expect(try fresh().condition().trustPolicy == .versioned)
+    #expect(try fresh().notices().contains(.versioned))
     // It may have been strict.
     try damage([70, 512 + 70])
     try fresh().trust()
-    #expect(try fresh().condition().trustPolicy == .strict)
+    #expect(try !fresh().notices().contains(.versioned))
   }
 
   @Test func ofSeveralRecordedPoliciesTheStrictestHolds() throws {
     let link = vault.directory.file("link")
     #expect(symlink("test.vault", link) == 0)
     try fresh(at: link).trust(.versioned)
-    #expect(try fresh(at: link).condition().trustPolicy == .versioned)
+    #expect(try fresh(at: link).notices().contains(.versioned))
     try fresh().trust(.strict)
-    #expect(try fresh(at: link).condition().trustPolicy == .strict)
+    #expect(try !fresh(at: link).notices().contains(.versioned))
   }
 
   @Test func aProcessThatOpensTheVaultAgainHeedsNewerRecords() throws {
@@ -84,9 +84,9 @@ import Testing
 
   @Test func theFirstUseIsNoticedOnce() throws {
     let backend = fresh()
-    for _ in 1...2 { #expect(try backend.condition().isFirstUse) }
-    #expect(try !fresh().condition().isFirstUse)
-    #expect(try !fresh(withRecords: false).condition().isFirstUse)
+    for _ in 1...2 { #expect(try backend.notices().contains(.firstUse)) }
+    #expect(try !fresh().notices().contains(.firstUse))
+    #expect(try !fresh(withRecords: false).notices().contains(.firstUse))
   }
 
   /// A power loss may tear the slot that was being written.
@@ -98,8 +98,8 @@ import Testing
     try damage([offset])
     let backend = fresh()
     #expect(try backend.get("a") == [2])
-    #expect(try backend.condition().isRecordDamaged)
-    #expect(try !fresh().condition().isRecordDamaged)
+    #expect(try backend.notices().contains(.recordDamaged))
+    #expect(try !fresh().notices().contains(.recordDamaged))
     try restore(old)
     #expect(code { _ = try fresh().get("a") } == .rolledBack)
   }
@@ -163,13 +163,13 @@ import Testing
     let backend = fresh(
       environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
     try backend.unlock()
-    #expect(try !backend.condition().isUnrecorded)
+    #expect(try !backend.notices().contains(.unrecorded))
     try backend.set("a", [2])
-    #expect(try backend.condition().isUnrecorded)
+    #expect(try backend.notices().contains(.unrecorded))
     // A change of the keys goes on, and says so.
     let other = fresh(environment: VaultEnvironment(fileSystem: FullFileSystem(directory: states.path)))
     try other.rekey()
-    #expect(try other.lastCondition()?.isUnrecorded == true)
+    #expect(try other.lastNotices()?.contains(.unrecorded) == true)
   }
 
   @Test func aVaultWorksWithoutADirectoryForRecordsAndSaysSo() throws {
@@ -178,10 +178,10 @@ import Testing
     let backend = vault.open(options: options)
     try backend.set("a", [1])
     #expect(try backend.get("a") == [1])
-    #expect(try backend.condition().isUnrecorded)
+    #expect(try backend.notices().contains(.unrecorded))
     #expect(code { try backend.trust() } == .io)
-    #expect(try !fresh().condition().isUnrecorded)
-    #expect(try !fresh(withRecords: false).condition().isUnrecorded)
+    #expect(try !fresh().notices().contains(.unrecorded))
+    #expect(try !fresh(withRecords: false).notices().contains(.unrecorded))
   }
 
   /// Anything in the directory's place that is not a private directory is an error, so that it cannot switch
@@ -289,7 +289,7 @@ import Testing
       _ = code { try reader.unlock() }
       disk.interrupt(atCall: nil)
       // What the other process recorded is later.
-      #expect(try reader.lastCondition()?.isUnrecorded != true, "call \(call)")
+      #expect(try reader.lastNotices()?.contains(.unrecorded) != true, "call \(call)")
       for (record, content) in recorded { #expect(disk.content(of: record) == content, "call \(call)") }
       guard recorded.count == records.count else {
         // The reader has recorded the longer file, which the rekeyed one does not follow from.
@@ -366,9 +366,9 @@ import Testing
     })
     let backend = fresh(environment: environment)
     #expect(try backend.get("a") == [1])
-    #expect(try !backend.condition().isRecordDamaged)
+    #expect(try !backend.notices().contains(.recordDamaged))
     // Without such a process the damage is one.
     try damage([70])
-    #expect(try fresh().condition().isRecordDamaged)
+    #expect(try fresh().notices().contains(.recordDamaged))
   }
 }

@@ -218,7 +218,7 @@ import Testing
       #expect(chmod(vault.path, mode) == 0)
       let backend = vault.open()
       #expect(try backend.get("a") == [1])
-      #expect(try backend.condition().isReadableByOthers == (mode & 0o044 != 0))
+      #expect(try backend.notices().contains(.readableByOthers) == (mode & 0o044 != 0))
       #expect(code { try backend.set("a", [2]) } == .denied)
       #expect(code { try backend.compact() } == .denied)
     }

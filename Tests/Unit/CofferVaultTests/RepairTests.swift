@@ -24,10 +24,10 @@ import Testing
     let backend = vault.open()
     try backend.set("a", [2])
     #expect(try backend.get("a") == [2])
-    #expect(try backend.lastCondition()?.isRecovered == true, "the program still has to tell it")
+    #expect(try backend.lastNotices()?.contains(.recovered) == true, "the program still has to tell it")
     let later = vault.open()
     #expect(try later.get("a") == [2])
-    #expect(try later.lastCondition()?.isRecovered == false, "the change has repaired the slot")
+    #expect(try later.lastNotices()?.contains(.recovered) == false, "the change has repaired the slot")
   }
 
   /// It may be one that another process is writing.
@@ -45,7 +45,7 @@ import Testing
     #expect(error?.code == .timedOut)
     #expect(flock(file, LOCK_UN) == 0)
     #expect(try backend.get("a") == [1])
-    #expect(try backend.condition().isRecovered)
+    #expect(try backend.notices().contains(.recovered))
   }
 
   /// The real disk, where some calls fail.

@@ -89,13 +89,13 @@ import Testing
     try fresh(at: elsewhere).trust(onlyHere: true)
     try fresh(at: elsewhere).set("a", [7])
     #expect(try fresh(at: elsewhere).get("a") == [7])
-    #expect(try fresh(at: elsewhere).condition().countsOnlyHere && !fresh().condition().countsOnlyHere)
+    #expect(try fresh(at: elsewhere).notices().contains(.countsOnlyHere) && !fresh().notices().contains(.countsOnlyHere))
     #expect(try fresh().get("a") == [1])
     // A change of its keys and a further decision do not change that.
     let copy = fresh(at: elsewhere)
     try copy.rekey(opened: copy.openKeySlots(with: [FixedCredential.otherKey]))
     try fresh(at: elsewhere).trust(.versioned)
-    #expect(try fresh(at: elsewhere).condition().countsOnlyHere)
+    #expect(try fresh(at: elsewhere).notices().contains(.countsOnlyHere))
     #expect(try fresh().get("a") == [1])
     // The path does not count for another one that leads to it.
     let link = vault.directory.file("link")
@@ -104,7 +104,7 @@ import Testing
     // Another vault at the path does not inherit it.
     try write(TestVault().bytes, to: elsewhere)
     try fresh(at: elsewhere).trust()
-    #expect(try !fresh(at: elsewhere).condition().countsOnlyHere)
+    #expect(try !fresh(at: elsewhere).notices().contains(.countsOnlyHere))
   }
 
   @Test func aBackupIsTheVaultUntilTheLaterKeyIsUsedAgain() throws {

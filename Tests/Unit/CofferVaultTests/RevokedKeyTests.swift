@@ -75,12 +75,12 @@ import Testing
     try fresh().set("a", [1])
     let old = try vault.bytes
     try fresh().trust(.versioned)
-    #expect(try fresh().condition().trustPolicy == .versioned)
+    #expect(try fresh().notices().contains(.versioned))
     try fresh().set("a", [2])
     try restore(old)
     #expect(try fresh().get("a") == [1])
     for value in 3...5 as ClosedRange<UInt8> { try fresh().set("a", [value]) }
-    #expect(try fresh().condition().trustPolicy == .versioned)
+    #expect(try fresh().notices().contains(.versioned))
     try restore(old)
     #expect(try fresh().get("a") == [1])
     // A removed key and another vault are refused as ever.

@@ -143,11 +143,11 @@ import Testing
       bytes[4096 * (1 + slot) + 100] ^= 1
       try write(bytes)
       let fresh = vault.open()
-      #expect(try fresh.verify().isRecovered && fresh.condition().isRecovered)
+      #expect(try fresh.verify().isRecovered && fresh.notices().contains(.recovered))
       #expect(try fresh.get("a") == [1] && fresh.get("b") == [2])
       // The next change writes the damaged slot first.
       try fresh.set("c", [3])
-      #expect(try !vault.open().verify().isRecovered && !fresh.condition().isRecovered)
+      #expect(try !vault.open().verify().isRecovered && !fresh.notices().contains(.recovered))
       #expect(try vault.open().verify().secretCount == 3)
     }
     var bytes = whole

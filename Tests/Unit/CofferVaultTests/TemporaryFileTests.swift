@@ -90,7 +90,7 @@ import Testing
     try open().addKeySlot(FixedCredential.otherKey.credential)
     try open().trust(.versioned)
     try open().trust(.strict)
-    #expect(try open().get("a") == [1] && !open().condition().isUnrecorded)
+    #expect(try open().get("a") == [1] && !open().notices().contains(.unrecorded))
     try plant(besides: "key", in: directory)
     for isThere in [false, true] {
       try PrivateFile.write([1].span, to: directory.file("key"), replacing: isThere)

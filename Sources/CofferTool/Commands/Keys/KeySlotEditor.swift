@@ -113,9 +113,9 @@ struct KeySlotEditor {
   /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
   func printNewPin(_ format: JSONOption, removed: [VaultKeySlot] = []) throws {
     let (pin, change) = (try vault.pin(), try vault.lastChange())
-    let condition = try vault.lastCondition()
-    let isRecorded = condition?.isUnrecorded == false && condition?.countsOnlyHere == false
-    if condition?.countsOnlyHere == true {
+    let notices = try vault.lastNotices() ?? []
+    let isRecorded = notices.isDisjoint(with: [.unrecorded, .countsOnlyHere])
+    if notices.contains(.countsOnlyHere) {
       note(
         """
         The vault counts only at this path, so the new master key was recorded only here: at another path, a copy that a \

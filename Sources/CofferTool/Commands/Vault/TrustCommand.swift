@@ -61,12 +61,12 @@ struct TrustCommand: ParsableCommand {
       policy.map { $0 == .versioned ? .versioned : .strict }, pin: found.pin,
       onlyHere: scope.map { $0 == .onlyHere }, knowsOtherKey: found.keyRefusal != nil)
     changed("The vault is trusted now.")
-    let condition = try vault.condition()
+    let notices = try vault.notices()
     let scopeNote =
-      condition.countsOnlyHere ? " It counts only here; a removed key may read what is stored in it." : ""
+      notices.contains(.countsOnlyHere) ? " It counts only here; a removed key may read what is stored in it." : ""
     try Output.standard.line("Trusted \(vault.path).\(scopeNote)")
     try Output.standard.line("pin: \(accepted)")
-    if condition.trustPolicy == .versioned {
+    if notices.contains(.versioned) {
       try Output.standard.line("Older states of it are accepted, because its policy is versioned.")
     }
   }

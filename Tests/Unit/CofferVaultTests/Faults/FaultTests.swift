@@ -145,7 +145,7 @@ import Testing
       let reader = FaultScenario(.store, from: writer.disk, isWarm: false, hasRecords: true)
       reader.disk.refuse(.synchronize, EIO)
       #expect(try reader.vault.get("new") == [changes])
-      #expect(try reader.vault.condition().isUnrecorded)
+      #expect(try reader.vault.notices().contains(.unrecorded))
       reader.disk.refuse(.synchronize, nil)
       reader.disk.failPower(atCall: reader.disk.calls + call)
       do { try reader.vault.set("next", [1]) } catch {
@@ -176,10 +176,10 @@ import Testing
     let start = try FaultScenario.start(for: .store)
     let scenario = FaultScenario(.store, from: start, isWarm: false, hasRecords: true)
     scenario.disk.refuse(.rename, EIO)
-    #expect(try scenario.vault.condition().isUnrecorded)
+    #expect(try scenario.vault.notices().contains(.unrecorded))
     #expect(scenario.disk.names == [FaultScenario.path])
     scenario.disk.refuse(.rename, nil)
-    #expect(try !scenario.open().condition().isUnrecorded)
+    #expect(try !scenario.open().notices().contains(.unrecorded))
     #expect(scenario.disk.names.count > 1 && !scenario.disk.names.contains { $0.contains("/.") })
   }
 

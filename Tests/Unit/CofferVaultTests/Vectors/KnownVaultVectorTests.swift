@@ -129,7 +129,7 @@ import Testing
     guard (disk.inode(of: vaultName) == vaultInode ? nil : "anew") == expected.vaultWritten,
       try digest == expected.vaultRecordBlake2b256.map(Hex.bytes)
     else { throw Vector.Mismatch(description: "the record of the vault is another one") }
-    guard try backend.condition().isRecordDamaged == expected.halfDamaged else {
+    guard try backend.notices().contains(.recordDamaged) == expected.halfDamaged else {
       throw Vector.Mismatch(description: "the damaged slot is not reported")
     }
   }
