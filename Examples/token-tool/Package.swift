@@ -4,8 +4,8 @@ import PackageDescription
 
 let package = Package(
   name: "token-tool",
-  // Without traits: no keyring, so that libsodium is the only library.
-  dependencies: [.package(name: "coffer", path: "../..", traits: [])],
+  // With the keyring. With `traits: []` there is none, and libsodium is the only library.
+  dependencies: [.package(name: "coffer", path: "../..", traits: ["Keyring"])],
   targets: [
     .executableTarget(name: "TokenTool", dependencies: [.product(name: "Coffer", package: "coffer")])
   ],

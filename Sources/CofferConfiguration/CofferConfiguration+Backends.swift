@@ -91,6 +91,18 @@ extension CofferConfiguration {
       at: chosen.place, in: self, additionalCredentials: additionalCredentials, options: options)
   }
 
+  /// Returns the same backend from a thread for blocking calls.
+  public func backend(
+    _ name: BackendName? = nil,
+    at place: String? = nil,
+    additionalCredentials: [VaultCredentialSource] = [],
+    options: VaultOptions = VaultOptions()
+  ) async throws(SecretError) -> any SecretBackend {
+    try await CallThreads.shared.call { () throws(SecretError) in
+      try backend(name, at: place, additionalCredentials: additionalCredentials, options: options)
+    }
+  }
+
   /// The memory of this process that ``BackendName/memory`` names.
   private static let memory = MemoryBackend()
 

@@ -1,9 +1,9 @@
-internal import CofferCore
+public import CofferCore
 
 /// The versions of a stored value, and the steps between them. ``VaultStorable/configure(builder:)`` registers the steps.
 ///
 /// The versions are counted along the chain of steps that ends with `Value`: the type that no step leads to is the first
-/// version. The steps can be registered in any order.
+/// version. The steps can be registered in any order. Thread-safe.
 public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   /// Collects the steps. Not thread-safe.
   public final class Builder {
@@ -37,7 +37,8 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   private let chain: Result<[MigrationStep], SecretError>
   private let oldest: Int
 
-  init(_ configure: (Builder) -> Void) {
+  /// Creates a migrator with the steps that `configure` registers.
+  public init(_ configure: (Builder) -> Void) {
     let builder = Builder()
     configure(builder)
     oldest = builder.oldest
@@ -49,6 +50,16 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
 
   /// The version of `Value`. Throws `.invalidMigration`.
   func current() throws(SecretError) -> Int { oldest + (try chain.get().count) }
+
+  /// Returns the value that `bytes` encode as one of the earlier `version`, converted by the steps. `nil` is an encoded `nil`.
+  ///
+  /// For bytes from elsewhere, such as an old file. ``VaultStored`` migrates by itself. Throws `.decodingFailed` if the bytes
+  /// are no value of `version`, `.migrationFailed`, `.unsupportedVersion` and `.invalidMigration`.
+  public func value(
+    from bytes: SecretBytes, version: Int, coder: any SecretCoder = StandardSecretCoder()
+  ) throws(SecretError) -> Value? {
+    try value(of: StoredSecret(secret: bytes, version: version), coder)
+  }
 
   /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value of
   /// their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.

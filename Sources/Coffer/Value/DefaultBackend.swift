@@ -38,6 +38,11 @@ public enum DefaultBackend {
   /// Throws `.noBackend` and `.configuration` if the configuration names none.
   public static func current() throws(SecretError) -> any SecretBackend { try source.resolve() }
 
+  /// Returns the same on a thread for blocking calls, because the first use may wait for the session bus.
+  public static func current() async throws(SecretError) -> any SecretBackend {
+    try await offPool { () throws(SecretError) in try source.resolve() }
+  }
+
   /// Replaces the backend for the process, or restores that of the configuration if `backend` is `nil`.
   ///
   /// Call it at the start of the program. A stream of ``SecurelyStoredValue/values`` or of ``Store/events`` that has begun

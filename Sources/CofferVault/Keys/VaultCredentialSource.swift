@@ -14,10 +14,10 @@ public struct VaultCredentialSource: Sendable {
   }
 
   /// The name of the source in messages, such as `COFFER_KEY_FILE`. Never a secret.
-  public let name: String
+  package let name: String
   /// Whether the source may ask a person. Such a source is not used for a read that no person asked for, such as one that
   /// follows a change by another process.
-  public let mayPrompt: Bool
+  package let mayPrompt: Bool
   /// How often the source is asked while its credentials do not open the vault.
   let attempts: Int
   private let body: @Sendable (Request) throws(SecretError) -> VaultCredential?

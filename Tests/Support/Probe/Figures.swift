@@ -26,6 +26,7 @@ struct Figures: Sendable {
     try readsBesideAWriter()
     try await heartbeat()
     try await items()
+    try await largeItems()
   }
 
   private func line(_ text: String) { Probe.write(text + "\n") }
@@ -154,7 +155,9 @@ struct Figures: Sendable {
       let many = (0..<count).map { LibraryScenario.Item(id: "\($0 &* 7919 % count)") }
       try await store(count).insert(many)
       var restarted: Store<LibraryScenario.Item>?
+      let locked = Self.lockedMemory()
       let load = try await clock.measure { restarted = try await store(count) }
+      line("\(count) items: \(Self.lockedMemory() - locked) KiB more of locked memory after the load")
       guard let restarted else { return }
       // The same items in a file of JSON, read by Foundation.
       let file = URL(filePath: path + ".json")
@@ -175,6 +178,33 @@ struct Figures: Sendable {
       line("\(count) items: one insert \(medians[0]), one removal \(medians[1])")
     }
   }
+}
+
+extension Figures {
+  /// The locked memory of this process in KiB. Source: proc_pid_status(5).
+  private static func lockedMemory() -> Int {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmLck:") } ?? ""
+    return line.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0
+  }
+
+  /// Values of 8 KiB, each of which has an allocation of its own while it is decoded.
+  private func largeItems() async throws {
+    let count = 20_000
+    func store() async throws -> Store<LargeItem> {
+      try await Store(storage: SecretScope(service: "large items", backend: Self.open(path)))
+    }
+    let text = String(repeating: "x", count: 8000)
+    try await store().insert((0..<count).map { LargeItem(id: "\($0)", text: text) })
+    var loaded: Store<LargeItem>?
+    let load = try await ContinuousClock().measure { loaded = try await store() }
+    line("\(loaded?.items.count ?? 0) items of 8 KiB: loaded in \(milliseconds(load))")
+  }
+}
+
+private struct LargeItem: Codable, Sendable, Equatable, Identifiable {
+  var id: String
+  var text: String
 }
 
 /// Tells a thread to end, and waits for it.

@@ -89,7 +89,7 @@ import Testing
     #expect(try await Self.global.get() == nil)
     try await Self.global.set("two")
     #expect(try one.text("global") == "one" && two.text("global") == "two")
-    #expect(try DefaultBackend.current() === two)
+    #expect(try await DefaultBackend.current() === two)
     try await Self.store.insert(Note(id: "two"))
     DefaultBackend.replace(with: one)
     try await Self.store.insert(Note(id: "one"))

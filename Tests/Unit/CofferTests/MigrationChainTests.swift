@@ -97,6 +97,17 @@ private struct VersionZero: SettingsStorage {
     }
   }
 
+  @Test func bytesWithoutAStoreAreConverted() throws {
+    let migrator = DataMigrator<Settings>(InAnyOrder.configure)
+    #expect(try migrator.value(from: SecretBytes(first), version: 1)?.fontSize == 16)
+    for (bytes, version, code) in [("{", 1, SecretError.Code.decodingFailed), (first, 4, .unsupportedVersion)] {
+      let error = thrown { () throws(SecretError) in
+        _ = try migrator.value(from: SecretBytes(bytes), version: version)
+      }
+      #expect(error?.code == code)
+    }
+  }
+
   @Test func aStepThatWasTakenOutLeavesTheVersionsOfTheOthers() throws {
     try DefaultBackend.with(backend) { () throws in
       let value = VaultStored(WithoutTheOldestStep.self)

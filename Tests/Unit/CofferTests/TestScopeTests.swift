@@ -27,6 +27,6 @@ private struct MemorySecrets: SuiteTrait, TestTrait, TestScoping {
     #expect(try await Self.token.get() == "\(number)")
     #expect(Self.count.wrappedValue == number)
     #expect(Self.store.items.map(\.id) == ["\(number)"])
-    #expect(try DefaultBackend.current().items().count == 3)
+    #expect(try await DefaultBackend.current().items().count == 3)
   }
 }

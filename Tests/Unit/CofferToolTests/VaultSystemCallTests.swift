@@ -114,7 +114,7 @@ import Testing
   /// The writes before it are the change and the two commit slots.
   @Test func aRecordOfTheVaultThatCannotBeWrittenIsSaid() throws {
     let said = try tool.fail("pwrite64:error=EIO:when=4+", "secret set b --from-file t", status: 0)
-    #expect(said.contains("could not be recorded"), "\(said)")
+    #expect(said.contains("cannot be recorded"), "\(said)")
     try tool.perform("secret get b > /dev/null")
   }
 

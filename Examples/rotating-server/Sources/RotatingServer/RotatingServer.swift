@@ -29,7 +29,7 @@ enum RotatingServer {
 
   static func run() async throws {
     // The store that `secret init` has chosen, as one object that the whole server shares.
-    let backend = try DefaultBackend.current()
+    let backend = try await DefaultBackend.current()
     let scope = SecretScope(service: "com.example.rotating-server", backend: backend)
     // The token comes from the store, and what is not secret from variables such as HTTP_PORT.
     let secrets = ConfigReader(provider: SecretsProvider(in: scope))

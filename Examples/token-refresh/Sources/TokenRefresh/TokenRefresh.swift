@@ -1,70 +1,76 @@
-// A worker that shares a token with other processes. The token is good for a few requests. Then it must be refreshed, and
-// its refresh token is valid once: if two processes use it, the login is lost.
+// A client whose processes share one token, with a pretended login service and a pretended API. The token is good for four
+// requests. Then it must be refreshed, and its refresh token is valid once: if two processes use it, the login is lost.
 //
-//     TokenRefresh LEDGER
+//     TokenRefresh LEDGER sign-in             stores the first token
+//     TokenRefresh LEDGER requests COUNT      makes requests; start several processes at the same time
+//     TokenRefresh LEDGER sign-out            erases the token
 //
-// makes 20 requests. Start any number of copies at the same time. LEDGER is a file in which the pretended login service
-// writes down each refresh token that it is given.
+// LEDGER is a file in which the pretended servers write down each token that they are given, and the process. The store is the
+// keyring, or the vault of `secret init`. The directory TokenStore has the code for a program of your own.
+//
+//     TokenRefresh LEDGER refreshes COUNT ACKNOWLEDGEMENTS
+//
+// is for the test that kills processes. Each access token has expired when it is made, and so each request needs a refresh.
+// For each refresh, the number of the stored token and the process are appended to the file ACKNOWLEDGEMENTS.
 
-import Coffer
-import Glibc
-
-/// The access token, and the refresh token for the next one.
-struct Token: Codable, Sendable {
-  var access: String
-  var refresh: Int
-  var requestsLeft: Int
-}
-
-let token = SecurelyStoredValue<Token>(key: "token", service: "com.example.token-refresh")
-
-/// Returns a token that is good for one more request.
-func usableToken() async throws -> Token {
-  // One process at a time refreshes: `refreshed` takes the lease of the secret. The others wait, and get the new token.
-  let current = try await token.refreshed(unless: { $0.requestsLeft > 0 }) { old in
-    try LoginService.refresh(old?.refresh ?? 0)
-  }
-  // One step for all processes, so that no request is counted twice.
-  let isCounted = try await token.update { value in
-    guard var used = value, used.refresh == current.refresh, used.requestsLeft > 0 else { return false }
-    used.requestsLeft -= 1
-    value = used
-    return true
-  }
-  // Another process made the last request with this token in the meantime.
-  return isCounted ? current : try await usableToken()
-}
-
-/// What a server of somebody else would do.
-enum LoginService {
-  static func refresh(_ refreshToken: Int) throws -> Token {
-    let ledger = open(CommandLine.arguments[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    guard ledger >= 0 else { throw Failure("The ledger cannot be opened: error \(errno).") }
-    defer { close(ledger) }
-    let line = Array("refresh token \(refreshToken)\n".utf8)
-    guard write(ledger, line, line.count) == line.count else { throw Failure("The ledger is not written.") }
-    // A slow network, so that a second process would come in between.
-    usleep(20_000)
-    return Token(access: "access \(refreshToken + 1)", refresh: refreshToken + 1, requestsLeft: 4)
-  }
-}
-
-struct Failure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
+import Foundation
+import TokenStore
 
 @main
 enum TokenRefresh {
   static func main() async {
     do {
-      guard CommandLine.arguments.count == 2 else { throw Failure("usage: TokenRefresh LEDGER") }
-      for _ in 0..<20 { _ = try await usableToken() }
-      print("20 requests")
+      try await run(Array(CommandLine.arguments.dropFirst()))
     } catch {
-      let message = Array("\(error)\n".utf8)
-      write(STDERR_FILENO, message, message.count)
+      // An error of Coffer says what happened and what to do. It never contains a secret.
+      FileHandle.standardError.write(Data("\(error)\n".utf8))
       exit(1)
     }
+  }
+
+  static func run(_ arguments: [String]) async throws {
+    let usage = Failure("usage: TokenRefresh LEDGER sign-in | requests COUNT | sign-out")
+    guard arguments.count >= 2 else { throw usage }
+    var servers = PretendedServers(ledger: Ledger(path: arguments[0]))
+    let count = arguments.count > 2 ? Int(arguments[2]) : nil
+
+    switch (arguments[1], count, arguments.count) {
+    case ("sign-in", nil, 2):
+      try await store(servers).signIn(PretendedServers.token(0, lifetime: servers.lifetime))
+    case ("requests", let count?, 3):
+      for _ in 0..<count { try await request(store(servers), servers) }
+      print("\(count) requests")
+    case ("sign-out", nil, 2):
+      try await store(servers).signOut()
+    case ("refreshes", let count?, 4):
+      servers.lifetime = 0
+      for _ in 0..<count {
+        let accessToken = try await accessToken(store(servers))
+        try appendLine("\(PretendedServers.number(accessToken)) \(getpid())", to: arguments[3])
+      }
+    default: throw usage
+    }
+  }
+
+  static func store(_ servers: PretendedServers) -> TokenStore {
+    TokenStore(application: "com.example.token-refresh", login: servers)
+  }
+
+  /// Makes one request. If the API does not accept the token, tries again with the next one. The other processes can use up
+  /// several tokens in that time, but not a hundred.
+  static func request(_ store: TokenStore, _ servers: PretendedServers) async throws {
+    var token = try await accessToken(store)
+    for _ in 0..<100 {
+      if try servers.accept(token) { return }
+      token = try await accessToken(store, insteadOf: token)
+    }
+    throw Failure("The API accepts no token.")
+  }
+
+  static func accessToken(_ store: TokenStore, insteadOf rejected: String? = nil) async throws -> String {
+    guard let token = try await store.accessToken(insteadOf: rejected) else {
+      throw Failure("Nobody is signed in.")
+    }
+    return token
   }
 }

@@ -185,6 +185,10 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func print(_ report: Report) throws {
+    var report = report
+    for names in [\Report.copied, \.replaced, \.same, \.different, \.removed, \.impossible] {
+      report[keyPath: names].sort()
+    }
     if format.json { try Output.standard.json(report) }
     for name in report.different {
       note("secret: “\(name)” has another value in the target. Add --overwrite to replace it.")

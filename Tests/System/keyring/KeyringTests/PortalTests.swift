@@ -54,8 +54,8 @@ import Testing
     defer { portal.kill() }
     try createVault()
     #expect(try configuration().choice().backend == .vault)
-    try configuration().backend().store("value", identifier)
-    #expect(try configuration().backend().text(identifier) == "value")
+    try await configuration().backend().store("value", identifier)
+    #expect(try await configuration().backend().text(identifier) == "value")
     #expect(try tokens().first == "no token")
     #expect(try Set(tokens().dropFirst()) == ["a token"])
   }
@@ -88,14 +88,14 @@ import Testing
   @Test func theRecoveryKeyOpensTheVaultAfterTheKeyringWasReset() async throws {
     var portal = try await startPortal("answer", secret)
     let recovery = try configuration().createPortalVault()
-    try configuration().backend().store("value", identifier)
+    try await configuration().backend().store("value", identifier)
     portal.kill()
     try await eventually("the scripted portal did not end") { try !configuration().hasSecretPortal() }
     portal = try await startPortal("answer", String(repeating: "77", count: 64))
     defer { portal.kill() }
-    #expect(throws: SecretError.self) { _ = try configuration().backend().text(identifier) }
+    await #expect(throws: SecretError.self) { _ = try await configuration().backend().text(identifier) }
     try configuration().restorePortalVault(recoveryKey: recovery)
-    #expect(try configuration().backend().text(identifier) == "value")
+    #expect(try await configuration().backend().text(identifier) == "value")
   }
 
   @Test(arguments: [
