@@ -100,7 +100,9 @@ private struct VersionZero: SettingsStorage {
   @Test func bytesWithoutAStoreAreConverted() throws {
     let migrator = DataMigrator<Settings>(InAnyOrder.configure)
     #expect(try migrator.value(from: SecretBytes(first), version: 1)?.fontSize == 16)
-    let faults: [(String, Int, SecretError.Code)] = [("{", 1, .decodingFailed), (first, 4, .unsupportedVersion)]
+    let faults: [(String, Int, SecretError.Code)] = [
+      ("{", 1, .decodingFailed), (first, 4, .unsupportedVersion),
+    ]
     for (bytes, version, code) in faults {
       let error = thrown { () throws(SecretError) in
         _ = try migrator.value(from: SecretBytes(bytes), version: version)
