@@ -259,6 +259,21 @@ import Testing
     #expect(try open().verify().secretCount == 2)
   }
 
+  /// A change that keeps nothing hides the versions before it. The next rewrite leaves them out of the file.
+  @Test func aRewriteDropsWhatAChangeWithoutHistoryHides() throws {
+    for name in ["a", "b"] { for value in 1...2 as ClosedRange<UInt8> { try open().set(name, [value]) } }
+    let doomed = try sealed("a").union(sealed("b"))
+    try open().store(
+      SecretBytes([3] as [UInt8]), for: identifier("a"), metadata: .newValue, history: .none)
+    try open().remove(identifier("b"), history: .none)
+    for backend in [open(), try compacted()] {
+      #expect(try backend.get("a") == [3] && earlier("a", in: backend).isEmpty)
+      #expect(try backend.versions(of: identifier("b")).isEmpty && backend.restore(identifier("b")) == nil)
+      #expect(try backend.removedItems(inService: nil).isEmpty)
+    }
+    #expect(try doomed.count == 4 && pieces().isDisjoint(with: doomed))
+  }
+
   // MARK: Merges
 
   /// A version that lost to the present value in a merge is kept without a limit, until something else is stored.
