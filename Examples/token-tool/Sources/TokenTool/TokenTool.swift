@@ -29,7 +29,7 @@ struct Account {
   }
 
   func logOut() throws {
-    try $token.remove()
+    try $token.erase()
     print("The token is removed.")
   }
 }
