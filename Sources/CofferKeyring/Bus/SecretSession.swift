@@ -73,4 +73,67 @@ final class SecretSession: @unchecked Sendable {  // `raw` is set once, and libs
     }
   }
 }
+
+/// Creates a `SecretService` for a given connection, which is not one to a bus.
+///
+/// libsecret's constructor replaces the given properties with the shared session bus and the well-known name.
+/// GObject allows those properties to be set only during construction. The constructor of this derived class
+/// therefore sets them again.
+private enum SecretServiceObject {
+  /// The derived class, or 0 if it could not be registered.
+  private static let type: GType = {
+    var parent = GTypeQuery()
+    g_type_query(secret_service_get_type(), &parent)
+    return g_type_register_static_simple(
+      parent.type, "CofferSecretService", guint(parent.class_size),
+      { derived, _ in
+        derived?.assumingMemoryBound(to: GObjectClass.self).pointee.constructor = construct
+      },
+      guint(parent.instance_size), nil, GTypeFlags(rawValue: 0))
+  }()
+
+  private typealias Constructor =
+    @convention(c) (GType, guint, UnsafeMutablePointer<GObjectConstructParam>?)
+    -> UnsafeMutablePointer<GObject>?
+
+  private static let construct: Constructor = { type, count, properties in
+    let parent = g_type_class_peek(secret_service_get_type())?.assumingMemoryBound(to: GObjectClass.self)
+    guard let object = parent?.pointee.constructor?(type, count, properties) else { return nil }
+    for property in UnsafeBufferPointer(start: properties, count: Int(count)) {
+      guard let name = property.pspec.pointee.name, let value = property.value else { continue }
+      if ["g-name", "g-flags", "g-bus-type"].contains(String(cString: name)) {
+        g_object_set_property(object, name, value)
+      }
+    }
+    return object
+  }
+
+  /// Returns an object that is not initialised yet, or `nil` if its class could not be registered.
+  static func make(_ connection: OpaquePointer) -> OpaquePointer? {
+    guard type != 0 else { return nil }
+    let flags =
+      G_DBUS_PROXY_FLAGS_DO_NOT_LOAD_PROPERTIES.rawValue
+      | G_DBUS_PROXY_FLAGS_DO_NOT_CONNECT_SIGNALS.rawValue
+      | G_DBUS_PROXY_FLAGS_DO_NOT_AUTO_START.rawValue
+    let names = ["g-connection", "g-name", "g-flags", "g-bus-type", "g-default-timeout"]
+    var values = [GValue](repeating: GValue(), count: names.count)
+    g_value_init(&values[0], g_dbus_connection_get_type())
+    g_value_set_object(&values[0], UnsafeMutableRawPointer(connection))
+    g_value_init(&values[1], g_type_from_name("gchararray"))
+    g_value_set_string(&values[1], nil)  // the other end has no name
+    g_value_init(&values[2], g_dbus_proxy_flags_get_type())
+    g_value_set_flags(&values[2], flags)
+    g_value_init(&values[3], g_bus_type_get_type())
+    g_value_set_enum(&values[3], G_BUS_TYPE_NONE.rawValue)
+    // The other end answers when there is a connection to the bus.
+    g_value_init(&values[4], g_type_from_name("gint"))
+    g_value_set_int(&values[4], .max)
+    defer { for index in values.indices { g_value_unset(&values[index]) } }
+
+    let copies = names.map { g_strdup($0) }
+    defer { for copy in copies { g_free(copy) } }
+    var pointers = copies.map { UnsafePointer($0) }
+    return OpaquePointer(g_object_new_with_properties(type, guint(names.count), &pointers, values))
+  }
+}
 #endif

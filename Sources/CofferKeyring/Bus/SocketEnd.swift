@@ -1,6 +1,5 @@
 #if Keyring
 internal import CLibsecret
-internal import CofferCore
 internal import Glibc
 
 /// One end of a pair of connected sockets, for messages of D-Bus within this process. Closed once.

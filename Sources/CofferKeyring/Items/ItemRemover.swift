@@ -44,7 +44,12 @@ struct ItemRemover {
     var copies: [String] = []
     do throws(ServiceFailure) {
       for item in originals { copies.append(try copy(item, to: new)) }
-      if search.process.kind == .kWallet { waitForWriting() }
+      if search.process.kind == .kWallet {
+        // KWallet writes a copy some seconds after its answer, and forgets an original at once.
+        let start = ContinuousClock.now
+        usleep(7_000_000)
+        search.deadline.leaveOut(since: start)
+      }
       for item in originals { try delete(item.path) }
     } catch {
       if copies.isEmpty { throw error }
@@ -53,13 +58,6 @@ struct ItemRemover {
     onMove(replaced)
     for item in replaced { try delete(item.path) }
     return .moved
-  }
-
-  /// Waits until KWallet has written a copy. It does so some seconds after its answer, and forgets an original at once.
-  private func waitForWriting() {
-    let start = ContinuousClock.now
-    usleep(7_000_000)
-    search.deadline.leaveOut(since: start)
   }
 
   /// Deletes those of `replaced` that still exist, after a move to `new` that did not get to its end.

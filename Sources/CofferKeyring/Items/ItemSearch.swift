@@ -54,8 +54,7 @@ struct ItemSearch {
   /// Returns the items with the attributes in one of `queries`: all items, those of a service, or those of an identifier.
   /// Locked ones are unlocked first: all of them, or only if no unlocked item matches.
   func items(
-    matching queries: [[String: String]],
-    unlockingAll: Bool = true
+    matching queries: [[String: String]], unlockingAll: Bool = true
   ) throws(ServiceFailure) -> [FoundItem] {
     if process.kind == .keePassXC { try unlockBeforeSearch() }
     var found = try find(queries)
@@ -214,7 +213,7 @@ struct ItemSearch {
   }
 
   private func createDefaultCollection() throws(ServiceFailure) -> String {
-    let created = try service.createCollection(label: "Default keyring", alias: "default")
+    let created = try service.createDefaultCollection()
     let refusal = ServiceFailure.error(
       .locked, "There is no default keyring, and prompts for a new keyring's password are not allowed.",
       advice: "Create a keyring in the desktop session, or use a vault.")

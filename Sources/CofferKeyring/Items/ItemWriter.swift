@@ -123,11 +123,8 @@ struct ItemWriter {
 
   /// Throws `.io` unless the secret has the value. For a service that did not name the item.
   private func requireStored(_ value: SecretBytes) throws(ServiceFailure) {
-    if let item = try service.read(FoundItem.difference, of: matches()).max(),
-      try search.secret(of: item.path).isEqual(to: value)
-    {
-      return
-    }
+    let item = try service.read(FoundItem.difference, of: matches()).max()
+    if let item, try search.secret(of: item.path).isEqual(to: value) { return }
     throw .error(
       .io, "The keyring accepted “\(identifier.account)”, but does not have it.",
       advice: "Check which program provides org.freedesktop.secrets on the session bus.")
@@ -169,11 +166,9 @@ struct ItemWriter {
     var result: [FoundItem] = []
     for other in alike {
       do throws(ServiceFailure) {
-        if other.isDuplicate(of: item) {
-          result.append(other)
-        } else if try search.secret(of: other.path).isEqual(to: old) {
-          result.append(other)
-        }
+        let isOutdated =
+          if other.isDuplicate(of: item) { true } else { try search.secret(of: other.path).isEqual(to: old) }
+        if isOutdated { result.append(other) }
       } catch  where error.isNoSuchObject {}
     }
     return result

@@ -18,16 +18,11 @@ struct OwnNames {
   mutating func insert(_ name: String) { names.insert(Array(name.utf8)) }
 
   private static func encoded(_ name: [UInt8]) -> String {
-    var result: [UInt8] = []
-    for byte in name {
-      if byte > 0x20 && byte != UInt8(ascii: "%") && byte != 0x7F {
-        result.append(byte)
-      } else {
-        result.append(UInt8(ascii: "%"))
-        for digit in [byte >> 4, byte & 15] { result.append(Array("0123456789ABCDEF".utf8)[Int(digit)]) }
-      }
+    let bytes = name.flatMap { byte in
+      if byte > 0x20 && byte != UInt8(ascii: "%") && byte != 0x7F { return [byte] }
+      return Array(((byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)).utf8)
     }
-    return String(decoding: result, as: UTF8.self)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   private static func decoded(_ text: Substring.UTF8View.SubSequence) -> [UInt8] {

@@ -1,5 +1,6 @@
 #if Keyring
 internal import CofferCore
+internal import CofferSystem
 
 /// Encodes values that a service would change.
 ///
@@ -19,21 +20,17 @@ enum ValueEncoding {
   /// Returns the encoded form of `secret`, or `nil` if it needs none.
   static func encoded(_ secret: SecretBytes, by rule: StorageRule) -> SecretBytes? {
     if secret.withBytes({ isKept($0, by: rule) }) { return nil }
-    let text = secret.base64()
-    let start = marker.utf8.count
-    return SecretBytes(count: start + text.count) { target in
-      target.copyBytes(from: marker.utf8)
-      text.withBytes { for index in $0.indices { target[start + index] = $0[index] } }
-    }
+    return secret.base64().withBytes { SecretBytes(joining: marker.utf8.span, $0) }
   }
 
   /// Returns the value that is stored as `stored`.
   static func decoded(_ stored: SecretBytes) -> SecretBytes {
-    guard let value = stored.withBytes({ decode($0) }) else { return stored }
-    // `stored` is an encoded value only if the value would be encoded in exactly this form.
-    guard let again = encoded(value, by: .strictest), again.isEqual(to: stored) else {
-      return stored
+    let start = marker.utf8.count
+    let value = stored.withBytes { bytes in
+      hasMarker(bytes) && bytes.count > start ? SecretBytes.decodingBase64(bytes.extracting(start...)) : nil
     }
+    // `stored` is an encoded value only if the value would be encoded in exactly this form.
+    guard let value, encoded(value, by: .strictest)?.isEqual(to: stored) == true else { return stored }
     return value
   }
 
@@ -63,11 +60,8 @@ enum ValueEncoding {
   private static func isPlain(_ bytes: Span<UInt8>) -> Bool {
     if bytes.isEmpty { return true }
     if isSpace(bytes[0]) || isSpace(bytes[bytes.count - 1]) || hasMarker(bytes) { return false }
-    for index in bytes.indices {
-      let byte = bytes[index]
-      if byte < 0x20 && byte != 0x09 || byte == 0x7F || byte == 0x5C { return false }
-    }
-    return isText(bytes)
+    func isChanged(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F || byte == 0x5C }
+    return isText(bytes) && !bytes.indices.contains { isChanged(bytes[$0]) }
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
@@ -76,12 +70,46 @@ enum ValueEncoding {
     let marker = marker.utf8
     return bytes.count >= marker.count && zip(bytes.indices, marker).allSatisfy { bytes[$0] == $1 }
   }
+}
 
-  /// Returns the bytes after the marker, or `nil` if there is no marker or no base64 after it.
-  private static func decode(_ bytes: Span<UInt8>) -> SecretBytes? {
-    let start = marker.utf8.count
-    guard hasMarker(bytes), bytes.count > start else { return nil }
-    return SecretBytes.decodingBase64(bytes.extracting(start..<bytes.count))
+/// Which values a collection returns as they were stored.
+enum StorageRule {
+  /// UTF-8 text without NUL: gnome-keyring's encrypted files.
+  case text
+  /// Text that no service changes. The rule where nothing more is known, and for gnome-keyring's text files.
+  case plainText
+  /// UTF-8 text without NUL and placeholders: KeePassXC replaces placeholders such as `{TITLE}` when a value is read.
+  case withoutPlaceholders
+  /// What every rule allows.
+  case strictest
+
+  /// The rule for `collection` of a service. `dataDirectory` is the user's `XDG_DATA_HOME`.
+  static func rule(for collection: String, of kind: ServiceKind, dataDirectory: String) -> StorageRule {
+    if kind == .keePassXC { return .withoutPlaceholders }
+    guard kind == .gnomeKeyring, let file = fileName(of: collection) else { return .plainText }
+    let magic = Array("GnomeKeyring\n\r\0\n".utf8)
+    let isEncrypted =
+      beginning(ofFile: "\(dataDirectory)/keyrings/\(file).keyring", count: magic.count) == magic
+    return isEncrypted ? .text : .plainText
+  }
+
+  /// The name of the file of a gnome-keyring collection: the last part of its path, in which `_5f` stands for the byte
+  /// 0x5F. `nil` if the name could leave the directory.
+  static func fileName(of collection: String) -> String? {
+    guard let last = collection.split(separator: "/").last else { return nil }
+    var (result, rest) = ([UInt8](), Array(last.utf8)[...])
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "_") else {
+        result.append(byte)
+        continue
+      }
+      guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16),
+        value != 0, value != UInt8(ascii: "/")
+      else { return nil }
+      result.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return result.first == UInt8(ascii: ".") ? nil : String(decoding: result, as: UTF8.self)
   }
 }
 #endif

@@ -117,7 +117,12 @@ package struct SecretPortal: Sendable {
           if deadline.hasPassed { throw deadline.failure }
           context.iterate(timeout: .milliseconds(100))
         }
-        guard response?.code == 0 else { throw Self.refused }
+        guard response?.code == 0 else {
+          throw .error(
+            .promptDismissed,
+            "The Secret portal gave no secret: the prompt of the keyring was dismissed, or failed.",
+            advice: "Unlock the keyring of the desktop session, and try again.")
+        }
         return (pipe.reading, response?.token)
       }
     }
@@ -139,9 +144,5 @@ package struct SecretPortal: Sendable {
       .io, "The Secret portal sent \(size) bytes instead of a secret.",
       advice: "Check the log of xdg-desktop-portal, and that the session has a keyring.")
   }
-
-  private static let refused = ServiceFailure.error(
-    .promptDismissed, "The Secret portal gave no secret: the prompt of the keyring was dismissed, or failed.",
-    advice: "Unlock the keyring of the desktop session, and try again.")
 }
 #endif

@@ -23,9 +23,6 @@ package struct KeyringStatus: Sendable {
   package internal(set) var mayPrompt = false
   /// The error that ended the probe early, or `nil`.
   package internal(set) var problem: SecretError?
-
-  /// Whether a Secret Service runs on the bus, or the bus can start one.
-  package var isAvailable: Bool { isServiceRunning || isServiceActivatable }
 }
 
 extension KeyringBackend {

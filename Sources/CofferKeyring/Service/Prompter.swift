@@ -54,7 +54,7 @@ final class Prompter: Sendable {
   func confirm(_ prompt: String?, of service: SecretServiceProxy) throws(ServiceFailure) -> Variant? {
     guard let prompt else { return nil }
     if mayPrompt { return try complete(prompt, of: service) }
-    let prompter = Prompter(mayPrompt: true, timeout: Self.unattendedTimeout)
+    let prompter = Prompter(mayPrompt: true, timeout: .seconds(3))
     do throws(ServiceFailure) {
       return try prompter.complete(prompt, of: service)
     } catch .error(let error) where error.code == .timedOut || error.code == .promptDismissed {
@@ -63,9 +63,6 @@ final class Prompter: Sendable {
         advice: "Allow prompts, or turn off the confirmation in the keyring's settings.")
     }
   }
-
-  /// The time in which a prompt that needs nobody completes itself.
-  private static let unattendedTimeout = Duration.seconds(3)
 
   /// `cancellation` is the number of cancellations before the observer was called.
   private func result(
@@ -92,7 +89,9 @@ final class Prompter: Sendable {
         if isDismissed { throw Self.canShow(service) ? Self.dismissed : Self.noProgram }
         return result
       }
-      if isServiceGone || service.bus.isClosed { throw Self.serviceGone }
+      if isServiceGone || service.bus.isClosed {
+        throw .error(.unavailable, "The keyring stopped while it showed a prompt.", advice: "Try again.")
+      }
       if cancellations.load(ordering: .relaxed) != cancellation {
         service.dismiss(prompt)
         throw Self.dismissed
@@ -134,9 +133,5 @@ final class Prompter: Sendable {
     .locked, "The keyring is locked, and no program on the session bus can show its prompt for the password.",
     advice:
       "Unlock the keyring in the desktop session, or install gcr, which shows the prompts of gnome-keyring.")
-
-  private static let serviceGone = ServiceFailure.error(
-    .unavailable, "The keyring stopped while it showed a prompt.",
-    advice: "Try again.")
 }
 #endif

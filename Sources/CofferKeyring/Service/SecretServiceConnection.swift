@@ -95,13 +95,4 @@ final class SecretServiceConnection: Sendable {
     }
   }
 }
-
-extension ServiceFailure {
-  fileprivate var mayPassWithNewConnection: Bool {
-    switch self {
-    case .lost, .session: true
-    default: false
-    }
-  }
-}
 #endif

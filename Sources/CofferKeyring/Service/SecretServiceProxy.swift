@@ -1,5 +1,4 @@
 #if Keyring
-internal import CLibsecret
 internal import CofferCore
 
 /// The D-Bus calls of a Secret Service. Each call has at most `timeout`, and ends at `deadline` at the latest.
@@ -166,9 +165,7 @@ struct SecretServiceProxy: Sendable {
   func searchAll() throws(ServiceFailure) -> FoundItems { try search([[:]])[0] }
 
   /// Returns for each of `queries` the items in `collection` that have its attributes.
-  func search(
-    collection: String, _ queries: [[String: String]]
-  ) throws(ServiceFailure) -> [[FoundItem]] {
+  func search(collection: String, _ queries: [[String: String]]) throws(ServiceFailure) -> [[FoundItem]] {
     try call(collection, .collection, "SearchItems", each: queries.map(Variant.dictionary))
       .map { answer throws(ServiceFailure) in try answer.element(0, \.items) }
   }
@@ -209,12 +206,11 @@ struct SecretServiceProxy: Sendable {
     return false
   }
 
-  /// Creates a collection. Returns its path, or the prompt that creates it.
-  func createCollection(
-    label: String, alias: String
-  ) throws(ServiceFailure) -> (collection: String?, prompt: String?) {
-    let properties = Variant.properties([("\(Interface.collection.rawValue).Label", .string(label))])
-    let answer = try call(Self.path, .service, "CreateCollection", [properties, .string(alias)])
+  /// Creates the default collection. Returns its path, or the prompt that creates it.
+  func createDefaultCollection() throws(ServiceFailure) -> (collection: String?, prompt: String?) {
+    let label = ("\(Interface.collection.rawValue).Label", Variant.string("Default keyring"))
+    let arguments = [Variant.properties([label]), .string("default")]
+    let answer = try call(Self.path, .service, "CreateCollection", arguments)
     return (try answer.objectPath(0), try answer.objectPath(1))
   }
 

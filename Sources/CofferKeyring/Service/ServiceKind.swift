@@ -12,10 +12,7 @@ enum ServiceKind {
 
   /// The program that runs as the process `id`.
   init(process id: UInt32?) {
-    guard let id, let bytes = beginning(ofFile: "/proc/\(id)/comm", count: 16) else {
-      self = .other
-      return
-    }
+    let bytes = id.flatMap { beginning(ofFile: "/proc/\($0)/comm", count: 16) } ?? []
     self.init(name: String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
   }
 
@@ -23,8 +20,7 @@ enum ServiceKind {
   init(name: String) {
     switch name {
     case "gnome-keyring-d": self = .gnomeKeyring
-    case "ksecretd": self = .kWallet
-    case _ where name.hasPrefix("kwalletd"): self = .kWallet
+    case _ where name == "ksecretd" || name.hasPrefix("kwalletd"): self = .kWallet
     case _ where name.hasPrefix("keepassxc"): self = .keePassXC
     default: self = .other
     }

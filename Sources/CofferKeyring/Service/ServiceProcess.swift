@@ -93,9 +93,7 @@ final class ServiceProcess: Sendable {
   // MARK: Search for the process
 
   /// Connects to the session bus that `environment` names, and looks for the service. Starts nothing.
-  static func find(
-    _ environment: [String: String], by deadline: Deadline
-  ) throws(ServiceFailure) -> Found {
+  static func find(_ environment: [String: String], by deadline: Deadline) throws(ServiceFailure) -> Found {
     let bus = try BusConnection.to(BusAddress.find(in: environment), by: deadline)
     return (bus, try owner(on: bus, by: deadline))
   }
@@ -125,9 +123,7 @@ final class ServiceProcess: Sendable {
     }
   }
 
-  private static func start(
-    on bus: BusConnection, by deadline: Deadline
-  ) throws(ServiceFailure) -> Owner {
+  private static func start(on bus: BusConnection, by deadline: Deadline) throws(ServiceFailure) -> Owner {
     do throws(ServiceFailure) {
       try bus.start(SecretServiceProxy.wellKnownName, by: deadline)
     } catch .timedOut {

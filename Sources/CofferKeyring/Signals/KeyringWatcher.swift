@@ -18,7 +18,9 @@ final class KeyringWatcher: Sendable {
   }
 
   func subscribe() -> AsyncStream<SecretChange> {
-    let stream = broadcast.subscribe { self.stopIfUnused() }
+    let stream = broadcast.subscribe { [self] in
+      running.withLock { if broadcast.isEmpty { $0.take()?.stop() } }
+    }
     let thread = running.withLock { running in
       let thread = running ?? SignalThread(environment: environment, options: options, broadcast: broadcast)
       running = thread
@@ -26,10 +28,6 @@ final class KeyringWatcher: Sendable {
     }
     thread.waitUntilReady(timeout: options.connectTimeout)
     return stream
-  }
-
-  private func stopIfUnused() {
-    running.withLock { if broadcast.isEmpty { $0.take()?.stop() } }
   }
 }
 
