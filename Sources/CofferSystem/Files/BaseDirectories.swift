@@ -86,7 +86,6 @@ package struct BaseDirectories: Sendable {
   }
 
   private static func absolute(_ path: String?) -> String? {
-    guard let path, path.utf8.first == UInt8(ascii: "/") else { return nil }
-    return path
+    path.flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
   }
 }

@@ -33,9 +33,7 @@ package func readToEnd(
 
 /// Reads at least one byte, and returns 0 at the end only.
 private func readSome(
-  of descriptor: Int32,
-  into room: UnsafeMutableRawBufferPointer,
-  named name: String,
+  of descriptor: Int32, into room: UnsafeMutableRawBufferPointer, named name: String,
   deadline: ContinuousClock.Instant?
 ) throws(SecretError) -> Int {
   var mustWait = deadline != nil

@@ -27,6 +27,7 @@ package struct LinuxFileSystem: FileSystem {
 }
 
 /// Throws `errno` if a system call returned −1.
+@discardableResult
 private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
   if result == -1 { throw FileSystemError(errno) }
   return result
@@ -61,7 +62,7 @@ struct LinuxDirectory: Directory {
   func link(_ file: LinuxFile, to name: String) throws(FileSystemError) {
     if coffer_link_descriptor(file.descriptor.number, descriptor.number, name) == 0 { return }
     if errno == EEXIST { throw FileSystemError(EEXIST) }
-    _ = try check(coffer_link_path(file.descriptor.path, descriptor.number, name))
+    try check(coffer_link_path(file.descriptor.path, descriptor.number, name))
   }
 
   func status(of name: String) throws(FileSystemError) -> FileStatus {
@@ -70,13 +71,13 @@ struct LinuxDirectory: Directory {
 
   func status(of name: String, followingLink: Bool) throws(FileSystemError) -> FileStatus {
     var status = stat()
-    _ = try check(fstatat(descriptor.number, name, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW))
+    try check(fstatat(descriptor.number, name, &status, followingLink ? 0 : AT_SYMLINK_NOFOLLOW))
     return FileStatus(status)
   }
 
   func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
     if replacing {
-      _ = try check(renameat(descriptor.number, name, descriptor.number, newName))
+      try check(renameat(descriptor.number, name, descriptor.number, newName))
       return
     }
     if coffer_rename_exclusively(descriptor.number, name, newName) == 0 { return }
@@ -95,9 +96,7 @@ struct LinuxDirectory: Directory {
     do throws(FileSystemError) { try remove(name) } catch  where error.number == ENOENT {}
   }
 
-  func remove(_ name: String) throws(FileSystemError) {
-    _ = try check(unlinkat(descriptor.number, name, 0))
-  }
+  func remove(_ name: String) throws(FileSystemError) { try check(unlinkat(descriptor.number, name, 0)) }
 
   /// Opens a directory in this one. Throws `ENOTDIR` for a link and for what is not a directory.
   func directory(_ name: String) throws(FileSystemError) -> LinuxDirectory {
@@ -108,9 +107,7 @@ struct LinuxDirectory: Directory {
     try Path.names(in: LinuxDirectory(descriptor).descriptor).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  func synchronize() throws(FileSystemError) {
-    _ = try check(fsync(descriptor.number))
-  }
+  func synchronize() throws(FileSystemError) { try check(fsync(descriptor.number)) }
 
   func watch(
     _ name: String, _ onChange: @escaping @Sendable () -> Void
@@ -123,9 +120,7 @@ final class LinuxFile: File {
   let descriptor: Descriptor
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
-  func setMode(_ mode: mode_t) throws(FileSystemError) {
-    _ = try check(fchmod(descriptor.number, mode))
-  }
+  func setMode(_ mode: mode_t) throws(FileSystemError) { try check(fchmod(descriptor.number, mode)) }
 
   func status() throws(FileSystemError) -> FileStatus { try descriptor.status() }
 
@@ -137,17 +132,11 @@ final class LinuxFile: File {
     try check(pwrite(descriptor.number, bytes.baseAddress, bytes.count, offset))
   }
 
-  func truncate(to size: Int) throws(FileSystemError) {
-    _ = try check(ftruncate(descriptor.number, size))
-  }
+  func truncate(to size: Int) throws(FileSystemError) { try check(ftruncate(descriptor.number, size)) }
 
-  func synchronizeData() throws(FileSystemError) {
-    _ = try check(fdatasync(descriptor.number))
-  }
+  func synchronizeData() throws(FileSystemError) { try check(fdatasync(descriptor.number)) }
 
-  func synchronize() throws(FileSystemError) {
-    _ = try check(fsync(descriptor.number))
-  }
+  func synchronize() throws(FileSystemError) { try check(fsync(descriptor.number)) }
 
   func tryLock(exclusive: Bool) throws(FileSystemError) -> Bool {
     if flock(descriptor.number, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 { return true }
@@ -155,9 +144,7 @@ final class LinuxFile: File {
     throw FileSystemError(errno)
   }
 
-  func unlock() throws(FileSystemError) {
-    _ = try check(flock(descriptor.number, LOCK_UN))
-  }
+  func unlock() throws(FileSystemError) { try check(flock(descriptor.number, LOCK_UN)) }
 }
 
 extension Descriptor {
@@ -167,7 +154,7 @@ extension Descriptor {
   /// The status of the open file. Throws the `errno` of fstat(2).
   package func status() throws(FileSystemError) -> FileStatus {
     var status = stat()
-    _ = try check(fstat(number, &status))
+    try check(fstat(number, &status))
     return FileStatus(status)
   }
 }

@@ -66,7 +66,7 @@ struct PathWalk {
       if number >= 0 {
         (directory, parents, rest) = (try Descriptor(opened: number), names, Array(rest.prefix(1)))
       } else {
-        (directory, parents) = (try Self.root(), [])
+        (directory, parents) = (try Descriptor(opening: "/", Self.directoryFlags), [])
       }
       return
     }
@@ -107,10 +107,6 @@ struct PathWalk {
   }
 
   private static let directoryFlags = coffer_O_PATH | O_DIRECTORY | O_NOFOLLOW
-
-  private static func root() throws(FileSystemError) -> Descriptor {
-    try Descriptor(opening: "/", directoryFlags)
-  }
 
   /// The names in a path, the first one last. A final slash requires a directory, as the name `.` does.
   private static func names(in path: String) -> [String] {
@@ -162,7 +158,9 @@ struct PathWalk {
     guard let path = String(validating: target[..<count], as: UTF8.self) else {
       throw FileSystemError(EILSEQ)
     }
-    if target[0] == CChar(UInt8(ascii: "/")) { (directory, parents) = (try Self.root(), []) }
+    if target[0] == CChar(UInt8(ascii: "/")) {
+      (directory, parents) = (try Descriptor(opening: "/", Self.directoryFlags), [])
+    }
     rest += Self.names(in: path)
   }
 }

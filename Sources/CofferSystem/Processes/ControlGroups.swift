@@ -58,8 +58,7 @@ package struct ControlGroups: Sendable {
   /// The number after `name` in lines of names and numbers.
   private func number(_ name: String, in text: String) -> Int? {
     let lines = text.split(separator: "\n").map { $0.split(whereSeparator: \.isWhitespace) }
-    let line = lines.first { $0.count >= 2 && $0[0] == name }
-    return line.flatMap { Int($0[1]) }
+    return lines.first { $0.count >= 2 && $0[0] == name }.flatMap { Int($0[1]) }
   }
 
   private func text(_ path: String) -> String? {
