@@ -142,10 +142,7 @@ struct ConformanceContext: Sendable {
   /// any code.
   @discardableResult
   func expectError(
-    _ codes: Set<SecretError.Code>?,
-    _ situation: String,
-    canary: String? = nil,
-    _ body: () throws -> Void
+    _ codes: Set<SecretError.Code>?, _ situation: String, canary: String? = nil, _ body: () throws -> Void
   ) throws -> SecretError {
     let expected =
       codes.map { "the error " + $0.map(\.description).sorted().joined(separator: " or ") } ?? "an error"

@@ -80,8 +80,7 @@ extension ConformanceCheck {
         let removal = try backend.versions(of: item.identifier).first
         try context.expect(
           removal?.date == item.removed, "the time of a removal",
-          expected: "the date of the removal's version",
-          found: "another time")
+          expected: "the date of the removal's version", found: "another time")
       }
       try context.store("2", context.identifier("a"))
       try context.expectRemoved(["c", "e\u{301}", "z"], "after a store of one of four")

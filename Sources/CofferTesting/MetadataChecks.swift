@@ -165,9 +165,7 @@ extension ConformanceContext {
 
   /// Compares the metadata of the current version as ``expectMetadata(_:in:_:)`` does.
   func expectMetadata(
-    _ expected: SecretMetadata,
-    _ identifier: SecretIdentifier,
-    _ situation: String
+    _ expected: SecretMetadata, _ identifier: SecretIdentifier, _ situation: String
   ) throws {
     try expectMetadata(expected, in: try metadata(identifier), situation)
   }
@@ -202,9 +200,7 @@ extension ConformanceContext {
   }
 
   fileprivate func expectAttributes(
-    _ expected: [String: String],
-    _ found: SecretMetadata,
-    _ situation: String
+    _ expected: [String: String], _ found: SecretMetadata, _ situation: String
   ) throws {
     try expect(
       found.attributes == expected, situation, expected: "the \(expected.count) attributes of the store",

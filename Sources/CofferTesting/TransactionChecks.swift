@@ -3,8 +3,7 @@ internal import Synchronization
 
 extension ConformanceCheck {
   private static func transactional(
-    _ name: String,
-    alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
+    _ name: String, alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
     _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
   ) -> ConformanceCheck {
     ConformanceCheck(name: name, features: .transactions, omittedBy: omissions) { context in
@@ -199,9 +198,7 @@ extension ConformanceContext {
   private static let cancellation = SecretError(.encodingFailed, "The check cancelled its transaction.")
 
   /// Runs `body` in a transaction whose closure then throws, and expects its error.
-  func cancelTransaction(
-    after body: (any SecretTransaction) throws(SecretError) -> Void
-  ) throws {
+  func cancelTransaction(after body: (any SecretTransaction) throws(SecretError) -> Void) throws {
     let situation = "a transaction whose closure throws"
     let thrown = try expectError([Self.cancellation.code], situation) {
       try backend.withTransaction { transaction throws(SecretError) in

@@ -3,14 +3,11 @@ internal import FoundationEssentials
 
 extension ConformanceCheck {
   static func versioned(
-    _ name: String,
-    alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
-    setsHistoryLimit: Bool = false,
+    _ name: String, setsHistoryLimit: Bool = false,
     _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
   ) -> ConformanceCheck {
     ConformanceCheck(
-      name: name, features: [.history, .transactions], omittedBy: omissions,
-      setsHistoryLimit: setsHistoryLimit
+      name: name, features: [.history, .transactions], setsHistoryLimit: setsHistoryLimit
     ) { context in try body(context, context.backend) }
   }
 
@@ -228,8 +225,7 @@ extension ConformanceCheck {
       try context.expectHistory(["2", nil, "2", "1"], b, "after restore in a transaction")
     },
 
-    versioned("versions-inside-a-transaction-are-a-conflict") {
-      context, backend in
+    versioned("versions-inside-a-transaction-are-a-conflict") { context, backend in
       let identifier = try context.identifier("a")
       try context.store(["1", "2"], in: identifier)
       let number = try backend.versions(of: identifier).last?.number ?? 0
@@ -264,8 +260,7 @@ extension ConformanceContext {
     for (version, value) in zip(versions, expected) {
       try expect(
         try backend.secret(identifier, version: version.number)?.value.array(),
-        toBe: value.map { Array($0.utf8) },
-        "lookUp of one of \(situation)")
+        toBe: value.map { Array($0.utf8) }, "lookUp of one of \(situation)")
     }
   }
 
