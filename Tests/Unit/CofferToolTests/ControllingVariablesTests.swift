@@ -51,9 +51,9 @@ import Testing
     )
     .appending(path: "Reference.md")
     let text = try String(contentsOf: reference, encoding: .utf8)
-    for group in ControllingVariables.groups {
-      let variables = group.words.map { "`\($0)`" }.joined(separator: " ")
-      let row = "| \(group.purpose) | \(variables) |"
+    for (purpose, words) in ControllingVariables.groups {
+      let variables = words.split(separator: " ").map { "`\($0)`" }.joined(separator: " ")
+      let row = "| \(purpose) | \(variables) |"
       #expect(text.contains(row), "\(row)")
     }
   }
