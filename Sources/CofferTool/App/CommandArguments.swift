@@ -14,7 +14,7 @@ enum CommandArguments {
       }
     }
     let words = leadingWords(startedAs: CommandLine.arguments.first ?? "", first: arguments.first)
-    let arranged = ArgumentOrder.arranged(words + arguments, commandLength: commandLength)
+    let arranged = ArgumentOrder.arranged(words + arguments) { max(Self.command(in: $0).length, 1) }
     let named = arranged.dropFirst(arranged.first == "help" ? 1 : 0)
     let (command, length) = command(in: named)
     if let word = named.dropFirst(length).first, !word.hasPrefix("-"), !names(of: command).isEmpty {
@@ -59,8 +59,6 @@ enum CommandArguments {
     }
     return (command, length)
   }
-
-  private static func commandLength(_ words: ArraySlice<String>) -> Int { max(command(in: words).length, 1) }
 
   private static func names(of command: any ParsableCommand.Type) -> [String] {
     subcommands(of: command).map { $0._commandName }

@@ -11,29 +11,23 @@ struct SecretCommand: ParsableCommand {
     discussion: help,
     groupedSubcommands: groups)
 
-  static let groups = [
-    CommandGroup(
-      name: "Secrets",
-      subcommands: [
-        SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
-        MoveCommand.self, RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self,
-        RestoreCommand.self, WatchCommand.self,
-      ]),
-    CommandGroup(
-      name: "Programs",
-      subcommands: [RunCommand.self, InjectCommand.self, CheckCommand.self, AllowCommand.self]),
-    CommandGroup(
-      name: "Transfer", subcommands: [ImportCommand.self, ExportCommand.self, CopyCommand.self]),
-    CommandGroup(
-      name: "Vault",
-      subcommands: [
-        InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
-        HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
-      ]),
-    CommandGroup(name: "Credential helper", subcommands: credentialHelpers),
-    CommandGroup(
-      name: "Maintenance",
-      subcommands: [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self]),
+  static let groups = commands.map { CommandGroup(name: $0, subcommands: $1) }
+
+  private static let commands: KeyValuePairs<String, [any ParsableCommand.Type]> = [
+    "Secrets": [
+      SetCommand.self, GetCommand.self, ListCommand.self, FindCommand.self, InfoCommand.self,
+      MoveCommand.self,
+      RemoveCommand.self, EditCommand.self, GenerateCommand.self, HistoryCommand.self, RestoreCommand.self,
+      WatchCommand.self,
+    ],
+    "Programs": [RunCommand.self, InjectCommand.self, CheckCommand.self, AllowCommand.self],
+    "Transfer": [ImportCommand.self, ExportCommand.self, CopyCommand.self],
+    "Vault": [
+      InitCommand.self, UnlockCommand.self, LockCommand.self, VerifyCommand.self, TrustCommand.self,
+      HistoryLimitCommand.self, KeyCommand.self, RekeyCommand.self,
+    ],
+    "Credential helper": credentialHelpers,
+    "Maintenance": [DoctorCommand.self, CompletionsCommand.self, CompleteCommand.self],
   ]
 
   static let credentialHelpers: [any ParsableCommand.Type] = [
