@@ -24,9 +24,7 @@ struct AnswerLines {
         """
       )
     }
-    parts.append(SecretBytes(prefix))
-    parts.append(value.prefix(value.count))
-    parts.append(SecretBytes("\n"))
+    parts += [SecretBytes(prefix), value, SecretBytes("\n")]
   }
 
   mutating func add(_ field: String, prefix: String = "", _ text: String) throws(Failure) {
@@ -35,10 +33,6 @@ struct AnswerLines {
 
   /// Prints the answer. Throws a usage failure if a terminal would obey or hide some of it.
   func send() throws {
-    let count = parts.reduce(0) { $0 + $1.count }
-    let answer = SecretWriter.bytes(capacity: count) { writer in
-      for part in parts { writer.append(part) }
-    }
-    try Output.standard.reveal(answer, "The answer", ". Use a pipe.")
+    try Output.standard.reveal(SecretWriter.joined(parts), "The answer", ". Use a pipe.")
   }
 }

@@ -45,7 +45,7 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         "\(obstacles.joined(separator: ". ")), which the format \(rawValue) cannot hold. Leave it out with --except, or \(way)."
       )
     }
-    let parts = zip(assignments, secrets).map { assignment, secret in
+    let parts = zip(assignments, secrets).flatMap { assignment, secret in
       let name = assignment.variable
       let (before, after) =
         switch self {
@@ -55,16 +55,9 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
         case .github: ("\n\(name)<<\(delimiter)\n", "\n\(delimiter)\n")
         case .dotenv, .docker, .json: ("\(name)=", "\n")
         }
-      return (before: before, value: written(secret.value), after: after)
+      return [SecretBytes(before), written(secret.value), SecretBytes(after)]
     }
-    let count = parts.reduce(0) { $0 + $1.before.utf8.count + $1.value.count + $1.after.utf8.count }
-    return SecretWriter.bytes(capacity: count) { writer in
-      for part in parts {
-        writer.append(part.before)
-        writer.append(part.value)
-        writer.append(part.after)
-      }
-    }
+    return SecretWriter.joined(parts)
   }
 
   /// The value, without an obstacle, as the format writes it.

@@ -17,6 +17,13 @@ struct SecretWriter {
     return bytes.prefix(count)
   }
 
+  /// Returns the bytes of `parts`, one after the other.
+  static func joined(_ parts: [SecretBytes]) -> SecretBytes {
+    bytes(capacity: parts.reduce(0) { $0 + $1.count }) { writer in
+      for part in parts { writer.append(part) }
+    }
+  }
+
   private init(block: UnsafeMutableRawBufferPointer) { self.block = block }
 
   mutating func append(_ byte: UInt8) {

@@ -47,10 +47,7 @@ struct CommandLaunch: ~Copyable {
     _ environment: borrowing CommandEnvironment, redacting redactions: [Redaction]
   ) throws(SecretError) -> Int32 {
     let names = redactions.map { ($0.isFile ? "=" : "") + $0.variable + "\0" }.joined() + "\0"
-    let text = SecretWriter.bytes(capacity: names.utf8.count + environment.bytes.count) { writer in
-      writer.append(names)
-      writer.append(environment.bytes)
-    }
+    let text = SecretWriter.joined([SecretBytes(names), environment.bytes])
     let file: Descriptor
     do throws(FileSystemError) { file = try Descriptor(opened: coffer_memfd("secret")) } catch {
       throw SecretError(

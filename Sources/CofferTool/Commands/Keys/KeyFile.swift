@@ -28,8 +28,7 @@ struct KeyFile {
   /// `.alreadyExists` if the path exists. If it throws, there is no file, unless the error says so.
   func create(_ key: SecretBytes) throws(SecretError) {
     try PrivateDirectory.create(Path.parent(of: path))
-    let text = try VaultKey.text(of: key)
-    let line = text.withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
+    let line = SecretWriter.joined([try VaultKey.text(of: key), SecretBytes("\n")])
     try PrivateFile.write(line, to: path, replacing: false)
   }
 

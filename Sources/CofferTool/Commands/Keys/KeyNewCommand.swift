@@ -28,8 +28,7 @@ struct KeyNewCommand: ParsableCommand {
     let identity = try VaultIdentity.generate(isPostQuantum: isPostQuantum)
     let recipient = identity.recipient?.description ?? ""
     let comments = "# created: \(Date().formatted(.iso8601))\n# public key: \(recipient)\n"
-    let line = identity.text().withBytes { SecretBytes(joining: $0, "\n".utf8.span) }
-    let text = line.withBytes { SecretBytes(joining: comments.utf8.span, $0) }
+    let text = SecretWriter.joined([SecretBytes(comments), identity.text(), SecretBytes("\n")])
     guard let output, OutputFile.descriptor(output) == nil else {
       return try OutputFile.write(text, to: output ?? "-", replacing: false)
     }
