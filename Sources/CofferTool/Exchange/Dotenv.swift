@@ -18,7 +18,7 @@ enum Dotenv {
     let line: Int
   }
 
-  struct Problem: Hashable {
+  struct Problem: Error, Hashable {
     let line: Int
     /// Completes the sentence "Line 3 …". Never contains a part of a value.
     let text: String

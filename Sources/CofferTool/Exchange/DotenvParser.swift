@@ -4,11 +4,10 @@ internal import Coffer
 struct DotenvParser {
   private var index = 0
   private var line = 1
+  /// Where the entry begins that is being parsed.
+  private var start = (line: 1, index: 0)
 
-  private struct InvalidLine: Error {
-    let reason: String
-    init(_ reason: String) { self.reason = reason }
-  }
+  private func problem(_ text: String) -> Dotenv.Problem { Dotenv.Problem(line: start.line, text: text) }
 
   /// Returns the entries and the invalid lines. Continues after an invalid line, so that all of them are
   /// reported.
@@ -20,18 +19,17 @@ struct DotenvParser {
     // Some editors begin a file with a byte order mark.
     if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF { parser.index = 3 }
     while parser.index < bytes.count {
-      let start = (line: parser.line, index: parser.index)
-      do throws(InvalidLine) {
+      parser.start = (parser.line, parser.index)
+      do throws(Dotenv.Problem) {
         guard let (name, value) = try parser.assignment(bytes) else { continue }
-        if let other = lines.updateValue(start.line, forKey: name) {
-          problems.append(
-            Dotenv.Problem(line: start.line, text: "repeats the name \(name) of line \(other)"))
+        if let other = lines.updateValue(parser.start.line, forKey: name) {
+          problems.append(parser.problem("repeats the name \(name) of line \(other)"))
         }
-        entries.append(Dotenv.Entry(name: name, value: value, line: start.line))
+        entries.append(Dotenv.Entry(name: name, value: value, line: parser.start.line))
       } catch {
-        problems.append(Dotenv.Problem(line: start.line, text: error.reason))
+        problems.append(error)
         // Continues after the entry's first line, because the following lines may be separate entries.
-        (parser.line, parser.index) = start
+        (parser.line, parser.index) = parser.start
         parser.skipLine(bytes)
       }
     }
@@ -42,7 +40,7 @@ struct DotenvParser {
   /// comment.
   private mutating func assignment(
     _ bytes: Span<UInt8>
-  ) throws(InvalidLine) -> (name: String, value: SecretBytes)? {
+  ) throws(Dotenv.Problem) -> (name: String, value: SecretBytes)? {
     skipBlanks(bytes)
     if atLineEnd(bytes) || peek(bytes) == UInt8(ascii: "#") {
       skipLine(bytes)
@@ -54,13 +52,13 @@ struct DotenvParser {
       name = self.name(bytes)
     }
     guard EnvironmentAssignment.isVariableName(name) else {
-      throw InvalidLine("does not begin with a name of letters, digits and underscores")
+      throw problem("does not begin with a name of letters, digits and underscores")
     }
     // Readers that accept blanks before the equals sign also drop those after it.
     let hasBlanks = Self.isBlank(peek(bytes))
     skipBlanks(bytes)
     guard peek(bytes) == UInt8(ascii: "=") else {
-      throw InvalidLine("has no equals sign after its name")
+      throw problem("has no equals sign after its name")
     }
     index += 1
     if hasBlanks {
@@ -78,7 +76,7 @@ struct DotenvParser {
     let end = index
     skipBlanks(bytes)
     guard atLineEnd(bytes) || (index > end && peek(bytes) == UInt8(ascii: "#")) else {
-      throw InvalidLine("has text after its value: quote the whole value")
+      throw problem("has text after its value: quote the whole value")
     }
     skipLine(bytes)
     return (name, value)
@@ -92,11 +90,11 @@ struct DotenvParser {
     return bytes.extracting(start..<index).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
   }
 
-  private mutating func bare(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
+  private mutating func bare(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
     let start = index
     while let byte = peek(bytes), !Self.isBlank(byte), !atLineEnd(bytes) {
       if "'\"$\\`".utf8.contains(byte) || byte == 0 {
-        throw InvalidLine(
+        throw problem(
           "has an unquoted value with a quote, $, backslash or backquote: enclose the value in single quotes")
       }
       index += 1
@@ -104,41 +102,41 @@ struct DotenvParser {
     return SecretBytes(bytes.extracting(start..<index))
   }
 
-  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
+  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
     index += 1
     let start = index
     while let byte = peek(bytes), byte != UInt8(ascii: "'") {
-      if byte == 0 { throw InvalidLine("has a value that contains a NUL") }
+      if byte == 0 { throw problem("has a value that contains a NUL") }
       advance(byte)
     }
-    guard index < bytes.count else { throw InvalidLine("has an unclosed single quote") }
+    guard index < bytes.count else { throw problem("has an unclosed single quote") }
     index += 1
     return SecretBytes(bytes.extracting(start..<(index - 1)))
   }
 
-  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(InvalidLine) -> SecretBytes {
+  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
     index += 1
     let start = index
     var count = 0
     while let byte = peek(bytes), byte != UInt8(ascii: "\"") {
       switch byte {
-      case 0: throw InvalidLine("has a value that contains a NUL")
+      case 0: throw problem("has a value that contains a NUL")
       case UInt8(ascii: "$"), UInt8(ascii: "`"):
-        throw InvalidLine("has an unescaped $ or backquote in double quotes: write a backslash before it")
+        throw problem("has an unescaped $ or backquote in double quotes: write a backslash before it")
       case UInt8(ascii: "\\"):
         index += 1
         guard let escape = peek(bytes), Self.escaped(escape) != nil else {
-          throw InvalidLine("has an unknown escape in double quotes")
+          throw problem("has an unknown escape in double quotes")
         }
       default: break
       }
       if let byte = peek(bytes) { advance(byte) }
       count += 1
     }
-    guard index < bytes.count else { throw InvalidLine("has an unclosed double quote") }
+    guard index < bytes.count else { throw problem("has an unclosed double quote") }
     let raw = bytes.extracting(start..<index)
     index += 1
-    let value = SecretWriter.bytes(capacity: count) { writer in
+    return SecretWriter.bytes(capacity: count) { writer in
       var next = 0
       while next < raw.count {
         let isEscape = raw[next] == UInt8(ascii: "\\")
@@ -147,7 +145,6 @@ struct DotenvParser {
         next += 1
       }
     }
-    return value
   }
 
   private static func escaped(_ byte: UInt8) -> UInt8? {
