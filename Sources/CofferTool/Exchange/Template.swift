@@ -77,9 +77,9 @@ struct Template: ~Copyable {
       case .text(let range): count += range.count
       case .value(let insertion):
         let identifier = insertion.identifier
-        let value =
-          try values[identifier]
-          ?? backend.existingValue(identifier, outcome: " Nothing was written.")
+        guard let value = try values[identifier] ?? backend.lookUp(identifier) else {
+          throw MissingSecret.failure(identifier, in: backend, outcome: " Nothing was written.")
+        }
         values[identifier] = value
         let text = try texts[insertion] ?? insertion.text(of: value)
         texts[insertion] = text

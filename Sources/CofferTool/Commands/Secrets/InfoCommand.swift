@@ -14,22 +14,20 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let identifier = try global.identifier(name)
-    let item = try global.open().existingItem(identifier)
-    let output = Output.standard
-    if format.json { return try output.json(ItemDescription(item)) }
-
+    let backend = try global.open()
+    guard let item = try backend.item(identifier) else {
+      throw MissingSecret.failure(identifier, in: backend)
+    }
+    let metadata = item.metadata
+    let fields: [(title: String, text: String?)] = [
+      ("name", item.identifier.account), ("service", item.identifier.service), ("label", metadata.label),
+      ("created", metadata.created?.ISO8601Format()), ("modified", metadata.modified?.ISO8601Format()),
+      ("expires", metadata.expires.map { Expiry.text($0, now: Date()) }),
+    ]
+    let attributes = metadata.attributes.sorted { $0.key < $1.key }
+      .map { (title: "attribute \($0.key.printable)", text: Optional($0.value)) }
     // Escapes control characters on a pipe as well, so that a label cannot forge a line.
-    func line(_ title: String, _ text: String?) throws(SecretError) {
-      if let text { try output.write("\(title): \(text.printable)\n") }
-    }
-    try line("name", item.identifier.account)
-    try line("service", item.identifier.service)
-    try line("label", item.metadata.label)
-    try line("created", item.metadata.created?.ISO8601Format())
-    try line("modified", item.metadata.modified?.ISO8601Format())
-    try line("expires", item.metadata.expires.map { Expiry.text($0, now: Date()) })
-    for (name, value) in item.metadata.attributes.sorted(by: { $0.key < $1.key }) {
-      try line("attribute \(name.printable)", value)
-    }
+    let lines = (fields + attributes).compactMap { title, text in text.map { "\(title): \($0.printable)\n" } }
+    try format.print(ItemDescription(item), or: lines.joined())
   }
 }

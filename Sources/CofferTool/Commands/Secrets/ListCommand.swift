@@ -44,13 +44,18 @@ struct ListCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Print times and labels as well.")
   var long = false
 
+  /// The number of options that leave secrets out.
+  private var filterCount: Int {
+    [removed, expired, expiring != nil, unchangedSince != nil].count(where: \.self)
+  }
+
   func run() throws {
     let output = Output.standard
     if null && output.isTerminal {
       throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
     }
     if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
-    if [removed, expired, expiring != nil, unchangedSince != nil].count(where: { $0 }) > 1 {
+    if filterCount > 1 {
       throw Failure.usage(
         "--removed, --expired, --expiring and --unchanged-since exclude each other. Use one of them.")
     }
@@ -59,7 +64,7 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
     }
     let backend = try removed ? global.openVersioned() : UnreadableItems.leaveOut(of: global.open())
-    guard format.json || long || removed || span != nil || unchangedSince != nil else {
+    guard format.json || long || filterCount > 0 else {
       try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
       return VaultNotes.noteCopy(backend)
     }
@@ -83,9 +88,7 @@ struct ListCommand: ParsableCommand {
     if null { return try output.write(names.map { $0 + "\0" }.joined()) }
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
-    if names.isEmpty && isTerminal && !(expired || removed) && expiring == nil && unchangedSince == nil
-      && UnreadableItems.status == nil
-    {
+    if names.isEmpty && isTerminal && filterCount == 0 && UnreadableItems.status == nil {
       try inform("There are no secrets in the service “\(global.serviceName)”.")
     }
   }

@@ -1,24 +1,10 @@
 internal import Coffer
 
 extension SecretBackend {
-  /// The value of a secret. Throws a failure if the secret does not exist, whose message ends with `outcome`.
-  func existingValue(_ identifier: SecretIdentifier, outcome: String = "") throws -> SecretBytes {
-    guard let value = try lookUp(identifier) else {
-      throw MissingSecret.failure(identifier, in: self, outcome: outcome)
-    }
-    return value
-  }
-
   /// A secret. Throws a failure if it does not exist.
   func existing(_ identifier: SecretIdentifier) throws -> Secret {
     guard let secret = try secret(identifier) else { throw MissingSecret.failure(identifier, in: self) }
     return secret
-  }
-
-  /// The identifier and metadata of a secret. Throws a failure if the secret does not exist.
-  func existingItem(_ identifier: SecretIdentifier) throws -> SecretItem {
-    guard let item = try item(identifier) else { throw MissingSecret.failure(identifier, in: self) }
-    return item
   }
 }
 
