@@ -3,13 +3,12 @@ internal import FoundationEssentials
 
 /// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
 struct Diagnosis {
-  let configuration: CofferConfiguration
+  let configuration = CofferConfiguration.current()
   /// The service whose secrets are counted.
   private(set) var service = GlobalOptions.defaultService
   private(set) var findings: [Finding] = []
 
-  init(_ options: GlobalOptions, _ configuration: CofferConfiguration) {
-    self.configuration = configuration
+  init(_ options: GlobalOptions) {
     do {
       service = try options.serviceName
       let selected = try options.selection()

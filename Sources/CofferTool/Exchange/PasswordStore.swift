@@ -14,16 +14,14 @@ struct PasswordStore {
   /// Uses `path`, or else the directory that `pass` uses.
   init(_ path: String?) throws(Failure) {
     let home = BaseDirectories(environment: Environment.value).home
-    if let given = path ?? Environment.value("PASSWORD_STORE_DIR") {
-      directory = given
-    } else if let home {
-      directory = home + "/.password-store"
-    } else {
+    let given = path ?? Environment.value("PASSWORD_STORE_DIR")
+    guard let directory = given ?? home.map({ $0 + "/.password-store" }) else {
       throw Failure(
         .configuration,
         "There is no home directory, so ~/.password-store does not exist. Give the directory of the password store."
       )
     }
+    self.directory = directory
     // Without those that open a vault: see Environment.
     var environment = ProcessInfo.processInfo.environment
     // gpg creates files there.

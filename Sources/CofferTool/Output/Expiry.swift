@@ -20,16 +20,14 @@ enum Expiry {
 
   /// Prints the warnings of the secrets that a command uses.
   static func warn(of items: [SecretItem]) {
-    for item in items.sorted(by: { $0.identifier < $1.identifier }) { warn(of: item) }
-  }
-
-  private static func warn(of item: SecretItem) {
-    guard let expires = item.metadata.expires else { return }
-    let name = item.identifier.account
-    switch state(of: item.metadata, now: Date()) {
-    case .none: break
-    case .soon: note("secret: “\(name)” expires on \(expires.ISO8601Format()).")
-    case .expired: note("secret: “\(name)” expired on \(expires.ISO8601Format()). Store a new value.")
+    for item in items.sorted(by: { $0.identifier < $1.identifier }) {
+      guard let expires = item.metadata.expires else { continue }
+      let name = item.identifier.account
+      switch state(of: item.metadata, now: Date()) {
+      case .none: break
+      case .soon: note("secret: “\(name)” expires on \(expires.ISO8601Format()).")
+      case .expired: note("secret: “\(name)” expired on \(expires.ISO8601Format()). Store a new value.")
+      }
     }
   }
 }

@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Coffer
 
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -14,10 +13,8 @@ struct DoctorCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var format: JSONOption
 
   func run() throws {
-    let diagnosis = Diagnosis(global, CofferConfiguration.current())
-    try format.print(diagnosis.findings, or: diagnosis.findings.map(\.lines).joined())
-    if let bad = diagnosis.findings.first(where: { !$0.ok }) {
-      throw ExitCode(bad.status.rawValue)
-    }
+    let findings = Diagnosis(global).findings
+    try format.print(findings, or: findings.map(\.lines).joined())
+    if let bad = findings.first(where: { !$0.ok }) { throw ExitCode(bad.status.rawValue) }
   }
 }

@@ -18,8 +18,6 @@ struct CheckCommand: ParsableCommand {
 
   enum State: String, Encodable {
     case ok, missing, optional, expired, expiring, twice, unused
-
-    var isFailure: Bool { self == .missing || self == .expired }
   }
 
   private struct Entry: Encodable {
@@ -50,7 +48,8 @@ struct CheckCommand: ParsableCommand {
     guard let project = try global.project() else { throw try ProfileOption.missingProject("check") }
     let entries = try entries(for: project)
     try format.print(entries, or: entries.map { $0.line + "\n" }.joined())
-    if entries.contains(where: \.state.isFailure) { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
+    let failures = entries.filter { [.missing, .expired].contains($0.state) }
+    if !failures.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }
 
   private func entries(for project: Project) throws -> [Entry] {

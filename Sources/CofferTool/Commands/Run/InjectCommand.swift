@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import CofferSystem
 
 struct InjectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

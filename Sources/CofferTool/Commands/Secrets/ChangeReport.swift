@@ -30,9 +30,7 @@ final class ChangeReport: Sendable {
     _ only: SecretIdentifier?, in service: String, from backend: any SecretBackend
   ) throws(SecretError) -> [SecretIdentifier: SecretMetadata] {
     if let only { return try [only: backend.item(only)?.metadata].compactMapValues(\.self) }
-    var found: [SecretIdentifier: SecretMetadata] = [:]
-    for item in try backend.items(inService: service) { found[item.identifier] = item.metadata }
-    return found
+    return Dictionary(try backend.items(inService: service).map { ($0.identifier, $0.metadata) }) { $1 }
   }
 
   /// Prints a line for each secret that `change` affects.

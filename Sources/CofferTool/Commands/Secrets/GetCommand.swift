@@ -44,8 +44,7 @@ struct GetCommand: ParsableCommand {
 
   private func value(of identifier: SecretIdentifier) throws -> SecretBytes {
     guard let version else {
-      let backend = try global.open()
-      let secret = try backend.existing(identifier)
+      let secret = try global.open().existing(identifier)
       Expiry.warn(of: [secret.item])
       return secret.value
     }

@@ -46,7 +46,9 @@ struct MoveCommand: ParsableCommand {
     _ old: SecretIdentifier, to new: SecretIdentifier, in backend: any SecretBackend
   ) throws(SecretError) -> SecretMoveOutcome {
     #if Keyring
-    if let keyring = backend.keyring { return try keyring.move(old, to: new, replacing: force, all: all) }
+    if let keyring = backend as? KeyringBackend {
+      return try keyring.move(old, to: new, replacing: force, all: all)
+    }
     #endif
     if let vault = backend as? VaultBackend { return try vault.move(old, to: new, replacing: force) }
     throw SecretError(.unsupported, "The selected backend cannot rename a secret.")

@@ -27,7 +27,7 @@ struct RemoveCommand: ParsableCommand {
     let identifiers = try global.identifiers(names)
     let backend = try global.open()
     #if Keyring
-    if let keyring = backend.keyring { return try remove(identifiers, from: keyring) }
+    if let keyring = backend as? KeyringBackend { return try remove(identifiers, from: keyring) }
     #endif
     do {
       try backend.withTransaction { transaction in

@@ -1,5 +1,4 @@
 internal import Coffer
-internal import FoundationEssentials
 
 extension SecretTransaction {
   /// Stores a secret, unless it has this value and this metadata already. A program that tries again and again would
@@ -59,9 +58,4 @@ extension SecretBackend {
     for identifier in wanted where found[identifier] == nil { found[identifier] = try secret(identifier) }
     return found
   }
-
-  #if Keyring
-  /// This backend, if it is a keyring.
-  var keyring: KeyringBackend? { self as? KeyringBackend }
-  #endif
 }

@@ -112,7 +112,7 @@ struct CopyCommand: ParsableCommand {
       // The user may remove the originals. The end of a transaction makes sure that the same values are on the disk.
       if !report.same.isEmpty && !dryRun { try target.withTransaction { _ in } }
       #if Keyring
-      if named.isEmpty, let keyring = source.keyring {
+      if named.isEmpty, let keyring = source as? KeyringBackend {
         report.unlisted = try Self.passOver(keyring.unlistedItems(inService: service))
       }
       #endif

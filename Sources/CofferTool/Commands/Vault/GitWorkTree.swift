@@ -64,11 +64,8 @@ enum GitWorkTree {
 
   /// The line of `.gitattributes` in the directory of the vault: see gitattributes(5).
   static func attributesLine(for path: String) -> String {
-    var pattern = "/"
-    for scalar in Path.name(of: path).unicodeScalars {
-      if "*?[]\\".unicodeScalars.contains(scalar) { pattern += "\\" }
-      pattern.unicodeScalars.append(scalar)
-    }
+    let name = String(Path.name(of: path))
+    var pattern = "/" + name.escaped { "*?[]\\".unicodeScalars.contains($0) ? "\\\($0)" : nil }
     let needsQuotes = pattern.unicodeScalars.contains {
       $0.properties.isWhitespace || $0 == "\"" || $0.value < 0x20
     }

@@ -196,12 +196,10 @@ struct InitCommand: ParsableCommand {
 
   /// Says that what is in the keyring stays there.
   private static func noteKeyring() {
-    if OtherStores.has(
-      .keyring,
-      where: { keyring throws(SecretError) in
-        try !keyring.identifiers(inService: nil).isEmpty
-      })
-    {
+    let hasSecrets = OtherStores.has(.keyring) { keyring throws(SecretError) in
+      try !keyring.identifiers(inService: nil).isEmpty
+    }
+    if hasSecrets {
       inform("The secrets in your keyring stay there. To copy them: secret copy --from keyring --to vault")
     }
   }

@@ -39,10 +39,9 @@ struct NewCredential: ~Copyable {
     let file = try KeyFile(
       path: try Path.absolute(
         options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
-    if let credential = try file.credential() {
-      return NewCredential(kind: .file(file, isNew: false), credential: credential)
-    }
-    return NewCredential(kind: .file(file, isNew: true), credential: .key(VaultKey.generate()))
+    let existing = try file.credential()
+    return NewCredential(
+      kind: .file(file, isNew: existing == nil), credential: existing ?? .key(VaultKey.generate()))
   }
 
   var keyFile: KeyFile? {

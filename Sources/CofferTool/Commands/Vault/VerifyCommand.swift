@@ -54,16 +54,10 @@ struct VerifyCommand: ParsableCommand {
     if format.json {
       return try output.json(
         Report(
-          path: vault.path,
-          secrets: report.secretCount,
-          earlierVersions: report.earlierVersionCount,
-          versionsNotYetDropped: report.excessVersionCount,
-          keySlots: report.keySlotCount,
-          fileSize: report.fileSize,
-          pin: report.pin,
-          identityPin: report.identityPin,
-          compared: report.compared.rawValue,
-          recovered: report.isRecovered))
+          path: vault.path, secrets: report.secretCount, earlierVersions: report.earlierVersionCount,
+          versionsNotYetDropped: report.excessVersionCount, keySlots: report.keySlotCount,
+          fileSize: report.fileSize, pin: report.pin, identityPin: report.identityPin,
+          compared: report.compared.rawValue, recovered: report.isRecovered))
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
     let excess = report.excessVersionCount == 0 ? "" : " (and \(report.excessVersionCount) not yet dropped)"
