@@ -21,8 +21,7 @@ struct AnswerLines {
         """
         The \(field) of the secret “\(identifier.account)” in the service “\(identifier.service)” contains a line feed, \
         a carriage return or a NUL, which the protocol cannot carry, and nothing was sent. Store it again without it.
-        """
-      )
+        """)
     }
     parts += [SecretBytes(prefix), value, SecretBytes("\n")]
   }

@@ -35,8 +35,7 @@ extension EnvironmentAssignment {
         """
         The secret “\(identifier.account)” has a name that cannot be converted to an environment variable name. \
         Use --set VAR=NAME.
-        """
-      )
+        """)
     }
   }
 
@@ -53,8 +52,7 @@ extension EnvironmentAssignment {
           """
           Both “\(other.account)” and “\(assignment.identifier.account)” would be assigned to the variable \
           \(assignment.variable). Choose one with --set.
-          """
-        )
+          """)
       }
     }
   }

@@ -17,8 +17,7 @@ struct SecretEnvironment: ~Copyable {
         """
         The secret “\(assignment.identifier.account)” contains a NUL, which an environment variable cannot hold. \
         Leave it out, or pass it in a file with --file.
-        """
-      )
+        """)
     }
     entries.append((assignment.variable, assignment.identifier, isFile, value))
   }

@@ -9,8 +9,7 @@ struct KeyAddCommand: ParsableCommand {
       exist. A recovery key is printed once and not stored: write it down. White space in it has no meaning. A recipient \
       is the public key of a person or a machine, as secret key new and age-keygen print it; everybody who has the file can \
       read it.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

@@ -8,8 +8,7 @@ struct KeyChangePassphraseCommand: ParsableCommand {
       The new passphrase is entered twice on a terminal, or comes from a pipe. The vault gets a new master key as well, \
       if the credential of every other key slot is at hand without a prompt. Otherwise a message says that whoever has \
       the old passphrase and an old copy can read what is stored later: then run secret rekey.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

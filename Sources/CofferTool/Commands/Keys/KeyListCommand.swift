@@ -9,8 +9,7 @@ struct KeyListCommand: ParsableCommand {
       Each line has the beginning of the slot's id, its kind, the day of its creation, its label, and the beginning of its \
       recipient, separated by tabs. --json has whole recipients. Without a key the slots are printed, but not verified. If \
       the vault is refused, a message says why, and the status is not 0.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

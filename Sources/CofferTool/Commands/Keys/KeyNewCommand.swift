@@ -11,8 +11,7 @@ struct KeyNewCommand: ParsableCommand {
       --recipient. With --output, the identity is written to a new file that only you can read, and the recipient is \
       printed. Without it, the contents of such a file are printed. Use it with COFFER_KEY_FILE. The texts are those of \
       age-keygen.
-      """
-  )
+      """)
 
   @Option(path: "The file to create.")
   var output: String?

@@ -9,8 +9,7 @@ struct KeyRecoverCommand: ParsableCommand {
       The recovery key is entered on a terminal, or comes from a pipe; white space in it has no meaning. It remains \
       valid. The new key file is the default one, or --key-file, and is recorded for the vault. With --portal, in a \
       Flatpak, the Secret portal opens the vault again, after the user's keyring was reset.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

@@ -9,8 +9,7 @@ struct KeyRemoveCommand: ParsableCommand {
       credential for each remaining slot, except those of recipients: from the vault's credential sources, from \
       --key-file, or from a prompt. A slot that is removed requires none: slots whose credentials are lost can be removed \
       together. Prints the new pin, and how many secrets the removed key could read.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -7,8 +7,7 @@ struct RekeyCommand: ParsableCommand {
     discussion: """
       Keeps the key slots. This requires a credential for each, except those of recipients: from the vault's credential \
       sources, from --key-file, or from a prompt. Earlier copies of the vault do not change. Prints the new pin.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -9,8 +9,7 @@ struct CompletionsCommand: ParsableCommand {
         secret completions zsh > DIRECTORY/_secret, with a DIRECTORY of fpath
         secret completions fish > ~/.config/fish/completions/secret.fish
       At each Tab, the script runs the secret on PATH. Names are completed if the backend opens without a prompt.
-      """
-  )
+      """)
 
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish

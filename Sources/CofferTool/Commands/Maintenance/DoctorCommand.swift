@@ -6,8 +6,7 @@ struct DoctorCommand: ParsableCommand {
     discussion: """
       Changes nothing and never prompts. The exit status is that of the first line marked BAD. A line marked note is for \
       information.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

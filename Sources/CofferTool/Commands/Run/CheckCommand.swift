@@ -9,8 +9,7 @@ struct CheckCommand: ParsableCommand {
       Prints a line for each secret that \(ProjectFile.name) declares, with its variable: ok, missing, optional (missing, and \
       need not exist), expired, or expiring within 14 days. Then the secrets that two variables get (twice), and those of the \
       service that the file does not name (unused). Never prints a value. Exits with 1 if a secret is missing or has expired.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -10,8 +10,7 @@ struct InjectCommand: ParsableCommand {
       {{ secret://SERVICE/ACCOUNT | json }} inserts a JSON string with its quotation marks, base64 one line, url the \
       percent-encoded value, and shell a word in single quotes. If a secret does not exist, nothing is written. The output file \
       has mode 0600 and replaces an existing file in one step. The result has at most \(Template.maximumSize >> 20) MiB.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

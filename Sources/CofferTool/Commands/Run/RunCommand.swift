@@ -39,8 +39,7 @@ struct RunCommand: ParsableCommand {
       After the first 64 KiB of a value, only its lines are redacted, as they are. What may be the beginning of a value is \
       held back until more output follows; at a pause, what carries its first two bytes, and at most half of it, is shown. \
       Background processes of the command that write on after its end are redacted as well.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup var profile: ProfileOption

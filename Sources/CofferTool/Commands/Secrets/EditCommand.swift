@@ -15,8 +15,7 @@ struct EditCommand: ParsableCommand {
       If the value did not end in a line feed, the line feed that editors append is dropped. A secret that does not exist \
       is created. Nothing is stored if the value is unchanged or the editor fails. If another process changes the secret \
       during editing, nothing is stored either, and the message names the file with the edited text.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

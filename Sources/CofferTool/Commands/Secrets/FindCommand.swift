@@ -7,8 +7,7 @@ struct FindCommand: ParsableCommand {
     discussion: """
       Ignores case, and does not search values. Prints each secret as a reference, secret://SERVICE/ACCOUNT, which run \
       and inject accept. The exit status is 1 if nothing is found.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

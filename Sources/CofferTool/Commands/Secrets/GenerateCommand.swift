@@ -10,8 +10,7 @@ struct GenerateCommand: ParsableCommand {
       value only with --print. The alphabets are alphanumeric, letters, digits, hex and printable (ASCII without the \
       space and quotes, $, backslash and backquote, which shells and files of variables read differently); --characters sets another. With --words, the value is a phrase of words from a list of 2048, to type or \
       to remember: each word is worth 11 bits, so that 8 words are about as strong as 15 letters and digits.
-      """
-  )
+      """)
 
   enum Alphabet: String, CaseIterable, ExpressibleByArgument {
     case alphanumeric, letters, digits, hex, printable

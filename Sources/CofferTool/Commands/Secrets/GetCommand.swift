@@ -7,8 +7,7 @@ struct GetCommand: ParsableCommand {
     discussion: """
       Prints the stored bytes unchanged. Adds a line feed only on a terminal, and refuses to print control characters \
       and invisible characters to a terminal.
-      """
-  )
+      """)
 
   enum Newline: String, CaseIterable, ExpressibleByArgument {
     case yes, no, auto

@@ -9,8 +9,7 @@ struct HistoryCommand: ParsableCommand {
       Prints one version a line, newest first: its number, the time of the change, what became of it (current, earlier \
       or removed) and its label, separated by tabs and with control characters escaped. Use a number with secret get \
       --version or secret restore --version.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -10,8 +10,7 @@ struct ListCommand: ParsableCommand {
       Prints one name a line, sorted by bytes. A name may contain line feeds: use --null or --json to separate names \
       reliably. With --long, each line has the time of the last change or the removal, the expiry or -, the name and \
       the label, separated by tabs and with control characters escaped.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -9,8 +9,7 @@ struct MoveCommand: ParsableCommand {
       old or the new name. The earlier versions have the new name too, unless it has versions of its own; the old name \
       can be restored like that of a removed secret. In a keyring, the item is copied and read back before it is removed. \
       Several different items of other programs may have one name there: without --all, none of them is moved.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

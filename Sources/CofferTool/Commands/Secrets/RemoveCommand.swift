@@ -9,8 +9,7 @@ struct RemoveCommand: ParsableCommand {
       bring it back, use secret restore. With --purge, the vault is written again without any version of the secrets. \
       Copies of the vault, and free space of the disk, may still contain them. A keyring keeps no removed value, with or without --purge. Several \
       different items of other programs may have one name there: without --all, none of them is removed.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

@@ -11,8 +11,7 @@ struct RestoreCommand: ParsableCommand {
       in the service that was changed or removed since, as after a wrong import. A secret that did not exist then is \
       kept. A secret whose version of that time was dropped is named and kept, and the exit status is then 1. The \
       values that are replaced stay in the history.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

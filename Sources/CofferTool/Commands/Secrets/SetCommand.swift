@@ -12,8 +12,7 @@ struct SetCommand: ParsableCommand {
       it is, with its time of change. A vault keeps the value that is replaced in its history, unless the secret has none: \
       programs store most of theirs without one. --history begins to keep it. --no-history ends it, and the vault is \
       written again without any earlier version of the secret.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
@@ -54,8 +53,7 @@ struct SetCommand: ParsableCommand {
         A value must not be an argument: every user of this machine can read it in the list of processes, and your \
         shell's history now contains it. Delete it from the history, and enter the value at the prompt, through a \
         pipe or with --from-file.
-        """
-      )
+        """)
     }
     let identifier = try global.newIdentifier(name)
     let given = try GivenMetadata(label: label, expires: expires, attributes: attributes)

@@ -10,8 +10,7 @@ struct WatchCommand: ParsableCommand {
     discussion: """
       Each line has the time, stored or removed, and the name with control characters escaped; with --json it is an \
       object. Changes in quick succession may be reported as one. Values are not printed.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -15,8 +15,7 @@ struct CopyCommand: ParsableCommand {
       item is named. Nothing is removed. Earlier versions are not copied; a vault keeps what --overwrite replaces in its \
       history. With --former-key, reads a backup of a vault whose keys were changed since, which every other command refuses: \
       only the named secrets, after you have judged them.
-      """
-  )
+      """)
 
   @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
   var from: BackendArgument

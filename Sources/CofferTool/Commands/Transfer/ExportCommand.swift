@@ -21,8 +21,7 @@ struct ExportCommand: ParsableCommand {
 
       The names of the exported secrets are first printed on standard error. A file of --output is created with mode \
       0600. Anyone who can read the output has the secrets.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup var profile: ProfileOption

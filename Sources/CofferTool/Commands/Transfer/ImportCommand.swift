@@ -15,8 +15,7 @@ struct ImportCommand: ParsableCommand {
       With --from pass, gpg decrypts each *.gpg file of a password store. The secret's name is the file's path in the \
       store without .gpg. The value is the decrypted content; one final line feed is dropped if it is the only one. To \
       import the secrets of Python's keyring or of other desktop programs: secret copy --from keyring --to vault
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

@@ -9,8 +9,7 @@ struct HistoryLimitCommand: ParsableCommand {
       Without an option, prints the limit. A new limit applies to every secret at once: the vault is written again \
       without the versions beyond it, and a removed secret without a version cannot be restored. If there are such \
       versions, the command asks on a terminal, and otherwise requires --purge.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -12,8 +12,7 @@ struct InitCommand: ParsableCommand {
       recovery key is printed once: write it down. With --backend keyring, creates no vault and records the keyring as the \
       backend to use. With --backend vault, records a vault that exists. Older states of a vault are refused, except in a \
       git work tree: see secret trust. A key file in a git work tree is refused, unless git ignores it.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption

@@ -7,8 +7,7 @@ struct UnlockCommand: ParsableCommand {
     discussion: """
       Puts the vault's master key into this user's keyring in the kernel. Every program of the user can read it there, \
       until the time is over, secret lock removes it, or the machine restarts. It is never written to a disk.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var global: GlobalOptions
 

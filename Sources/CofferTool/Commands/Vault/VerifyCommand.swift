@@ -65,8 +65,7 @@ struct VerifyCommand: ParsableCommand {
       """
       secrets: \(report.secretCount), earlier versions: \(report.earlierVersionCount)\(excess), \
       key slots: \(report.keySlotCount), bytes: \(report.fileSize)
-      """
-    )
+      """)
     try output.line("pin: \(report.pin)")
     try output.line("identity pin: \(report.identityPin)")
     if report.compared == .nothing {

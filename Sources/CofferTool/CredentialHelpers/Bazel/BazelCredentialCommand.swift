@@ -10,8 +10,7 @@ struct BazelCredentialCommand: ParsableCommand {
       its value is the header's text. For a token: printf 'Bearer %s' "$TOKEN" | secret set -s bazel:HOST Authorization
 
       Headers are provided for https and grpcs, and for http to localhost, 127.0.0.1 and [::1].
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
@@ -44,8 +43,7 @@ struct BazelCredentialCommand: ParsableCommand {
           """
           The secret “\(identifier.account)” in the service “bazel:\(host)” is not a valid header: its name or its \
           value contains a character that a header cannot contain. Rename it or store it again.
-          """
-        )
+          """)
       }
       headers[identifier.account] = [try value.string()]
     }

@@ -8,8 +8,7 @@ struct CargoCredentialCommand: ParsableCommand {
       In ~/.cargo/config.toml, write credential-provider = ["secret"] for a registry, or \
       global-credential-providers = ["secret"] in [registry]; cargo then runs secret --cargo-plugin. The token of a \
       registry is the secret token in the service cargo:INDEX-URL.
-      """
-  )
+      """)
 
   /// The argument with which cargo runs a credential provider.
   static let mark = "--cargo-plugin"

@@ -11,8 +11,7 @@ struct DockerCredentialCommand: ParsableCommand {
       credential-helpers = ["secret"] to ~/.config/containers/registries.conf.d/secret.conf. A login is the secret with \
       the username as its name in the service docker:URL. Requests are read from standard input. Errors are printed on \
       standard output as well, where docker expects them.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 

@@ -10,8 +10,7 @@ struct GitCredentialCommand: ParsableCommand {
       git-credential-secret to this program on PATH: git config --global credential.helper secret. A password is the \
       secret with the username as its name in the service git:https://HOST. To print it: secret get -s \
       git:https://HOST USERNAME. Requests are read from standard input.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 

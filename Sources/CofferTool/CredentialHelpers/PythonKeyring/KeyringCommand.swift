@@ -8,8 +8,7 @@ struct KeyringCommand: ParsableCommand {
       pip and uv run a program named keyring: create a link of that name to this program in a directory early on \
       PATH, and use --keyring-provider subprocess. SERVICE and USERNAME are the secret's service and name, as in \
       Python's keyring. From a pipe, set drops one final line feed, as Python's program does.
-      """
-  )
+      """)
 
   enum Operation: String, ExpressibleByArgument {
     case get, set, del

@@ -8,8 +8,7 @@ struct TerraformCredentialsCommand: ParsableCommand {
       terraform runs ~/.terraform.d/plugins/terraform-credentials-secret: create a link of that name to this program, \
       and write credentials_helper "secret" {} to ~/.terraformrc. The token for a host is the secret token in the \
       service terraform:HOST.
-      """
-  )
+      """)
 
   @OptionGroup(title: "Global options") var backendOptions: BackendOptions
 
