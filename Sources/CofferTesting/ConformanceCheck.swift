@@ -58,8 +58,7 @@ struct ConformanceContext: Sendable {
   // MARK: Calls
 
   func store(_ bytes: [UInt8], _ identifier: SecretIdentifier, _ metadata: SecretMetadata? = nil) throws {
-    try backend.store(
-      SecretBytes(bytes), for: identifier, metadata: metadata.map { .replace($0) } ?? .keep)
+    try backend.store(SecretBytes(bytes), for: identifier, metadata: metadata.map { .replace($0) } ?? .keep)
   }
 
   func store(_ text: String, _ identifier: SecretIdentifier, _ metadata: SecretMetadata? = nil) throws {

@@ -98,9 +98,7 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
 
   /// Removes the secret, or throws the error for ``Call/remove``.
   @discardableResult
-  public override func remove(
-    _ identifier: SecretIdentifier, history: History
-  ) throws(SecretError) -> Bool {
+  public override func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     try calls.remove(identifier, history: history)
   }
 

@@ -134,8 +134,7 @@ extension ConformanceCheck {
       try context.expectHistory(["5", "4"], stored, "after a store that begins to keep the history")
       try store("6", stored, .unchanged)
       try context.expectHistory(["6", "5", "4"], stored, "after a store that leaves a history as it is")
-      try context.expect(
-        try backend.remove(removed, history: .none), toBe: true, "remove, without history")
+      try context.expect(try backend.remove(removed, history: .none), toBe: true, "remove, without history")
       try context.expectHistory([], removed, "after a removal without history")
       try context.expectRemoved([], "after a removal without history")
       try context.expect(

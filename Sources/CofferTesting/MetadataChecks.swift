@@ -95,8 +95,7 @@ extension ConformanceCheck {
       let later = Date(timeIntervalSince1970: 2_100_000_000)
       for expires in [nil, later] {
         try context.store("1", identifier, context.sample)
-        try context.backend.store(
-          SecretBytes("2"), for: identifier, metadata: .newValue(expires: expires))
+        try context.backend.store(SecretBytes("2"), for: identifier, metadata: .newValue(expires: expires))
         var expected = context.sample
         expected.expires = expires
         try context.expectMetadata(expected, identifier, "after a store of a new value")

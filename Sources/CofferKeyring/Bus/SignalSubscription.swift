@@ -35,8 +35,7 @@ final class SignalSubscription {
   /// Subscribes to the signals that the bus sends when `name` gets an owner, loses it, or gets another one.
   convenience init(ownersOf name: String, on connection: BusConnection, _ body: @escaping Body) {
     let bus = BusConnection.busName
-    self.init(
-      connection, sender: bus, interface: bus, member: "NameOwnerChanged", firstArgument: name, body)
+    self.init(connection, sender: bus, interface: bus, member: "NameOwnerChanged", firstArgument: name, body)
   }
 
   deinit { g_dbus_connection_signal_unsubscribe(connection.raw, key) }

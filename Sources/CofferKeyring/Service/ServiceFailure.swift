@@ -121,9 +121,7 @@ enum ServiceFailure: Error {
 
 extension DeadlineLock {
   /// Runs `body` with the lock held. If the lock is not free within `timeout`, throws `.error`.
-  func withLock<R>(
-    _ timeout: Duration, _ body: () throws(ServiceFailure) -> R
-  ) throws(ServiceFailure) -> R {
+  func withLock<R>(_ timeout: Duration, _ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
     let result: Result<R, ServiceFailure>
     do throws(SecretError) { result = try withLock(timeout: timeout) { Result(catching: body) } } catch {
       throw .error(error)

@@ -30,9 +30,7 @@ package struct CapturedProcess: ~Copyable {
       defer { withExtendedLifetime(pipe) {} }
       var spawn = Spawn()
       spawn.environment = .variables(environment)
-      spawn.descriptors = [
-        (STDIN_FILENO, .nullDevice), (STDOUT_FILENO, .descriptor(pipe.writing.number)),
-      ]
+      spawn.descriptors = [(STDIN_FILENO, .nullDevice), (STDOUT_FILENO, .descriptor(pipe.writing.number))]
       if standardError == .captured {
         spawn.descriptors.append((STDERR_FILENO, .descriptor(pipe.writing.number)))
       }

@@ -69,9 +69,7 @@ struct ExchangeFile: Codable {
   }
 
   /// The secrets in `text`. Throws a failure that names the first invalid entry, without its contents.
-  static func secrets(
-    in text: SecretBytes, of file: String, service: String
-  ) throws -> [ExchangedSecret] {
+  static func secrets(in text: SecretBytes, of file: String, service: String) throws -> [ExchangedSecret] {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
     let contents: ExchangeFile

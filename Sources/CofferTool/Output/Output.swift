@@ -45,9 +45,7 @@ struct Output {
 
   /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a terminal
   /// would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
-  func reveal(
-    _ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String
-  ) throws {
+  func reveal(_ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String) throws {
     if isTerminal && !force && !values.isPlainText { throw Self.unsafe(subject, ending) }
     try write(values)
   }

@@ -80,9 +80,7 @@ enum OutputFile {
 }
 
 extension PrivateFile {
-  static func write(
-    _ contents: SecretBytes, to path: String, replacing: Bool
-  ) throws(SecretError) {
+  static func write(_ contents: SecretBytes, to path: String, replacing: Bool) throws(SecretError) {
     try contents.withBytes { bytes throws(SecretError) in
       try write(bytes, to: path, replacing: replacing)
     }

@@ -66,8 +66,7 @@ struct SecretEnvironment: ~Copyable {
       !entry.value.isEmpty && !entry.value.withBytes(PatternWriter.canRedact)
     }.map(\.variable)
     if !unredacted.isEmpty {
-      note(
-        "secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
+      note("secret: Not redacted, because their values are too short: \(unredacted.joined(separator: ", ")).")
     }
     let limit = PatternWriter.limit(for: given.map { $0.value.count })
     let long = given.filter { $0.value.count > limit }.map(\.variable)

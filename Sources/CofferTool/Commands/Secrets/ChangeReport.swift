@@ -55,8 +55,7 @@ final class ChangeReport: Sendable {
       if isJSON {
         try Output.standard.jsonLine(line)
       } else {
-        try Output.standard.write(
-          "\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
+        try Output.standard.write("\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
       }
     }
   }

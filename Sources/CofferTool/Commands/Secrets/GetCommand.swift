@@ -35,8 +35,7 @@ struct GetCommand: ParsableCommand {
     let identifier = try global.identifier(name)
     let value = try value(of: identifier)
     let output = Output.standard
-    try output.reveal(
-      value, force: force, "The value", ". Write it to a file or a pipe, or add --force.")
+    try output.reveal(value, force: force, "The value", ". Write it to a file or a pipe, or add --force.")
     let isNeeded = newline == .yes || newline == .auto && output.isTerminal && !value.endsWithLineFeed
     if isNeeded && !noNewline { try output.write("\n") }
   }

@@ -114,8 +114,7 @@ struct ExportCommand: ParsableCommand {
           if isOptional { return nil }
           throw MissingSecret.failure(identifier, in: backend)
         }
-        return ExchangedSecret(
-          identifier: identifier, value: value, metadata: nil, variable: variable.name)
+        return ExchangedSecret(identifier: identifier, value: value, metadata: nil, variable: variable.name)
       }
     }
     if let unknown = excepted.min() {

@@ -139,8 +139,7 @@ struct InitCommand: ParsableCommand {
         advice: "Add another one with secret key add --recovery.")
     }
     inform("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
-    let (_, isChosen) = try Self.record(
-      path, keyFile: nil, configuration, advice: "Select it with --vault.")
+    let (_, isChosen) = try Self.record(path, keyFile: nil, configuration, advice: "Select it with --vault.")
     inform(
       "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
     )
@@ -186,8 +185,7 @@ struct InitCommand: ParsableCommand {
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)
     if format.json {
-      try Output.standard.json(
-        Report(backend: selected.description, vault: vault, id: id, recorded: true))
+      try Output.standard.json(Report(backend: selected.description, vault: vault, id: id, recorded: true))
     }
     inform("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
     if selected.name == .vault { Self.noteKeyring() }

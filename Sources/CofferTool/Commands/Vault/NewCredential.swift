@@ -25,8 +25,7 @@ struct NewCredential: ~Copyable {
           .locked, "There is no passphrase, and a prompt is not possible.",
           advice: "Set COFFER_PASSPHRASE_FILE, COFFER_PASSPHRASE_FD or COFFER_PASSPHRASE_COMMAND.")
       }
-      return NewCredential(
-        kind: .passphrase, credential: .passphrase(try PassphrasePrompt.new(for: path)))
+      return NewCredential(kind: .passphrase, credential: .passphrase(try PassphrasePrompt.new(for: path)))
     }
     if options.keyFile == nil, let recipient = recipients.first {
       return NewCredential(kind: .recipients, credential: .recipient(recipient))
@@ -37,8 +36,7 @@ struct NewCredential: ~Copyable {
       return NewCredential(kind: .environment, credential: given)
     }
     let file = try KeyFile(
-      path: try Path.absolute(
-        options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
+      path: try Path.absolute(options.keyFile ?? configuration.keyFile ?? configuration.defaultKeyFile))
     let existing = try file.credential()
     return NewCredential(
       kind: .file(file, isNew: existing == nil), credential: existing ?? .key(VaultKey.generate()))

@@ -46,8 +46,7 @@ struct DockerCredentialCommand: ParsableCommand {
       case "erase": try erase()
       case "list": try list()
       case "version":
-        try Output.standard.write(
-          "docker-credential-secret (secret) \(Version.current)\n")
+        try Output.standard.write("docker-credential-secret (secret) \(Version.current)\n")
       default: throw Failure.usage("The operation “\(action.withoutKeys)” of docker is not supported.")
       }
     } catch let refusal as Refusal {
@@ -60,8 +59,7 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func store() throws {
-    let login = try ProgramJSON.input(
-      Login.self, expected: "an object with ServerURL, Username and Secret")
+    let login = try ProgramJSON.input(Login.self, expected: "an object with ServerURL, Username and Secret")
     guard let url = login.serverURL, !url.isEmpty else { throw Refusal.noURL }
     guard let username = login.username, !username.isEmpty else { throw Refusal.noUsername }
     let identifier = try SecretIdentifier(service: Self.prefix + url, account: username)
