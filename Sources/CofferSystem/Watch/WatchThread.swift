@@ -100,19 +100,15 @@ package final class WatchThread: Sendable {
 
   private func end(_ key: Int) {
     // A handler can own the last reference to another watch: it is released outside the lock.
-    let released: Any? = state.withLock { state in
-      if let period = state.periods.removeValue(forKey: key) {
-        if state.isIdle { state.descriptors?.signal() }
-        return period
+    let released = state.withLock { state in
+      let period = state.periods.removeValue(forKey: key)
+      let directory = state.directories.removeValue(forKey: key)
+      let watched = state.directories.values.map(\.watch)
+      if let directory, let events = state.descriptors?.events, !watched.contains(directory.watch) {
+        inotify_rm_watch(events.number, directory.watch)
       }
-      guard let directory = state.directories.removeValue(forKey: key) else { return nil }
-      if let descriptors = state.descriptors {
-        if !state.directories.values.contains(where: { $0.watch == directory.watch }) {
-          _ = descriptors.events.map { inotify_rm_watch($0.number, directory.watch) }
-        }
-        if state.isIdle { descriptors.signal() }
-      }
-      return directory
+      if state.isIdle { state.descriptors?.signal() }
+      return (period, directory)
     }
     withExtendedLifetime(released) {}
   }
