@@ -91,7 +91,7 @@ struct ConfigurationFile {
   }
 }
 
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path of
   /// a vault, or the alias or label of a keyring's collection.
   ///

@@ -104,7 +104,7 @@ extension ConformanceCheck {
 
     ConformanceCheck(name: "overwrite-with-metadata-replaces-it") { context in
       let identifier = try context.identifier("replaced")
-      let metadata = SecretMetadata(attributes: ["new": "1"])
+      let metadata = context.other
       try context.store("1", identifier, context.sample)
       try context.store("2", identifier, metadata)
       try context.expectMetadata(metadata, identifier, "after an overwrite with other metadata")
@@ -154,6 +154,9 @@ extension ConformanceContext {
       attributes: omissions.contains(.attributes) ? [:] : ["environment": "staging", "owner": "cafe\u{301}"]
     )
   }
+
+  /// Other metadata, without a label and an expiry.
+  var other: SecretMetadata { SecretMetadata(attributes: sample.attributes.isEmpty ? [:] : ["other": "1"]) }
 
   func metadata(_ identifier: SecretIdentifier) throws -> SecretMetadata {
     guard let item = try backend.item(identifier) else {

@@ -82,7 +82,7 @@ extension ConformanceCheck {
 
     versioned("versions-keep-their-metadata") { context, backend in
       let identifier = try context.identifier("described")
-      let other = SecretMetadata(attributes: context.sample.attributes.isEmpty ? [:] : ["other": "1"])
+      let other = context.other
       try context.store("1", identifier, context.sample)
       let created = try context.metadata(identifier).created
       try context.store("2", identifier, other)

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// The backend of values that are made without one: one object for the whole process.
 ///
-/// It is the one that `CofferConfiguration` chooses, at its first use. A program can replace it for the process, and a
+/// It is the one that `BackendConfiguration` chooses, at its first use. A program can replace it for the process, and a
 /// test for a task and its child tasks. A value asks for it at each use, so that values of global constants follow a
 /// replacement too. Thread-safe.
 public enum DefaultBackend {
@@ -14,7 +14,7 @@ public enum DefaultBackend {
 
   /// The backend by the environment and the configuration file.
   static let configured = BackendSource { () throws(SecretError) in
-    try CofferConfiguration.current().backend()
+    try BackendConfiguration.current().backend()
   }
 
   /// Refuses every use.
@@ -27,7 +27,7 @@ public enum DefaultBackend {
 
   static var source: BackendSource {
     if let source = ofTask ?? replacement.withLock({ $0 }) { return source }
-    if Self.isOnlyInScopes.load(ordering: .acquiring), !CofferConfiguration.current().namesBackend {
+    if Self.isOnlyInScopes.load(ordering: .acquiring), !BackendConfiguration.current().namesBackend {
       return outsideOfScopes
     }
     return configured

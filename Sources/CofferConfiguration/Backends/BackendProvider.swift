@@ -23,17 +23,17 @@ package protocol BackendProvider: Sendable {
 
   /// Returns why this backend is the automatic choice, or `nil` if the backend is not available. Throws if that cannot be
   /// determined: no later backend is chosen then.
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability?
+  func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability?
 
   /// What is missing if the backend is not available, such as “no keyring”.
-  func absence(in configuration: CofferConfiguration) -> String
+  func absence(in configuration: BackendConfiguration) -> String
 
   /// Makes the backend for the store at `place`, or for the one that the configuration names. Opens nothing.
   ///
   /// Throws `.unsupported` if the program was built without the backend.
   func backend(
     at place: String?,
-    in configuration: CofferConfiguration,
+    in configuration: BackendConfiguration,
     additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend

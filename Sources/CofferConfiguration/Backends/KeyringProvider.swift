@@ -18,15 +18,15 @@ struct KeyringProvider: BackendProvider {
   let variables: [String] = []
   #if Keyring
   let setup = "Start a Secret Service on the session bus."
-  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
+  func absence(in configuration: BackendConfiguration) -> String { "no keyring" }
   #else
   let setup = "For a keyring, build the program with the trait Keyring of the package coffer."
-  func absence(in configuration: CofferConfiguration) -> String { "no support for keyrings in this program" }
+  func absence(in configuration: BackendConfiguration) -> String { "no support for keyrings in this program" }
   #endif
 
   func isRecordable(place: String) -> Bool { true }
 
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
+  func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability? {
     #if Keyring
     let keyring = KeyringBackend(environment: configuration.environmentWithoutKeys)
     if try !keyring.isAvailable() { return nil }
@@ -38,7 +38,7 @@ struct KeyringProvider: BackendProvider {
 
   func backend(
     at place: String?,
-    in configuration: CofferConfiguration,
+    in configuration: BackendConfiguration,
     additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {

@@ -12,12 +12,12 @@ struct VaultProvider: BackendProvider {
   let name = BackendName.vault
   let placeName = "PATH"
   let placeVariable: String? = "COFFER_VAULT"
-  let variables = ["COFFER_VAULT", "COFFER_PIN"] + CofferConfiguration.keyVariables
+  let variables = ["COFFER_VAULT", "COFFER_PIN"] + BackendConfiguration.keyVariables
   let setup = "Create a vault with `secret init` or VaultBackend.create, or set COFFER_VAULT to its path."
 
   func isRecordable(place: String) -> Bool { place.hasPrefix("/") }
 
-  func availability(in configuration: CofferConfiguration) throws(SecretError) -> Availability? {
+  func availability(in configuration: BackendConfiguration) throws(SecretError) -> Availability? {
     // A vault that is named and missing is an error of its own, and no reason to choose another backend.
     if configuration.namedVaultPath != nil { return Availability(reason: "COFFER_VAULT names a vault") }
     try configuration.directories.requireHome(for: .data)
@@ -25,11 +25,11 @@ struct VaultProvider: BackendProvider {
     return try Path.exists(path) ? Availability(reason: "There is a vault at \(path)") : nil
   }
 
-  func absence(in configuration: CofferConfiguration) -> String { "no vault at \(configuration.vaultPath)" }
+  func absence(in configuration: BackendConfiguration) -> String { "no vault at \(configuration.vaultPath)" }
 
   func backend(
     at place: String?,
-    in configuration: CofferConfiguration,
+    in configuration: BackendConfiguration,
     additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {

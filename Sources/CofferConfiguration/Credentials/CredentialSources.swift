@@ -2,7 +2,7 @@ internal import CofferCore
 internal import CofferSystem
 package import CofferVault
 
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// The places that a vault's key may come from, in the order in which they are tried.
   ///
   /// The order is that of ``keyVariables``, `$CREDENTIALS_DIRECTORY/coffer.key`, the key file that is recorded for the

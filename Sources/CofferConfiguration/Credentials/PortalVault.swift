@@ -8,7 +8,7 @@ internal import CofferKeyring
 
 /// In a Flatpak, a vault in the application's own directory takes the place of the keyring, which is not visible there.
 /// Its key is derived from the secret that the Secret portal keeps for the application in the user's keyring.
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// Whether this process runs in a Flatpak.
   package var isInFlatpak: Bool { FileStatus(of: flatpakInfo) != nil }
 

@@ -12,8 +12,9 @@
 /// ```
 ///
 /// `lookUp`, `item` and `forEachSecret` go to the other backend by themselves: a subclass that changes what `secret` does
-/// overrides them too. Calls inside of a transaction reach the transaction of the other backend. Each method throws what the
-/// same method of ``base`` throws.
+/// overrides them too. Calls inside of a transaction reach the transaction of the other backend, and a value that is observed
+/// reads through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
+/// ``withoutPrompts``. Each method throws what the same method of ``base`` throws.
 open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is not changed
   /// The backend that gets the calls.
   public let base: any SecretBackend

@@ -7,7 +7,7 @@ extension SecretError {
     let command: String
     switch code {
     case .noBackend:
-      return CofferConfiguration.current().isInFlatpak
+      return BackendConfiguration.current().isInFlatpak
         ? "To create a vault that the Secret portal opens: secret init --portal"
         : "To create a vault: secret init"
     case .kernelKeyringRefused: return "Use a key file instead: secret key add --key-file PATH"

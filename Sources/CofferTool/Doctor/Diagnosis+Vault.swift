@@ -222,7 +222,7 @@ extension Diagnosis {
   }
 
   private mutating func examineVariables() {
-    let set = configuration.set(of: CofferConfiguration.keyVariables)
+    let set = configuration.set(of: BackendConfiguration.keyVariables)
     if set.count > 1 {
       add(
         .note, "environment",

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 
 /// The findings of `doctor`: those about the backend, and those about what the tool itself uses.
 struct Diagnosis {
-  let configuration = CofferConfiguration.current()
+  let configuration = BackendConfiguration.current()
   /// The service whose secrets are counted.
   private(set) var service = GlobalOptions.defaultService
   private(set) var findings: [Finding] = []

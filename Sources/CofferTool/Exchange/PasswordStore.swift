@@ -31,7 +31,7 @@ struct PasswordStore {
       environment["GPG_TTY"] = String(cString: terminal)
     }
     self.environment = environment
-    let silent = CofferConfiguration.current().mayPrompt ? [] : ["--pinentry-mode=error"]
+    let silent = BackendConfiguration.current().mayPrompt ? [] : ["--pinentry-mode=error"]
     command = ["gpg", "--quiet", "--batch"] + silent + ["--decrypt", "--"]
   }
 

@@ -10,8 +10,8 @@ enum Environment {
   /// Other programs of root, such as the child of `run --redact`, can read `/proc/PID/environ` of this process, which
   /// shows the memory of its environment.
   static func concealKeys() {
-    _ = CofferConfiguration.current()
-    for variable in CofferConfiguration.keyVariables { coffer_conceal(variable) }
+    _ = BackendConfiguration.current()
+    for variable in BackendConfiguration.keyVariables { coffer_conceal(variable) }
   }
 
   /// The value of a variable, or `nil` if it is unset or empty.
@@ -22,7 +22,7 @@ enum Environment {
 
   /// Tells root which of `variables` are not used, by the rule of `BaseDirectories`.
   static func noteIgnored(_ variables: [String] = BaseDirectories.Kind.allCases.map(\.rawValue)) {
-    let configuration = CofferConfiguration.current()
+    let configuration = BackendConfiguration.current()
     for name in variables
     where value(name)?.hasPrefix("/") == true && !configuration.uses(directoryOf: name) {
       note("secret: \(name) is not used, because other users can change what is in the directory.")

@@ -34,7 +34,7 @@ struct Terminal {
 
   /// Asks a question on the terminal. Returns the answer in lower case, or `nil` if nobody can be asked.
   static func answer(_ question: String) throws -> String? {
-    guard isatty(STDIN_FILENO) == 1, CofferConfiguration.current().canPrompt else { return nil }
+    guard isatty(STDIN_FILENO) == 1, BackendConfiguration.current().canPrompt else { return nil }
     return try Terminal().readLine(question, isHidden: false).string().lowercased()
   }
 
@@ -118,7 +118,7 @@ extension SecretError.Code {
   static let endOfInput = SecretError.Code("endOfInput")
 }
 
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// Whether a prompt is possible: prompts are not disabled, and the process has a terminal.
   var canPrompt: Bool { mayPrompt && Terminal.isAvailable }
 }

@@ -21,7 +21,7 @@ struct ValueInput {
       let bytes = try Self.readStandardInput()
       return verbatim ? bytes : Self.droppingOnlyLineFeed(bytes)
     }
-    guard CofferConfiguration.current().canPrompt else {
+    guard BackendConfiguration.current().canPrompt else {
       throw Failure.usage(
         "There is no value: standard input is a terminal, and prompts are disabled. Use a pipe or --from-file."
       )
@@ -44,7 +44,7 @@ struct ValueInput {
   /// failure if no prompt is possible.
   static func read(_ what: String, prompt: () throws -> SecretBytes) throws -> SecretBytes {
     if isatty(STDIN_FILENO) != 1 { return try droppingOnlyLineFeed(readStandardInput()) }
-    guard CofferConfiguration.current().canPrompt else {
+    guard BackendConfiguration.current().canPrompt else {
       throw Failure.usage("There is no \(what), and a prompt is not possible. Use a pipe.")
     }
     return try prompt()

@@ -45,13 +45,13 @@ extension BackendOptions {
   }
 
   /// Returns the backend, without opening it.
-  func open(_ configuration: CofferConfiguration = .current()) throws -> any SecretBackend {
+  func open(_ configuration: BackendConfiguration = .current()) throws -> any SecretBackend {
     try Self.open(selected(), configuration)
   }
 
   /// Returns the backend that `selection` names, or the one that the configuration chooses, without opening it.
   static func open(
-    _ selection: BackendSelection?, _ configuration: CofferConfiguration = .current(),
+    _ selection: BackendSelection?, _ configuration: BackendConfiguration = .current(),
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> any SecretBackend {
     let backend = try configuration.backend(
@@ -72,7 +72,7 @@ extension BackendOptions {
     return backend
   }
 
-  static func prompts(_ configuration: CofferConfiguration) -> [VaultCredentialSource] {
+  static func prompts(_ configuration: BackendConfiguration) -> [VaultCredentialSource] {
     configuration.mayPrompt ? [PassphrasePrompt.source] : []
   }
 

@@ -6,7 +6,7 @@ enum OtherStores {
   static func has(
     _ name: BackendName, where condition: (any SecretBackend) throws(SecretError) -> Bool
   ) -> Bool {
-    let configuration = CofferConfiguration.current().unattended
+    let configuration = BackendConfiguration.current().unattended
     #if Keyring
     if name == .keyring {
       let environment = configuration.environmentWithoutKeys

@@ -68,7 +68,7 @@ enum VaultNotes {
         """)
     }
     if notices.contains(.readableByOthers) && isWritable && !notices.contains(.versioned)
-      && !CofferConfiguration.current().isInWorkTree(path)
+      && !BackendConfiguration.current().isInWorkTree(path)
     {
       inform("secret: Other users can read the file \(path). Its content is encrypted. Run chmod 600 on it.")
     }

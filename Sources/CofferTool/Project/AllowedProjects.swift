@@ -34,7 +34,7 @@ enum AllowedProjects {
     throw .system(FileSystemError(errno), "The record \(record(for: path)) cannot be removed")
   }
 
-  private static var directory: String { CofferConfiguration.current().allowedProjectsDirectory }
+  private static var directory: String { BackendConfiguration.current().allowedProjectsDirectory }
 
   private static func record(for path: String) -> String {
     let hash = BLAKE2b.hash(path.utf8.span, count: 16)

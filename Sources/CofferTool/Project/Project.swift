@@ -49,7 +49,7 @@ struct Project {
 
   /// The path of a file above the work tree, which is not followed, or `nil`.
   static func unfollowed() throws(SecretError) -> String? {
-    guard var directory = try directories().last, CofferConfiguration.isWorkTree(directory) else {
+    guard var directory = try directories().last, BackendConfiguration.isWorkTree(directory) else {
       return nil
     }
     while directory != "/" {
@@ -71,7 +71,7 @@ struct Project {
         advice: "Go to another directory, or select the store with --backend or --vault.")
     }
     var directories = [first]
-    while let last = directories.last, !CofferConfiguration.isWorkTree(last) {
+    while let last = directories.last, !BackendConfiguration.isWorkTree(last) {
       if last == "/" { return [first] }
       directories.append(Path.parent(of: last))
     }
@@ -174,7 +174,7 @@ struct Project {
     do throws(SecretError) { id = try VaultBackend.describe(path: vault).id } catch {
       return false  // the command that uses the vault reports it
     }
-    let configuration = CofferConfiguration.current()
+    let configuration = BackendConfiguration.current()
     if let isHere = VaultBackend.isKnown(id, at: vault, in: configuration.knownVaultsDirectory()) {
       return !isHere
     }

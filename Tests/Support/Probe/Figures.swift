@@ -18,7 +18,7 @@ struct Figures: Sendable {
   private static func open(_ path: String) -> VaultBackend {
     var options = VaultOptions()
     options.lockTimeout = .seconds(60)
-    return CofferConfiguration.current().vault(at: path, options: options)
+    return BackendConfiguration.current().vault(at: path, options: options)
   }
 
   func print() async throws {

@@ -11,7 +11,7 @@ struct LibraryScenario: Sendable {
   init(vault: String) {
     var options = VaultOptions()
     options.lockTimeout = .seconds(60)
-    backend = CofferConfiguration.current().vault(at: vault, options: options)
+    backend = BackendConfiguration.current().vault(at: vault, options: options)
   }
 
   /// Refreshes a rotating token: each refresh needs the token of the one before.

@@ -12,7 +12,7 @@ struct MemoryScenario {
   let vault: String
 
   private static let canaryLength = 32
-  private var configuration: CofferConfiguration { .current() }
+  private var configuration: BackendConfiguration { .current() }
 
   func run(_ name: String) throws {
     switch name {

@@ -25,7 +25,7 @@ struct StressWorker {
     random = SystemRandomNumberGenerator()
     var options = VaultOptions()
     options.lockTimeout = .seconds(300)
-    backend = CofferConfiguration.current().vault(at: vault, options: options)
+    backend = BackendConfiguration.current().vault(at: vault, options: options)
   }
 
   mutating func run() throws -> Never {

@@ -13,8 +13,8 @@ import Testing
 
   init() throws { home = try TemporaryDirectory() }
 
-  private func configuration(_ more: [String: String] = [:], keyring: Bool = false) -> CofferConfiguration {
-    CofferConfiguration(
+  private func configuration(_ more: [String: String] = [:], keyring: Bool = false) -> BackendConfiguration {
+    BackendConfiguration(
       environment: home.environment(more), providers: [VaultProvider(), StubKeyring(isAvailable: keyring)])
   }
 
@@ -27,7 +27,7 @@ import Testing
     for text in ["vault:", "keyring:", "file", "", ":", "Vault"] {
       #expect(providers.selection(text) == nil, "\(text)")
     }
-    let configuration = CofferConfiguration(environment: home.environment())
+    let configuration = BackendConfiguration(environment: home.environment())
     let error = thrown { () throws(SecretError) in
       _ = try configuration.backend(BackendName(rawValue: "file"), at: "/x")
     }
@@ -63,7 +63,7 @@ import Testing
     let entry = try #require(getpwuid(geteuid()))
     let directory = String(cString: entry.pointee.pw_dir)
     for environment in [[:], ["HOME": ""], ["HOME": "relative"]] {
-      let path = CofferConfiguration(environment: environment).configurationFile
+      let path = BackendConfiguration(environment: environment).configurationFile
       #expect(path == directory + "/.config/coffer/config")
     }
   }
@@ -99,11 +99,11 @@ import Testing
 
   /// The places of the keyrings that are made during `body`.
   private func places(
-    of environment: [String: String], _ body: (CofferConfiguration) throws -> any SecretBackend
+    of environment: [String: String], _ body: (BackendConfiguration) throws -> any SecretBackend
   ) throws -> [String?] {
     let places = Mutex<[String?]>([])
     let keyring = StubKeyring(isAvailable: true, make: { place in places.withLock { $0.append(place) } })
-    let configuration = CofferConfiguration(
+    let configuration = BackendConfiguration(
       environment: home.environment(environment), providers: [VaultProvider(), keyring])
     _ = try body(configuration)
     return places.withLock { $0 }
@@ -178,7 +178,7 @@ import Testing
 
   #if !Keyring
   @Test func aProgramWithoutTheKeyringSaysSo() throws {
-    let configuration = CofferConfiguration(environment: home.environment())
+    let configuration = BackendConfiguration(environment: home.environment())
     let error = try #require(thrown { () throws(SecretError) in _ = try configuration.choice() })
     #expect(error.reason.hasSuffix("and no support for keyrings in this program."))
     #expect(error.advice?.contains("the trait Keyring") == true)
@@ -203,9 +203,9 @@ import Testing
 
   @Test func theKeyringSeesNoKeyVariables() throws {
     var environment = home.environment()
-    for name in CofferConfiguration.keyVariables { environment[name] = "canary" }
+    for name in BackendConfiguration.keyVariables { environment[name] = "canary" }
     environment["COFFER_PASSPHRASE_FD"] = nil
-    let configuration = CofferConfiguration(
+    let configuration = BackendConfiguration(
       environment: environment,
       providers: [
         StubKeyring(isAvailable: true) { environment in
@@ -316,7 +316,7 @@ import Testing
 
   @Test func anErrorOfRecordingNamesTheFile() throws {
     // The directory cannot be created.
-    let configuration = CofferConfiguration(environment: ["HOME": "/proc/no", "PATH": "/bin"])
+    let configuration = BackendConfiguration(environment: ["HOME": "/proc/no", "PATH": "/bin"])
     let error = try #require(thrown { () throws(SecretError) in try configuration.record(backend: .vault) })
     #expect([.io, .denied].contains(error.code))
     #expect(error.reason.contains("/proc/no"))

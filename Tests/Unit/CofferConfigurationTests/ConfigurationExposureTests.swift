@@ -11,8 +11,8 @@ import Testing
 
   init() throws { home = try TemporaryDirectory() }
 
-  private var configuration: CofferConfiguration {
-    CofferConfiguration(environment: home.environment(), providers: [VaultProvider()])
+  private var configuration: BackendConfiguration {
+    BackendConfiguration(environment: home.environment(), providers: [VaultProvider()])
   }
 
   @Test(arguments: [0o600, 0o644]) func aFileThatNobodyElseCanWriteDecides(mode: Int) throws {

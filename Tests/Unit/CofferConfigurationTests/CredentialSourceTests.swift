@@ -19,21 +19,21 @@ import Testing
   }
 
   private func configuration(_ more: [String: String], timeout: Duration = .seconds(60))
-    -> CofferConfiguration
+    -> BackendConfiguration
   {
-    var configuration = CofferConfiguration(environment: home.environment(more))
+    var configuration = BackendConfiguration(environment: home.environment(more))
     configuration.timeout = timeout
     return configuration
   }
 
   /// The credential of the first source as text, or `nil`.
-  private func first(_ configuration: CofferConfiguration) throws(SecretError) -> String? {
+  private func first(_ configuration: BackendConfiguration) throws(SecretError) -> String? {
     guard let credential = try configuration.credentials()[0].credential(for: vault) else { return nil }
     if credential.kind == .passphrase { return "passphrase:" + (try credential.secret.string()) }
     return "key: \(credential.secret.count) bytes"
   }
 
-  private func failure(_ configuration: CofferConfiguration) -> SecretError? {
+  private func failure(_ configuration: BackendConfiguration) -> SecretError? {
     thrown { () throws(SecretError) in _ = try first(configuration) }
   }
 
@@ -157,7 +157,7 @@ import Testing
   // MARK: Commands
 
   private func command(_ text: String, _ more: [String: String] = [:], timeout: Duration = .seconds(60))
-    -> CofferConfiguration
+    -> BackendConfiguration
   {
     configuration(more.merging(["COFFER_PASSPHRASE_COMMAND": text]) { $1 }, timeout: timeout)
   }

@@ -25,11 +25,11 @@ import Testing
     self.key = key.array()
   }
 
-  private func configuration(_ more: [String: String]) -> CofferConfiguration {
-    CofferConfiguration(environment: home.environment(more))
+  private func configuration(_ more: [String: String]) -> BackendConfiguration {
+    BackendConfiguration(environment: home.environment(more))
   }
 
-  private func first(_ configuration: CofferConfiguration) throws(SecretError) -> [UInt8]? {
+  private func first(_ configuration: BackendConfiguration) throws(SecretError) -> [UInt8]? {
     guard let credential = try configuration.credentials()[0].credential(for: vault) else { return nil }
     guard credential.kind == .key else { return nil }
     return credential.secret.array()
@@ -99,7 +99,7 @@ import Testing
     #expect(try token.get() == "one")
     #expect(try configuration.vault().text("token") == "one")
 
-    let stranger = CofferConfiguration(environment: home.environment(["COFFER_VAULT": path]))
+    let stranger = BackendConfiguration(environment: home.environment(["COFFER_VAULT": path]))
     let identifier = try SecretIdentifier(service: "tests", account: "token")
     #expect(thrown { () throws(SecretError) in _ = try stranger.vault().lookUp(identifier) }?.code == .locked)
   }

@@ -19,8 +19,8 @@ import Testing
 
   private let key = VaultCredential.key(SecretBytes([UInt8](repeating: 7, count: 32)))
 
-  private func configuration(_ more: [String: String] = [:]) -> CofferConfiguration {
-    CofferConfiguration(environment: home.environment(more), providers: [VaultProvider()])
+  private func configuration(_ more: [String: String] = [:]) -> BackendConfiguration {
+    BackendConfiguration(environment: home.environment(more), providers: [VaultProvider()])
   }
 
   private func vault(at path: String, _ more: [String: String] = [:]) -> VaultBackend {

@@ -18,16 +18,16 @@ struct StubKeyring: BackendProvider {
 
   func isRecordable(place: String) -> Bool { true }
 
-  func availability(in configuration: CofferConfiguration) -> Availability? {
+  func availability(in configuration: BackendConfiguration) -> Availability? {
     inspect(configuration.environmentWithoutKeys)
     return isAvailable ? Availability(reason: "The test has a keyring") : nil
   }
 
-  func absence(in configuration: CofferConfiguration) -> String { "no keyring" }
+  func absence(in configuration: BackendConfiguration) -> String { "no keyring" }
 
   func backend(
     at place: String?,
-    in configuration: CofferConfiguration,
+    in configuration: BackendConfiguration,
     additionalCredentials: [VaultCredentialSource],
     options: VaultOptions
   ) throws(SecretError) -> any SecretBackend {

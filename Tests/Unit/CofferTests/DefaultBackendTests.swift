@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test func theMemoryOfTheEnvironmentIsOneObject() throws {
-    let configuration = CofferConfiguration(environment: ["COFFER_BACKEND": "memory"])
+    let configuration = BackendConfiguration(environment: ["COFFER_BACKEND": "memory"])
     let backend = try configuration.backend()
     #expect(backend is MemoryBackend)
     #expect(try configuration.backend() === backend)

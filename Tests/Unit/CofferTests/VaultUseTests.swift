@@ -165,7 +165,7 @@ import Testing
     let error = try #require(thrown { () throws(SecretError) in try backend.unlock() })
     #expect(error.code == .locked)
     #expect(!error.description.contains("COFFER_"))
-    let configuration = CofferConfiguration(environment: directory.environment(["COFFER_VAULT": path]))
+    let configuration = BackendConfiguration(environment: directory.environment(["COFFER_VAULT": path]))
     let configured = try #require(
       thrown { () throws(SecretError) in _ = try configuration.backend().items(inService: nil) })
     #expect(configured.code == .locked && configured.description.contains("COFFER_KEY_FILE"))

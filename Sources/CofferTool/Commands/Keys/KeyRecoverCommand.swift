@@ -24,7 +24,7 @@ struct KeyRecoverCommand: ParsableCommand {
       throw Failure.usage("--key-file and --portal exclude each other. Use one of them.")
     }
     let path = try global.openVault(requirement: "Only a vault has a recovery key").path
-    let configuration = CofferConfiguration.current()
+    let configuration = BackendConfiguration.current()
     let text = try ValueInput.read("recovery key") { try Terminal().readLine("Recovery key: ") }
     let recoveryKey = try RecoveryKey.parse(text)
     if portal {

@@ -5,7 +5,7 @@ internal import CofferSystem
 struct KeySlotEditor {
   private(set) var vault: VaultBackend
   let description: VaultDescription
-  let configuration: CofferConfiguration
+  let configuration: BackendConfiguration
 
   /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the vault
   /// is opened by something else: the file may be lost, and is to be made again.
@@ -18,12 +18,12 @@ struct KeySlotEditor {
     else { return }
     let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
     vault = configuration.vault(
-      at: vault.path, credentials: sources.filter { $0.name != CofferConfiguration.recordedKeyFileSource })
+      at: vault.path, credentials: sources.filter { $0.name != BackendConfiguration.recordedKeyFileSource })
     VaultNotes.register(vault)
   }
 
   /// Uses a vault with other credentials.
-  init(_ vault: VaultBackend, _ configuration: CofferConfiguration) throws(SecretError) {
+  init(_ vault: VaultBackend, _ configuration: BackendConfiguration) throws(SecretError) {
     self.vault = vault
     self.configuration = configuration
     description = try VaultBackend.describe(path: vault.path)

@@ -101,7 +101,7 @@ struct RunCommand: ParsableCommand {
     do throws(FileSystemError) { file = try ProgramFile(named: name) } catch {
       throw ForegroundChild.notStarted(program, error.number)
     }
-    CofferConfiguration.current().hideDescriptors()
+    BackendConfiguration.current().hideDescriptors()
     if restart || secrets.hasFiles {
       let child = ChildCommand(file, arguments, isPristine: pristine, isRedacted: isRedacted)
       throw ForegroundChild.end(as: try child.run(secrets, of: backend, restartedAfter: changes))

@@ -76,7 +76,7 @@ struct SetCommand: ParsableCommand {
       ) { given.applied(to: $0 ?? existing, isNewValue: $1) }
     }
     if let vault = backend as? VaultBackend {
-      let configuration = CofferConfiguration.current()
+      let configuration = BackendConfiguration.current()
       let sentence = GitWorkTree.textSentence(
         vault.path, GitWorkTree.attributes(of: vault.path, configuration))
       if let sentence { note("secret: \(sentence)") }

@@ -7,7 +7,7 @@ enum GitWorkTree {
   /// Throws a failure if the key file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish
   /// it. `advice` is the end of the message.
   static func requireIgnored(
-    _ path: String, _ configuration: CofferConfiguration, advice: String = "or add it to .gitignore."
+    _ path: String, _ configuration: BackendConfiguration, advice: String = "or add it to .gitignore."
   ) throws(Failure) {
     let place = place(of: path)
     guard configuration.isInWorkTree(place.directory + "/name"), answer(["check-ignore", "-q"], place) == nil
@@ -21,14 +21,14 @@ enum GitWorkTree {
   }
 
   /// Whether git keeps versions of the file.
-  static func tracks(_ path: String, _ configuration: CofferConfiguration) -> Bool {
+  static func tracks(_ path: String, _ configuration: BackendConfiguration) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(place.directory + "/name")
       && answer(["ls-files", "--error-unmatch"], place) != nil
   }
 
   /// Whether git has found changes of both sides of a merge in the file, and waits for a decision.
-  static func isUnmerged(_ path: String, _ configuration: CofferConfiguration) -> Bool {
+  static func isUnmerged(_ path: String, _ configuration: BackendConfiguration) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(path)
       && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
@@ -47,7 +47,7 @@ enum GitWorkTree {
   }
 
   /// Returns `nil` outside of a work tree, or if git cannot be asked.
-  static func attributes(of path: String, _ configuration: CofferConfiguration) -> Attributes? {
+  static func attributes(of path: String, _ configuration: BackendConfiguration) -> Attributes? {
     guard configuration.isInWorkTree(path),
       let output = answer(["check-attr", "-z", "text", "eol", "diff", "merge"], place(of: path))
     else { return nil }
@@ -80,7 +80,7 @@ enum GitWorkTree {
 
   /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns the
   /// sentence for the user, or `nil` if there is nothing to say.
-  static func addAttributes(for path: String, _ configuration: CofferConfiguration) -> String? {
+  static func addAttributes(for path: String, _ configuration: BackendConfiguration) -> String? {
     guard let found = attributes(of: path, configuration), found != .right else { return nil }
     let (file, line) = (Path.parent(of: path) + "/.gitattributes", attributesLine(for: path))
     let status = FileStatus(of: file, followingLink: false)

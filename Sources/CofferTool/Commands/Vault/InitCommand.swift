@@ -53,7 +53,7 @@ struct InitCommand: ParsableCommand {
       throw Failure.usage(
         "--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
-    let configuration = CofferConfiguration.current()
+    let configuration = BackendConfiguration.current()
     let selected = try global.selection()
     if let selected, selected.name != .vault { return try choose(selected, configuration) }
 
@@ -126,7 +126,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private func createPortalVault(at path: String, _ configuration: CofferConfiguration) throws {
+  private func createPortalVault(at path: String, _ configuration: BackendConfiguration) throws {
     let recoveryKey = try configuration.createPortalVault(at: path)
     inform("Created the vault \(path).")
     // Before everything else: nothing else has the key.
@@ -157,7 +157,7 @@ struct InitCommand: ParsableCommand {
 
   /// Records the key file's path and, for a vault at the default path, the backend to use. `isChosen` tells the latter.
   private static func record(
-    _ path: String, keyFile: String?, _ configuration: CofferConfiguration, advice: String
+    _ path: String, keyFile: String?, _ configuration: BackendConfiguration, advice: String
   ) throws(SecretError) -> (id: String, isChosen: Bool) {
     do throws(SecretError) {
       let id = try VaultBackend.describe(path: path).id
@@ -174,7 +174,7 @@ struct InitCommand: ParsableCommand {
 
   /// Records the backend to use: another one than the vault, or a vault that exists.
   private func choose(
-    _ selected: BackendSelection, _ configuration: CofferConfiguration, vault: String? = nil,
+    _ selected: BackendSelection, _ configuration: BackendConfiguration, vault: String? = nil,
     id: String? = nil
   ) throws {
     if passphrase || keyFile != nil || portal || recipients.isGiven {

@@ -14,7 +14,7 @@ struct NewCredential: ~Copyable {
 
   /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
-    by options: InitCommand, _ recipients: [VaultRecipient], _ configuration: CofferConfiguration,
+    by options: InitCommand, _ recipients: [VaultRecipient], _ configuration: BackendConfiguration,
     vault path: String
   ) throws -> NewCredential {
     if options.passphrase {
@@ -60,7 +60,7 @@ struct NewCredential: ~Copyable {
 
   /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.
   borrowing func createVault(
-    at path: String, _ recipients: [VaultRecipient], _ configuration: CofferConfiguration
+    at path: String, _ recipients: [VaultRecipient], _ configuration: BackendConfiguration
   ) throws(SecretError) -> Bool {
     let recipients = try credential.recipients() + recipients
     guard credential.secret.isEmpty else {
@@ -72,7 +72,7 @@ struct NewCredential: ~Copyable {
 
   /// The credential of the first credential source that has one and whose name satisfies the condition.
   private static func given(
-    by isIncluded: (String) -> Bool, _ configuration: CofferConfiguration, _ path: String
+    by isIncluded: (String) -> Bool, _ configuration: BackendConfiguration, _ path: String
   ) throws(SecretError) -> VaultCredential? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32))
     for source in configuration.credentials() where isIncluded(source.name) {

@@ -52,7 +52,7 @@ struct CargoCredentialCommand: ParsableCommand {
       if let token = request.token {
         try backend.storeIfChanged(SecretBytes(token), for: identifier)
       } else {
-        guard CofferConfiguration.current().canPrompt else {
+        guard BackendConfiguration.current().canPrompt else {
           throw Failure.usage("There is no token, and a prompt is not possible.")
         }
         let token = try Terminal().readLine("Token for \(request.registry.indexURL): ")

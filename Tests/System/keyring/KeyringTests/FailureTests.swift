@@ -236,7 +236,7 @@ import Testing
     try keyring.backend().store("x", identifier)
     let backend = keyring.backend()
     #expect(try backend.isAvailable())
-    let chosen = try await CofferConfiguration(environment: keyring.environment).backend()
+    let chosen = try await BackendConfiguration(environment: keyring.environment).backend()
     try FileManager.default.removeItem(atPath: keyring.path("run/bus"))
     #expect(try backend.text(identifier) == "x")
     #expect(try chosen.text(identifier) == "x")

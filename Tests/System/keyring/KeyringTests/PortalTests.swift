@@ -31,10 +31,10 @@ import Testing
 
   private func configuration(
     inFlatpak: Bool = true, timeout: Duration = .seconds(60)
-  ) -> CofferConfiguration {
+  ) -> BackendConfiguration {
     var environment = keyring.environment
     environment["COFFER_NO_PROMPT"] = nil
-    var result = CofferConfiguration(
+    var result = BackendConfiguration(
       environment: environment, providers: BackendRegistry.providers,
       flatpakInfo: keyring.path(inFlatpak ? "flatpak-info" : "nothing"))
     result.timeout = timeout
@@ -116,7 +116,7 @@ import Testing
   @Test func withoutAVaultTheAdviceNamesThePortal() async throws {
     let portal = try await startPortal("answer", secret)
     defer { portal.kill() }
-    func advice(_ configuration: CofferConfiguration) -> String {
+    func advice(_ configuration: BackendConfiguration) -> String {
       do throws(SecretError) {
         _ = try configuration.choice()
         return ""

@@ -10,7 +10,7 @@ internal import Glibc
 /// `COFFER_BACKEND` names the backend, or one of its stores: `vault:PATH` or `keyring:COLLECTION`. If it is unset, the recorded choice decides; else the vault is chosen if
 /// `COFFER_VAULT` is set or the default vault exists; else the keyring, if it is available. Otherwise there is
 /// no backend. An error never changes the choice. Thread-safe.
-public struct CofferConfiguration: Sendable {
+public struct BackendConfiguration: Sendable {
   let environment: RedactedEnvironment
   let key: SecretBytes?
   /// The inherited descriptors that variables name, by the variables.
@@ -61,8 +61,8 @@ public struct CofferConfiguration: Sendable {
 
   /// The configuration of this process, by its environment at the first call. Always the same one, because the
   /// descriptor that `COFFER_PASSPHRASE_FD` names can be read only once.
-  public static func current() -> CofferConfiguration { process }
-  private static let process = CofferConfiguration(process: coffer_environment())
+  public static func current() -> BackendConfiguration { process }
+  private static let process = BackendConfiguration(process: coffer_environment())
 
   /// Whether `COFFER_BACKEND` is set.
   package var namesBackend: Bool { environment.nonEmpty("COFFER_BACKEND") != nil }
@@ -106,11 +106,11 @@ public struct CofferConfiguration: Sendable {
   package func hideDescriptors() { descriptors.values.forEach { $0.hide() } }
 
   /// This configuration for a process that may neither wait for a person nor stretch a passphrase.
-  package var unattended: CofferConfiguration {
+  package var unattended: BackendConfiguration {
     let known = ["COFFER_KEY_FILE", "COFFER_KEY"]
     var variables = environment.without(Self.keyVariables.filter { !known.contains($0) })
     variables["COFFER_NO_PROMPT"] = "1"
-    return CofferConfiguration(
+    return BackendConfiguration(
       key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)
   }
 

@@ -2,7 +2,7 @@ public import CofferCore
 internal import CofferSystem
 public import CofferVault
 
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// A backend and the reason for its choice.
   package struct Choice: Hashable, Sendable {
     /// The name of the backend.
@@ -54,7 +54,7 @@ extension CofferConfiguration {
     throw SecretError(
       .noBackend, "There is no store for secrets yet: \(absences.sentence)",
       advice: try hasSecretPortal()
-        ? "Create a vault with CofferConfiguration.createPortalVault, which the Secret portal opens."
+        ? "Create a vault with BackendConfiguration.createPortalVault, which the Secret portal opens."
         : providers.map(\.setup).joined(separator: " "))
   }
 
@@ -183,7 +183,7 @@ extension CofferConfiguration {
   }
 }
 
-extension CofferConfiguration {
+extension BackendConfiguration {
   /// Whether the vault at `path` is in the work tree of a git repository: the path without links has a directory
   /// with a repository. The default vault never is, because a home directory may be such a work tree.
   package func isInWorkTree(_ path: String) -> Bool {
