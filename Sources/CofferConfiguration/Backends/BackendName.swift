@@ -2,7 +2,7 @@
 /// and a place.
 ///
 /// Later versions may add names. A name that this version does not know can be made, but
-/// ``BackendConfiguration/backend(_:at:additionalCredentials:options:)`` throws `.configuration` for it.
+/// `backend` of ``BackendConfiguration`` throws `.configuration` for it.
 public struct BackendName: Hashable, Sendable, RawRepresentable, CustomStringConvertible {
   /// The text of the name.
   public let rawValue: String
