@@ -7,15 +7,13 @@ struct MemoryState {
     let number: Int
     let date: Date
     /// `nil` for a removal.
-    let content: Content?
+    let content: Secret?
     let keepsNothing: Bool
 
     func metadata() -> SecretMetadata { content?.metadata ?? SecretMetadata() }
     var isRemoval: Bool { content == nil }
     var time: Int64 { Timestamp.milliseconds(date) }
   }
-
-  typealias Content = (value: SecretBytes, metadata: SecretMetadata)
 
   /// The records of each secret in ascending order: at least one.
   private(set) var records: [SecretIdentifier: [Record]] = [:]
@@ -27,7 +25,7 @@ struct MemoryState {
 
   /// Returns the current version of a secret, or `nil` if there is no such secret.
   func current(_ identifier: SecretIdentifier) -> Secret? {
-    records[identifier]?.last?.content.map { Secret(identifier, value: $0.value, metadata: $0.metadata) }
+    records[identifier]?.last?.content
   }
 
   /// Returns the records of a secret within the limit, in ascending order.
@@ -56,11 +54,10 @@ struct MemoryState {
   /// Returns a version within the limit.
   func secret(_ identifier: SecretIdentifier, version: Int, now: Date) -> Secret? {
     history(identifier, now: now).first { $0.number == version }?.content
-      .map { Secret(identifier, value: $0.value, metadata: $0.metadata) }
   }
 
   /// Appends a record with `content`, or a removal, and drops the versions that are beyond the limit then.
-  mutating func append(_ content: Content?, for identifier: SecretIdentifier, _ history: History, now: Date) {
+  mutating func append(_ content: Secret?, for identifier: SecretIdentifier, _ history: History, now: Date) {
     lastNumber += 1
     let former = records[identifier] ?? []
     let keepsNothing = history.keepsNothing(after: former.last)
@@ -90,40 +87,34 @@ struct MemoryState {
 }
 
 /// Changes to a copy of a ``MemoryBackend``'s content, which the backend adopts at the end.
-final class MemoryTransaction: SecretTransaction {
+final class MemoryTransaction: SecretAccess {
   private(set) var state: MemoryState
   private(set) var changed: [SecretIdentifier] = []
-  var isOpen = true
   let now: Date
 
   init(_ state: MemoryState, now: Date) { (self.state, self.now) = (state, now) }
 
-  func setLimit(_ limit: HistoryLimit) { state.setLimit(limit, now: now) }
-
-  // MARK: SecretTransaction
+  // MARK: SecretAccess
 
   func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try requireOpen(isOpen)
-    return state.current(identifier)
+    state.current(identifier)
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try requireOpen(isOpen)
-    return state.secrets(inService: service).map(\.item)
+    state.secrets(inService: service).map(\.item)
   }
 
   func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try requireOpen(isOpen)
     try requireStorable(value, for: identifier, maximum: MemoryBackend.maximumSecretSize)
     let metadata = try metadata.applied(to: state.current(identifier)?.metadata, now: now)
-    state.append((value, metadata), for: identifier, history, now: now)
+    let secret = Secret(identifier, value: value, metadata: metadata)
+    state.append(secret, for: identifier, history, now: now)
     changed.append(identifier)
   }
 
   func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-    try requireOpen(isOpen)
     guard state.current(identifier) != nil else { return false }
     state.append(nil, for: identifier, history, now: now)
     changed.append(identifier)
@@ -131,22 +122,18 @@ final class MemoryTransaction: SecretTransaction {
   }
 
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try requireOpen(isOpen)
-    return try SecretVersion.list(state.history(identifier, now: now))
+    try SecretVersion.list(state.history(identifier, now: now))
   }
 
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
-    try requireOpen(isOpen)
-    return state.secret(identifier, version: version, now: now)
+    state.secret(identifier, version: version, now: now)
   }
 
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
-    try requireOpen(isOpen)
-    return state.removedItems(inService: service, now: now)
+    state.removedItems(inService: service, now: now)
   }
 
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try requireOpen(isOpen)
     if state.current(identifier) != nil { changed.append(identifier) }
     return state.erase(identifier)
   }

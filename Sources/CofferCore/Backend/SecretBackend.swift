@@ -144,11 +144,7 @@ extension SecretBackend {
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     if features.contains(.transactions) { throw .missingFeature("transactions") }
-    var isOpen = true
-    defer { isOpen = false }
-    return Result { () throws(E) in
-      try body(CheckedAccess(self) { _ throws(SecretError) in try requireOpen(isOpen) })
-    }
+    return CheckedAccess.whileOpen(self, body)
   }
 
   /// Returns a stream that ends at once.
@@ -215,6 +211,21 @@ package struct CheckedAccess: SecretTransaction {
     (self.base, self.check) = (base, check)
   }
 
+  /// Runs `body` with the calls on `base`. They throw `.conflict` after `body` has returned.
+  package static func whileOpen<R, E: Error>(
+    _ base: any SecretAccess, _ body: (any SecretTransaction) throws(E) -> R
+  ) -> Result<R, E> {
+    var isOpen = true
+    defer { isOpen = false }
+    let access = CheckedAccess(base) { _ throws(SecretError) in
+      guard isOpen else {
+        throw SecretError(
+          .conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
+      }
+    }
+    return Result { () throws(E) in try body(access) }
+  }
+
   package func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
     try check(.lookUp)
     return try base.secret(identifier)
@@ -272,13 +283,5 @@ package struct CheckedAccess: SecretTransaction {
   package func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
     try check(.remove)
     return try base.erase(identifier)
-  }
-}
-
-/// Throws `.conflict` if a transaction is used after its end.
-package func requireOpen(_ isOpen: Bool) throws(SecretError) {
-  if !isOpen {
-    throw SecretError(
-      .conflict, "The transaction has ended.", advice: "Use it only in the closure that receives it.")
   }
 }

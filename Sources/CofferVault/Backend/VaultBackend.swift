@@ -166,7 +166,9 @@ public final class VaultBackend: SecretBackend {
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     try withSession { session throws(SecretError) in
-      try session.transaction(unlocking) { transaction throws(E) in try body(transaction) }
+      try session.transaction(unlocking) { transaction throws(E) in
+        try CheckedAccess.whileOpen(transaction, body).get()
+      }
     }
   }
 

@@ -252,7 +252,6 @@ final class VaultSession {
     try write(unlocking) { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
       do throws(SecretError) {
-        defer { transaction.isOpen = false }
         let result = Result { () throws(E) in try body(transaction) }
         if case .failure = result {
           transaction.abandon()

@@ -7,7 +7,7 @@ internal import FoundationEssentials
 ///
 /// Each change is sealed at once. A large transaction is written to the file in pieces, behind the end of the last commit,
 /// where readers ignore it until it is committed. Only the records of its changes stay in memory.
-final class VaultTransaction: SecretTransaction {
+final class VaultTransaction: SecretAccess {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
   /// The state of the vault after the changes.
@@ -23,7 +23,6 @@ final class VaultTransaction: SecretTransaction {
   private var unwritten: [UInt8] = []
   /// The offset in the file at which ``unwritten`` belongs.
   private var written: Int
-  var isOpen = true
   /// Whether a commit slot may name the changes. Then they stay in the file, whatever fails.
   var mayCount = false
 
@@ -144,28 +143,23 @@ final class VaultTransaction: SecretTransaction {
     }
   }
 
-  // MARK: SecretTransaction
+  // MARK: SecretAccess
 
   func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try requireOpen(isOpen)
-    guard let entry = try current(identifier) else { return nil }
-    return try opened(entry)
+    try current(identifier).map(opened)
   }
 
   func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try requireOpen(isOpen)
-    return try current(identifier)?.record.item()
+    try current(identifier)?.record.item()
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try requireOpen(isOpen)
-    return try vault.allItems(tail).items(inService: service)
+    try vault.allItems(tail).items(inService: service)
   }
 
   func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try requireOpen(isOpen)
     try requireStorable(value, for: identifier, maximum: Layout.maximumValueLength)
     let newest = try newestRecord(identifier)
     let existing = try newest.flatMap { entry throws(SecretError) in
@@ -188,7 +182,6 @@ final class VaultTransaction: SecretTransaction {
   }
 
   func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-    try requireOpen(isOpen)
     guard let current = try current(identifier) else { return false }
     let id = vault.lookupID(identifier)
     let record = try acceptable { () throws(SecretError) in
@@ -201,26 +194,20 @@ final class VaultTransaction: SecretTransaction {
   }
 
   func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try requireOpen(isOpen)
-    return try SecretVersion.list(history(identifier))
+    try SecretVersion.list(history(identifier))
   }
 
   func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
-    try requireOpen(isOpen)
-    let entry = try history(identifier).first { $0.record.sequence == version && !$0.isRemoval }
-    guard let entry else { return nil }
-    return try opened(entry)
+    try history(identifier).first { $0.record.sequence == version && !$0.isRemoval }.map(opened)
   }
 
   func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
-    try requireOpen(isOpen)
-    return try vault.removedItems(inService: service, tail, now: now()) { records in
+    try vault.removedItems(inService: service, tail, now: now()) { records in
       records.last.map { withoutErased(records, $0.record.id) } ?? []
     }
   }
 
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try requireOpen(isOpen)
     let id = vault.lookupID(identifier)
     let isKnown = newest[id] != nil ? true : try !vault.records(identifier).isEmpty
     // Whoever watches the vault is told of the removal.
