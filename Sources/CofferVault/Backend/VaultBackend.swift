@@ -266,21 +266,14 @@ public final class VaultBackend: SecretBackend {
   /// there; a removed key may read what is stored here. With `nil` this stays as the records of the path say, and is every path
   /// if there are none.
   ///
-  /// Changes the policy if one is given. With the `pin` that ``unconfirmedPin()`` returned and a person compared, throws if
+  /// Changes the policy if one is given. With the `pin` that ``unconfirmed(pin:)`` returned and a person compared, throws if
   /// the file was exchanged since. Returns the pin of the accepted state. Another process that is running and refuses the
   /// vault must call this method itself, or be started again. Throws `.io` or `.denied` if the decision cannot be recorded,
-  /// and an error of the vault.
+  /// `.unexpectedKey` without `knowsOtherKey` if another master key of the vault was seen at any path, and an error of the
+  /// vault.
   @discardableResult
   package func trust(
-    _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil
-  ) throws(SecretError) -> String {
-    try trust(policy, pin: pin, onlyHere: onlyHere, knowsOtherKey: true)
-  }
-
-  /// The same; without `knowsOtherKey`, throws `.unexpectedKey` if another master key of the vault was seen at any path.
-  @discardableResult
-  package func trust(
-    _ policy: TrustPolicy?, pin: String?, onlyHere: Bool?, knowsOtherKey: Bool
+    _ policy: TrustPolicy? = nil, pin: String? = nil, onlyHere: Bool? = nil, knowsOtherKey: Bool = true
   ) throws(SecretError) -> String {
     let pins = try VaultPins(pin.map { [$0] } ?? [])
     return try withSession { session throws(SecretError) in
@@ -288,18 +281,15 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// Returns the pin of a vault that is refused. A person compares it with one that came by another way, before
-  /// ``trust(_:pin:onlyHere:)``: a forged vault has a pin as well. Throws an error of the vault.
-  package func unconfirmedPin() throws(SecretError) -> String { try unconfirmed().pin }
-
   /// The pin of a vault; whether one of ``VaultOptions/pins`` was compared with it; why it is refused; and the error if a master
   /// key of the vault was seen at any path, and this one does not follow from it.
   package typealias Unconfirmed = (
     pin: String, isPinned: Bool, refusal: SecretError?, keyRefusal: SecretError?
   )
 
-  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. Throws if the vault is not in the
-  /// state of `pin`, and an error of the vault.
+  /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. A person compares the pin with
+  /// one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state of `pin`, and an
+  /// error of the vault.
   package func unconfirmed(pin: String? = nil) throws(SecretError) -> Unconfirmed {
     let pins = try VaultPins(pin.map { [$0] } ?? [])
     return try withSession { session throws(SecretError) in try session.unconfirmed(pins, unlocking) }
@@ -308,7 +298,7 @@ public final class VaultBackend: SecretBackend {
   /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last use of
   /// this vault.
   package func otherCopy() throws(SecretError) -> String? {
-    guard let other = try withSession({ session in session.otherPath }) else { return nil }
+    guard let other = try withSession({ session in session.knownVaults.otherPath }) else { return nil }
     do throws(SecretError) {
       let ids = (try Self.describe(path: path).id, try Self.describe(path: other).id)
       return ids.0 == ids.1 && !Path.isSameFile(path, other) ? other : nil
@@ -328,7 +318,8 @@ public final class VaultBackend: SecretBackend {
   package func lastNotices() throws(SecretError) -> Set<VaultNotice>? {
     try withSession { session in
       session.notices.map { notices in
-        notices.union(session.foundDamagedSlot ? [.recovered] : []).union(session.isUnrecorded ? [.unrecorded] : [])
+        notices.union(session.foundDamagedSlot ? [.recovered] : [])
+          .union(session.knownVaults.isUnrecorded ? [.unrecorded] : [])
       }
     }
   }

@@ -14,7 +14,7 @@ final class VaultSession {
 
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
-  private var knownVaults: KnownVaults
+  private(set) var knownVaults: KnownVaults
   /// The condition of the last file.
   private var condition: FileCondition?
   /// The notices of the last use of the vault.
@@ -30,9 +30,6 @@ final class VaultSession {
     knownVaults = KnownVaults(
       path: path, options: chain.options, environment: chain.environment, shared: shared)
   }
-
-  /// Whether the state of the vault could not be recorded.
-  var isUnrecorded: Bool { knownVaults.isUnrecorded }
 
   /// Whether the vault was opened and not closed by the program since.
   var wasOpened: Bool { keys != nil }
@@ -140,13 +137,15 @@ final class VaultSession {
     keys = nil
   }
 
-  /// Runs `body` on the vault as it is now, whatever was accepted before, while no process writes.
-  func readUnconfirmed<R>(
-    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
+  /// Runs `body` on the vault as it is now, if `pins` accept it, whatever was accepted before, while no process writes.
+  private func readUnconfirmed<R>(
+    _ unlocking: Unlocking, _ pins: VaultPins, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     try withLock(exclusive: false, of: file) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       keys = (file.header.vaultID, opened.keys)
+      try pins.requireIdentity(file)
+      _ = try pins.areShown(by: opened)
       return try body(opened)
     }
   }
@@ -156,9 +155,7 @@ final class VaultSession {
     _ policy: KnownVaultRecord.Policy?, _ pins: VaultPins, isDetached: Bool?, knowsOtherKey: Bool,
     _ unlocking: Unlocking
   ) throws(SecretError) -> String {
-    try readUnconfirmed(unlocking) { opened throws(SecretError) in
-      try pins.requireIdentity(opened.file)
-      _ = try pins.areShown(by: opened)
+    try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in
       try knownVaults.trustAndPublish(
         opened, policy, isDetached: isDetached, knowsOtherKey: knowsOtherKey)
       return VaultPin(opened).description
@@ -169,15 +166,8 @@ final class VaultSession {
   func unconfirmed(
     _ pins: VaultPins, _ unlocking: Unlocking
   ) throws(SecretError) -> VaultBackend.Unconfirmed {
-    try readUnconfirmed(unlocking) { opened throws(SecretError) in
-      try pins.requireIdentity(opened.file)
-      _ = try pins.areShown(by: opened)
-      return try knownVaults.unconfirmed(opened)
-    }
+    try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in try knownVaults.unconfirmed(opened) }
   }
-
-  /// Another path at which the key of the vault was seen last, or `nil`.
-  var otherPath: String? { knownVaults.otherPath }
 
   /// Reads and authenticates the whole vault while no other process writes.
   func verify(_ unlocking: Unlocking) throws(SecretError) -> VaultReport {

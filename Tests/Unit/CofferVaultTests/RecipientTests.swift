@@ -82,7 +82,7 @@ import Testing
     let own = Self.identity()
     let (vault, other) = (try vault(for: own), try vault(for: own))
     let backend = open(vault, own)
-    let pin = try backend.unconfirmedPin()
+    let pin = try backend.unconfirmed().pin
     #expect(try pin == vault.open().pin())
     #expect(thrown { () throws(SecretError) in _ = try backend.lookUp(name) }?.code == .untrusted)
     let bytes = try vault.bytes
