@@ -6,11 +6,10 @@ package enum KeySlotParameters: Sendable {
   case passphrase(passes: UInt32, memory: UInt32, salt: [UInt8])
   /// The slot of a key of 32 bytes. The salt has 16 bytes.
   case key(salt: [UInt8])
-  /// The slot of a recipient of X25519, `age1…`. `share` is an ephemeral public key. Both have 32 bytes.
-  case x25519(recipient: ArraySlice<UInt8>, share: ArraySlice<UInt8>)
-  /// The slot of a hybrid recipient, `age1pq1…`, which a quantum computer does not open either: X-Wing, that is ML-KEM-768
-  /// and X25519. `share` is the ciphertext of the key encapsulation.
-  case hybrid(recipient: ArraySlice<UInt8>, share: ArraySlice<UInt8>)
+  /// The slot of a recipient of X25519, `age1…`: `share` is an ephemeral public key, and both have 32 bytes. Or that of a
+  /// hybrid recipient, `age1pq1…`, which a quantum computer does not open either: X-Wing, that is ML-KEM-768 and X25519.
+  /// `share` is then the ciphertext of the key encapsulation.
+  case recipient(ArraySlice<UInt8>, share: ArraySlice<UInt8>, isHybrid: Bool)
 
   /// The bytes of a hybrid recipient and of its share.
   package static let hybridLengths = (recipient: 1216, share: 1120)
@@ -31,10 +30,10 @@ package enum KeySlotParameters: Sendable {
       guard passes >= 1, memory >= 8 else { throw reader.failure("has a cost below the minimum") }
       self = .passphrase(passes: passes, memory: memory, salt: try reader.array(16))
     case .key: self = .key(salt: try reader.array(16))
-    case .x25519: self = .x25519(recipient: try reader.slice(32), share: try reader.slice(32))
-    case .hybrid:
-      let lengths = Self.hybridLengths
-      self = .hybrid(recipient: try reader.slice(lengths.recipient), share: try reader.slice(lengths.share))
+    case .x25519, .hybrid:
+      let lengths = kind == .hybrid ? Self.hybridLengths : (recipient: 32, share: 32)
+      let recipient = try reader.slice(lengths.recipient)
+      self = .recipient(recipient, share: try reader.slice(lengths.share), isHybrid: kind == .hybrid)
     }
   }
 
@@ -42,8 +41,7 @@ package enum KeySlotParameters: Sendable {
     switch self {
     case .passphrase: .passphrase
     case .key: .key
-    case .x25519: .x25519
-    case .hybrid: .hybrid
+    case .recipient(_, _, let isHybrid): isHybrid ? .hybrid : .x25519
     }
   }
 
@@ -51,15 +49,12 @@ package enum KeySlotParameters: Sendable {
     switch self {
     case .passphrase(let passes, let memory, let salt): encode(passes, memory, salt)
     case .key(let salt): salt
-    case .x25519(let recipient, let share), .hybrid(let recipient, let share): Array(recipient + share)
+    case .recipient(let recipient, let share, _): Array(recipient + share)
     }
   }
 
   /// The public key of a recipient. It stands in clear in the header.
   package var recipient: ArraySlice<UInt8>? {
-    switch self {
-    case .passphrase, .key: nil
-    case .x25519(let recipient, _), .hybrid(let recipient, _): recipient
-    }
+    if case .recipient(let recipient, _, _) = self { recipient } else { nil }
   }
 }

@@ -8,7 +8,7 @@ extension KeySlotParameters {
     switch self {
     case .passphrase: .passphrase
     case .key: .key
-    case .x25519, .hybrid: .identity
+    case .recipient: .identity
     }
   }
 
@@ -43,20 +43,19 @@ extension KeySlotParameters {
           advice: "Free some or raise the limit, or open the vault with a key file.")
       }
       return SlotKey(secret)
-    case .x25519(let recipient, let share):
-      guard let identity = credential.identity(of: recipient) else { return nil }
-      guard let secret = Sodium.sharedSecret(identity.secret, Array(share)) else {
-        throw .tampered("the key slot of a recipient has a share of low order")
-      }
-      return SlotKey(secret)
-    case .hybrid(let recipient, let share):
+    case .recipient(let recipient, let share, let isHybrid):
       guard let identity = credential.identity(of: recipient) else {
         // Without X-Wing it is not known which recipient a post-quantum identity has.
-        if credential.identities.contains(where: { $0.recipient == nil }) { throw .noXWing }
+        if isHybrid && credential.identities.contains(where: { $0.recipient == nil }) { throw .noXWing }
         return nil
       }
-      guard let secret = Sodium.decapsulate(Array(share), identity.secret) else {
-        throw .tampered("the key slot of a recipient has an unusable share")
+      let secret =
+        isHybrid
+        ? Sodium.decapsulate(Array(share), identity.secret)
+        : Sodium.sharedSecret(identity.secret, Array(share))
+      guard let secret else {
+        let flaw = isHybrid ? "an unusable share" : "a share of low order"
+        throw .tampered("the key slot of a recipient has \(flaw)")
       }
       return SlotKey(secret)
     }
@@ -113,22 +112,17 @@ extension KeySlotParameters {
       throw SecretError(
         .invalidKey, "The recipient is no usable public key.", advice: "Take it from its identity again.")
     }
-    let parameters: KeySlotParameters =
-      recipient.isPostQuantum
-      ? .hybrid(recipient: recipient.key[...], share: share[...])
-      : .x25519(recipient: recipient.key[...], share: share[...])
-    return (parameters, SlotKey(secret))
+    return (
+      .recipient(recipient.key[...], share: share[...], isHybrid: recipient.isPostQuantum), SlotKey(secret)
+    )
   }
 }
 
 extension KeySlot {
   /// The recipient of the slot, or `nil` if it has none.
   var recipient: VaultRecipient? {
-    switch parameters {
-    case .x25519(let recipient, _): VaultRecipient(key: Array(recipient), isPostQuantum: false)
-    case .hybrid(let recipient, _): VaultRecipient(key: Array(recipient), isPostQuantum: true)
-    case .key, .passphrase, nil: nil
-    }
+    guard case .recipient(let key, _, let isHybrid) = parameters else { return nil }
+    return VaultRecipient(key: Array(key), isPostQuantum: isHybrid)
   }
 
   /// Makes a slot in which `credential` wraps the master key of `keys`, for a vault that has the slots `others`.

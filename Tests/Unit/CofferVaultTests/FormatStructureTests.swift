@@ -402,11 +402,12 @@ import Testing
     // Those of recipients have lengths of their own.
     for (parameters, length) in [
       (
-        .x25519(recipient: .init(repeating: 1, count: 32), share: .init(repeating: 2, count: 32)), 197
+        .recipient(.init(repeating: 1, count: 32), share: .init(repeating: 2, count: 32), isHybrid: false),
+        197
       ),
       (
-        .hybrid(
-          recipient: .init(repeating: 1, count: 1216), share: .init(repeating: 2, count: 1120)), 2469
+        .recipient(.init(repeating: 1, count: 1216), share: .init(repeating: 2, count: 1120), isHybrid: true),
+        2469
       ),
     ] as [(KeySlotParameters, Int)] {
       let slot = try KeySlot(
