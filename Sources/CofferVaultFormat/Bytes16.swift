@@ -13,15 +13,6 @@ package struct Bytes16: Hashable, Comparable, Sendable, Field {
     low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self))
   }
 
-  /// Parses 32 lower-case hexadecimal digits. Returns `nil` for any other text.
-  package init?(hex text: some StringProtocol) {
-    guard text.utf8.count == 32,
-      text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
-      let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.dropFirst(16), radix: 16)
-    else { return nil }
-    self.init(high: high, low: low)
-  }
-
   /// The tag of a seal: its last 16 bytes.
   package init(tagOf sealed: [UInt8]) {
     self = sealed.withUnsafeBytes { Bytes16($0, at: $0.count - 16) }
