@@ -21,7 +21,7 @@ package struct Block: Sendable {
   package func position(_ index: Int) -> VersionPosition {
     bytes.withUnsafeBytes { bytes in
       let start = index * Layout.directoryEntryLength
-      let sequence = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: start + 16, as: UInt64.self))
+      let sequence: UInt64 = bytes.integer(at: start + 16)
       return VersionPosition(id: Bytes16(bytes, at: start), sequence: Int(clamping: sequence))
     }
   }
@@ -29,10 +29,7 @@ package struct Block: Sendable {
   /// The offset in the block at which an item begins, and the one before it ends.
   private func offset(_ index: Int) -> Int {
     if index == count { return bytes.count }
-    return bytes.withUnsafeBytes { bytes in
-      let start = index * Layout.directoryEntryLength + 24
-      return Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt32.self)))
-    }
+    return bytes.withUnsafeBytes { Int($0.integer(at: index * Layout.directoryEntryLength + 24) as UInt32) }
   }
 
   /// The index of the first item that is not before `position`, or ``count``.
@@ -88,14 +85,13 @@ package struct BlockWriter {
 
   package init() {}
 
-  package var isEmpty: Bool { positions.isEmpty }
   package var count: Int { positions.count }
   package var first: VersionPosition? { positions.first }
 
   /// Whether the block would be longer than a writer makes it with the item of `record`.
   package func isFull(before record: Record) -> Bool {
     let length = items.count + (count + 1) * Layout.directoryEntryLength + record.bytes.count + 8
-    return !isEmpty && length > Layout.blockTarget
+    return count > 0 && length > Layout.blockTarget
   }
 
   package mutating func append(_ entry: BlockEntry) {

@@ -122,9 +122,14 @@ package struct ByteReader {
 
   private mutating func integer<I: FixedWidthInteger>() throws(SecretError) -> I {
     let range = try range(MemoryLayout<I>.size)
-    return bytes.withUnsafeBytes {
-      I(littleEndian: $0.loadUnaligned(fromByteOffset: range.lowerBound, as: I.self))
-    }
+    return bytes.withUnsafeBytes { $0.integer(at: range.lowerBound) }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Reads a little-endian integer at `offset`. The caller has checked that the bytes are there.
+  package func integer<I: FixedWidthInteger>(at offset: Int) -> I {
+    I(littleEndian: loadUnaligned(fromByteOffset: offset, as: I.self))
   }
 }
 

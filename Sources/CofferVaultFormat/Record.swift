@@ -182,17 +182,14 @@ package struct Record: Sendable {
       guard frame.count > Self.length + (isPut ? Record.tagEnd : 0) else {
         throw .tampered("a frame is cut short")
       }
-      let (id, sequence, valueLength) = frame.withUnsafeBytes { frame in
+      let (id, sequence, valueLength): (Bytes16, UInt64, UInt32) = frame.withUnsafeBytes { frame in
         let offset = Self.length + Record.lengthOffset
-        return (
-          Bytes16(frame), UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self)),
-          isPut ? Int(UInt32(littleEndian: frame.loadUnaligned(fromByteOffset: offset, as: UInt32.self))) : 0
-        )
+        return (Bytes16(frame), frame.integer(at: 16), isPut ? frame.integer(at: offset) : 0)
       }
-      guard sequence < Layout.numberLimit, !isPut || Layout.isSealedValueLength(valueLength) else {
+      guard sequence < Layout.numberLimit, !isPut || Layout.isSealedValueLength(Int(valueLength)) else {
         throw .tampered("a frame has a number above the limit")
       }
-      (self.id, self.sequence, self.valueLength) = (id, Int(sequence), valueLength)
+      (self.id, self.sequence, self.valueLength) = (id, Int(sequence), Int(valueLength))
     }
   }
 

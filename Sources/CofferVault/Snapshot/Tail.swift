@@ -71,10 +71,9 @@ package struct Tail: Sendable {
       let prefix = try reader.range(at: offset, count: prefixLength + Layout.nonceLength)
       let length = Int(
         reader.bytes.withUnsafeBytes { bytes in
-          let masked = bytes.loadUnaligned(fromByteOffset: prefix.lowerBound, as: UInt32.self)
           let nonce = UnsafeRawBufferPointer(
             rebasing: bytes[(prefix.lowerBound + prefixLength)..<prefix.upperBound])
-          return UInt32(littleEndian: masked) ^ keys.frameMask(nonce: nonce)
+          return bytes.integer(at: prefix.lowerBound) ^ keys.frameMask(nonce: nonce)
         })
       let range = try reader.range(at: offset + prefixLength, count: length + Layout.sealOverhead)
       let start = plaintexts.count
