@@ -28,9 +28,8 @@ extension VaultSession {
       try wrap(newKeys, for: others(file.header.slots), of: file, opened)
     }
     try rewrite(unlocking) { vault, changes throws(SecretError) in
-      try requireUnchanged(vault, keys)
+      try requireUnchanged(vault, keys, slotsOf: wrapped == nil ? nil : file)
       if let wrapped {
-        try requireSameSlots(vault, file)
         changes.slots = file.header.slots.map { old in wrapped.first { $0.id == old.id } ?? old }
         changes.keys = newKeys
       }
@@ -84,8 +83,7 @@ extension VaultSession {
     let newKeys = DerivedKeys(randomness: environment.randomness)
     let slots = try wrap(newKeys, for: staying, of: file, opened)
     try rewrite(unlocking) { vault, changes throws(SecretError) in
-      try requireUnchanged(vault, keys)
-      try requireSameSlots(vault, file)
+      try requireUnchanged(vault, keys, slotsOf: file)
       (changes.slots, changes.keys) = (slots, newKeys)
     }
   }
@@ -108,12 +106,9 @@ extension VaultSession {
           + "\(names.joined(separator: ", ")).",
         advice: "Give the missing credentials, or remove those slots as well. A removed slot needs none.")
     }
-    var wrapped: [KeySlot] = []
-    for slot in slots {
-      let new = try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
-      if let new { wrapped.append(new) }
-    }
-    return wrapped
+    return try slots.map { slot throws(SecretError) in
+      try slot.rewrapped(opened[slot], for: keys, vault: file.header.vaultID, environment)
+    }.compactMap(\.self)
   }
 
   private static func index(of id: String, in slots: [KeySlot]) throws(SecretError) -> Int {
@@ -123,19 +118,16 @@ extension VaultSession {
     return index
   }
 
-  /// Throws `.conflict` if another process has changed the master key since a slot was made for it.
-  private func requireUnchanged(_ vault: VaultSnapshot, _ keys: DerivedKeys) throws(SecretError) {
-    guard vault.keys === keys else { throw slotsChanged }
-  }
-
-  /// Throws `.conflict` if another process has added or removed a slot.
-  private func requireSameSlots(_ vault: VaultSnapshot, _ file: VaultFile) throws(SecretError) {
-    guard vault.file.header.slots.map(\.id) == file.header.slots.map(\.id) else { throw slotsChanged }
-  }
-
-  private var slotsChanged: SecretError {
-    SecretError(
-      .conflict, "Another process changed the keys of the vault at \(path).",
-      advice: "Nothing was changed here; try again.")
+  /// Throws `.conflict` if another process has changed the master key since a slot was made for it, or has added or removed a
+  /// slot since `file` was read.
+  private func requireUnchanged(
+    _ vault: VaultSnapshot, _ keys: DerivedKeys, slotsOf file: VaultFile? = nil
+  ) throws(SecretError) {
+    let slots = (file ?? vault.file).header.slots
+    guard vault.keys === keys, vault.file.header.slots.map(\.id) == slots.map(\.id) else {
+      throw SecretError(
+        .conflict, "Another process changed the keys of the vault at \(path).",
+        advice: "Nothing was changed here; try again.")
+    }
   }
 }
