@@ -64,15 +64,18 @@ struct SecretValueStore: Sendable {
   /// `.locked`.
   func load(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
     if let waiting = delayed?.waiting { return waiting.value }
-    var backend = try source.resolve()
-    if !mayPrompt { backend = backend.withoutPrompts }
-    if form.hasVersions { return try backend.secret(identifier).map(versioned) }
-    guard let secret = try backend.lookUp(identifier) else { return nil }
-    return StoredSecret(secret: secret, version: nil)
+    let backend = try source.resolve()
+    return try read(mayPrompt ? backend : backend.withoutPrompts)
   }
 
-  private func versioned(_ secret: Secret) throws(SecretError) -> StoredSecret {
-    StoredSecret(secret: secret.value, version: try version(of: secret.metadata))
+  /// Reads the value in the backend or in a transaction of it.
+  private func read(_ access: any SecretAccess) throws(SecretError) -> StoredSecret? {
+    if !form.hasVersions {
+      return try access.lookUp(identifier).map { StoredSecret(secret: $0, version: nil) }
+    }
+    return try access.secret(identifier).map { secret throws(SecretError) in
+      StoredSecret(secret: secret.value, version: try version(of: secret.metadata))
+    }
   }
 
   /// The version in the metadata of a secret: 1 if it was stored without one.
@@ -144,7 +147,7 @@ struct SecretValueStore: Sendable {
       }
       return try backend.withTransaction { transaction throws(SecretError) in
         if case .only(let expected) = expectation {
-          guard try current(transaction) == expected else { return .isDifferent }
+          guard try read(transaction).map(summary) == expected else { return .isDifferent }
         }
         guard let value else {
           return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent
@@ -155,13 +158,6 @@ struct SecretValueStore: Sendable {
     } catch {
       throw error.about(identifier)
     }
-  }
-
-  private func current(_ transaction: any SecretTransaction) throws(SecretError) -> Summary? {
-    guard form.hasVersions else {
-      return try transaction.lookUp(identifier).map { summary(of: StoredSecret(secret: $0, version: nil)) }
-    }
-    return try transaction.secret(identifier).map(versioned).map(summary)
   }
 
   /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the value

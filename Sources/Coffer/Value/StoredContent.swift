@@ -290,10 +290,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 extension StoredContent.Coding where Value: Codable {
   /// The coding by `coder`, with steps from earlier versions.
   init(_ coder: any SecretCoder, _ versions: DataMigrator<Value> = DataMigrator { _ in }) {
-    encode = { value in
-      guard let secret = try coder.encodeFlattened(value) else { return nil }
-      return secret
-    }
+    encode = { value in try coder.encodeFlattened(value) }
     decode = { stored throws(SecretError) in try versions.value(of: stored, coder) }
   }
 }
