@@ -27,9 +27,9 @@ extension SecretBackend {
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
     _ body: (any SecretBackend) throws -> R
   ) throws -> R {
-    var wait = LeaseWait(self, identifier, timeout: timeout)
+    var wait = LeaseWait(identifier, timeout: timeout)
     while true {
-      if let lease = try wait.attempt() {
+      if let lease = try tryLease(identifier) {
         defer { lease.release() }
         return try body(self)
       }
@@ -44,10 +44,9 @@ extension SecretBackend {
     of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
     isolation: isolated (any Actor)? = #isolation, _ body: (any SecretBackend) async throws -> sending R
   ) async throws -> sending R {
-    var wait = LeaseWait(self, identifier, timeout: timeout)
+    var wait = LeaseWait(identifier, timeout: timeout)
     while true {
-      let attempt = wait
-      if let lease = try await CallThreads.shared.call({ () throws(SecretError) in try attempt.attempt() }) {
+      if let lease = try await perform({ backend throws(SecretError) in try backend.tryLease(identifier) }) {
         defer { lease.release() }
         return try await body(self)
       }
@@ -56,20 +55,17 @@ extension SecretBackend {
   }
 }
 
-/// The attempts to take one lease, until a deadline.
-private struct LeaseWait: Sendable {
-  private let backend: any SecretBackend
+/// The pauses between the attempts to take one lease, until a deadline.
+private struct LeaseWait {
   private let identifier: SecretIdentifier
   private let timeout: Duration
   private let deadline: ContinuousClock.Instant
   private var pause = Duration.milliseconds(1)
 
-  init(_ backend: any SecretBackend, _ identifier: SecretIdentifier, timeout: Duration) {
-    (self.backend, self.identifier, self.timeout) = (backend, identifier, timeout)
+  init(_ identifier: SecretIdentifier, timeout: Duration) {
+    (self.identifier, self.timeout) = (identifier, timeout)
     deadline = .now + timeout
   }
-
-  func attempt() throws(SecretError) -> SecretLease? { try backend.tryLease(identifier) }
 
   /// The time until the next attempt. Throws `.timedOut` after the deadline.
   mutating func nextPause() throws(SecretError) -> Duration {
