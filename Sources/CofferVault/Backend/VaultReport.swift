@@ -44,18 +44,16 @@ public struct VaultReport: Hashable, Sendable {
     verifying open: VaultSnapshot, compared: Comparison, showsPins: Bool, now: Date
   ) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
-
-    func check(_ entry: BlockEntry) throws(SecretError) {
-      let identifier = try entry.record.item().identifier
-      if entry.record.kind == .put { _ = try open.value(of: entry, for: identifier) }
-    }
     if let lineage = open.base.settings.lineage {
-      try keys.authenticate(lineage: lineage, vault: file.header.vaultID)
+      try keys.openLineage(lineage, vault: file.header.vaultID)
     }
     let rule = HistoryRule(open.base.settings.history, now: now)
     var (secrets, versions, kept) = (0, 0, 0)
     try open.forEachSecret { records throws(SecretError) in
-      for record in records { try check(record) }
+      for entry in records {
+        let identifier = try entry.record.item().identifier
+        if entry.record.kind == .put { _ = try open.value(of: entry, for: identifier) }
+      }
       if records.last?.record.kind == .put { secrets += 1 }
       versions += records.count { $0.record.kind == .put }
       kept += rule.kept(records).count { $0.record.kind == .put }

@@ -24,10 +24,8 @@ package final class DerivedKeys: Sendable {
   /// `randomness` gives the nonces of seals.
   package init(master: SecretBytes, randomness: any Randomness, origin: Origin = .secret) {
     precondition(master.count == Self.masterLength)
-    var subkeys: [SecretBytes] = []
-    for subkey in Subkey.allCases { subkeys.append(Sodium.subkey(subkey, of: master)) }
-    (self.subkeys, self.randomness, self.origin) = (subkeys, randomness, origin)
-    self.master = master
+    subkeys = Subkey.allCases.map { Sodium.subkey($0, of: master) }
+    (self.master, self.randomness, self.origin) = (master, randomness, origin)
   }
 
   /// The keys of a new random master key.
@@ -114,12 +112,9 @@ package final class DerivedKeys: Sendable {
     return keys.withBytes { seal($0, .lineage(vault: vault)) }
   }
 
-  /// Throws `.tampered` unless the sealed lineage is authentic.
-  func authenticate(lineage: [UInt8], vault: Bytes16) throws(SecretError) {
-    _ = try openLineage(lineage, vault: vault)
-  }
-
-  private func openLineage(_ sealed: [UInt8], vault: Bytes16) throws(SecretError) -> SecretBytes {
+  /// Returns the keys in a sealed lineage. Throws `.tampered` unless it is authentic.
+  @discardableResult
+  func openLineage(_ sealed: [UInt8], vault: Bytes16) throws(SecretError) -> SecretBytes {
     let context = SealContext.lineage(vault: vault)
     var isAuthentic = false
     let keys = SecretBytes(count: max(0, sealed.count - Layout.sealOverhead)) {

@@ -7,10 +7,8 @@ package struct SlotKey: Sendable {
 
   package init(_ secret: SecretBytes) { self.secret = secret }
 
-  /// The key that wraps the master key in one slot, and the commitment to it.
-  private typealias Derived = (key: SecretBytes, commitment: [UInt8])
-
-  private func derive(vault: Bytes16, slotHeader: [UInt8]) -> Derived {
+  /// Returns the key that wraps the master key in one slot, and the commitment to it.
+  private func derive(vault: Bytes16, slotHeader: [UInt8]) -> (key: SecretBytes, commitment: [UInt8]) {
     let both = SecretBytes(count: 64) {
       BLAKE2b.hash(
         HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret, into: $0)

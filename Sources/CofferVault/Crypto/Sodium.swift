@@ -102,8 +102,7 @@ package enum Sodium {
   private static func filled(_ body: (UnsafeMutablePointer<UInt8>) -> Int32) -> SecretBytes? {
     var result: Int32 = -1
     let bytes = SecretBytes(count: 32) { result = body($0.start) }
-    if result == 0 { return bytes }
-    return nil
+    return result == 0 ? bytes : nil
   }
 
   // MARK: X-Wing

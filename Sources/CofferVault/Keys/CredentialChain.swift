@@ -39,7 +39,13 @@ package struct CredentialChain: Sendable {
     of slot: KeySlot, with credential: VaultCredential, _ budget: inout DerivationBudget
   ) throws(SecretError) -> SlotKey? {
     guard let parameters = slot.parameters, parameters.credentialKind == credential.kind else { return nil }
-    if let cost = parameters.cost, !budget.spend(cost) { throw .overBudget(cost) }
+    if let cost = parameters.cost, !budget.spend(cost) {
+      throw SecretError(
+        .costLimitExceeded,
+        "The passphrases of this vault cost more than the limit permits, one of them "
+          + "\(cost.memory >> 20) MiB of memory and \(cost.passes) passes.",
+        advice: "Open the vault with a key file. If you did not choose that cost, do not trust the file.")
+    }
     return try parameters.key(for: credential, environment: environment)
   }
 

@@ -33,14 +33,3 @@ struct DerivationBudget {
     }
   }
 }
-
-extension SecretError {
-  /// The error for a passphrase slot that was passed over because of its cost.
-  static func overBudget(_ cost: VaultKeySlot.Cost) -> SecretError {
-    SecretError(
-      .costLimitExceeded,
-      "The passphrases of this vault cost more than the limit permits, one of them "
-        + "\(cost.memory >> 20) MiB of memory and \(cost.passes) passes.",
-      advice: "Open the vault with a key file. If you did not choose that cost, do not trust the file.")
-  }
-}

@@ -18,11 +18,6 @@ public struct VaultCredential: Sendable {
   package let secret: SecretBytes
   var identities: [VaultIdentity] = []
   var recipient: VaultRecipient?
-
-  init(_ kind: Kind, _ secret: SecretBytes) {
-    self.kind = kind
-    self.secret = secret
-  }
 }
 
 extension VaultCredential.Kind {
@@ -40,11 +35,11 @@ extension VaultCredential.Kind {
 
 extension VaultCredential {
   /// A 32-byte key, such as ``VaultKey/generate()`` makes. For the text of a key, use ``VaultKey/parse(_:)`` first.
-  public static func key(_ key: SecretBytes) -> VaultCredential { VaultCredential(.key, key) }
+  public static func key(_ key: SecretBytes) -> VaultCredential { VaultCredential(kind: .key, secret: key) }
 
   /// A passphrase of 1 byte to 1 MiB, which Argon2id stretches. It may contain any bytes.
   public static func passphrase(_ passphrase: SecretBytes) -> VaultCredential {
-    VaultCredential(.passphrase, passphrase)
+    VaultCredential(kind: .passphrase, secret: passphrase)
   }
 
   /// One or more identities. The first slot of one of their recipients opens the vault.
@@ -52,16 +47,12 @@ extension VaultCredential {
   /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
   /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or `secret trust` accepts it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
-    var credential = VaultCredential(.identity, SecretBytes(""))
-    credential.identities = identities
-    return credential
+    VaultCredential(kind: .identity, secret: SecretBytes(""), identities: identities)
   }
 
   /// A recipient, for which a key slot is to be made.
   public static func recipient(_ recipient: VaultRecipient) -> VaultCredential {
-    var credential = VaultCredential(.recipient, SecretBytes(""))
-    credential.recipient = recipient
-    return credential
+    VaultCredential(kind: .recipient, secret: SecretBytes(""), recipient: recipient)
   }
 
   /// A master key that ``VaultBackend/withMasterKey(_:)`` returned earlier. It opens the vault without a
@@ -70,7 +61,7 @@ extension VaultCredential {
   /// A master key fits no key slot: it cannot be added to a vault, nor removed without a change of the master key.
   /// Prefer a key for anything that is kept longer than a session.
   package static func masterKey(_ master: SecretBytes) -> VaultCredential {
-    VaultCredential(.masterKey, master)
+    VaultCredential(kind: .masterKey, secret: master)
   }
 
   /// Returns the credential whose text is all of `text`: that of a key, or of identities, which begins with `#` or
@@ -99,12 +90,10 @@ extension VaultCredential {
   /// The recipient, or those of the identities. Throws `.unsupported` for a post-quantum identity if libsodium is too old.
   package func recipients() throws(SecretError) -> [VaultRecipient] {
     if let recipient { return [recipient] }
-    var recipients: [VaultRecipient] = []
-    for identity in identities {
+    return try identities.map { identity throws(SecretError) in
       guard let recipient = identity.recipient else { throw .noXWing }
-      recipients.append(recipient)
+      return recipient
     }
-    return recipients
   }
 
   /// The identity of the recipient with the public key `recipient`, or `nil`.

@@ -334,8 +334,8 @@ extension [BlockEntry] {
   /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`.
   /// Throws `.tampered`.
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    var items: [SecretItem] = []
-    for entry in self where entry.record.isInService(service) { items.append(try entry.record.item()) }
-    return items.sorted { $0.identifier < $1.identifier }
+    try filter { $0.record.isInService(service) }
+      .map { entry throws(SecretError) in try entry.record.item() }
+      .sorted { $0.identifier < $1.identifier }
   }
 }

@@ -5,12 +5,7 @@ internal import Glibc
 /// The directory of the known-vault records.
 struct KnownVaultDirectory {
   let path: String
-  private let environment: VaultEnvironment
-
-  init(_ path: String, environment: VaultEnvironment) {
-    self.path = path
-    self.environment = environment
-  }
+  let environment: VaultEnvironment
 
   /// The directory, opened for the records about the vault at `vault`. Returns `nil` if there is no such directory. Throws
   /// `.unverifiable` if it cannot be opened, or if another user can write to it.

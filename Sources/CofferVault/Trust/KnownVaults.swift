@@ -49,7 +49,7 @@ struct KnownVaults {
     self.shared = shared
     directory =
       options.isBackup
-      ? nil : options.knownVaultsDirectory.map { KnownVaultDirectory($0, environment: environment) }
+      ? nil : options.knownVaultsDirectory.map { KnownVaultDirectory(path: $0, environment: environment) }
     isBackup = options.isBackup
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment

@@ -8,7 +8,5 @@ package enum TrustPolicy: Hashable, Sendable {
   /// as in a work tree of a version control system.
   case versioned
 
-  init(_ recorded: KnownVaultRecord.Policy) { self = recorded == .versioned ? .versioned : .strict }
-
   var recorded: KnownVaultRecord.Policy { self == .versioned ? .versioned : .strict }
 }

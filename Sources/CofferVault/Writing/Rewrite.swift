@@ -44,7 +44,7 @@ extension VaultSnapshot {
     var settings = base.settings
     settings.history = changes.history
     if newKeys === keys {
-      if let lineage = settings.lineage { try keys.authenticate(lineage: lineage, vault: header.vaultID) }
+      if let lineage = settings.lineage { try keys.openLineage(lineage, vault: header.vaultID) }
     } else {
       settings.lineage = try newKeys.lineage(after: keys, settings.lineage, vault: header.vaultID)
     }

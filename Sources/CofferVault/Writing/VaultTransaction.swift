@@ -40,8 +40,9 @@ final class VaultTransaction: SecretAccess {
   /// their names.
   func notices() throws(SecretError) -> [SecretChange] {
     if newest.count > ChangeBroadcast.capacity { return [SecretChange(nil)] }
-    var identifiers: [SecretIdentifier] = []
-    for index in newest.values { identifiers.append(try tail.entry(tail.frames[index]).record.identifier()) }
+    let identifiers = try newest.values.map { index throws(SecretError) in
+      try tail.entry(tail.frames[index]).record.identifier()
+    }
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 
@@ -68,10 +69,8 @@ final class VaultTransaction: SecretAccess {
   /// Returns the records of a secret within the history limit, in ascending order.
   private func history(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
     let id = vault.lookupID(identifier)
-    var records = try vault.records(identifier)
-    for frame in tail.frames[vault.tail.frames.count...] where frame.head.id == id {
-      records.append(try tail.entry(frame))
-    }
+    let changes = tail.frames[vault.tail.frames.count...].filter { $0.head.id == id }
+    let records = try vault.records(identifier) + changes.map(tail.entry)
     return HistoryRule(vault.base.settings.history, now: now()).kept(withoutErased(records, id))
   }
 
