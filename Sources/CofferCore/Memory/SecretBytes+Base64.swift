@@ -37,9 +37,8 @@ extension SecretBytes {
         return count
       }
     }
-    guard isValid else { return nil }
     // libsodium 1.0.18 decodes some bytes above 0x7F.
-    guard decoded.base64(isURLSafe: isURLSafe).isEqual(to: SecretBytes(text)) else { return nil }
+    guard isValid, decoded.base64(isURLSafe: isURLSafe).isEqual(to: SecretBytes(text)) else { return nil }
     return decoded
   }
 }
