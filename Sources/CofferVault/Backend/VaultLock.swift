@@ -14,7 +14,12 @@ extension VaultSession {
     while true {
       let file = try candidate()
       try acquireLock(of: file.storage, exclusive: exclusive)
-      defer { releaseLock(of: file.storage) }
+      defer {
+        do throws(SecretError) { try file.storage.unlock() } catch {
+          // Closing the file releases the lock as well.
+          shared.close()
+        }
+      }
       if try file.isCurrent() { return try body(file) }
       guard environment.uptime() < deadline else {
         throw SecretError(
@@ -35,13 +40,6 @@ extension VaultSession {
       }
       environment.sleep(pause)
       pause = min(pause * 1.5, .milliseconds(10))
-    }
-  }
-
-  private func releaseLock(of file: StorageFile) {
-    do throws(SecretError) { try file.unlock() } catch {
-      // Closing the file releases the lock as well.
-      shared.close()
     }
   }
 }
