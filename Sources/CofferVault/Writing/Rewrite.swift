@@ -68,14 +68,14 @@ extension VaultSnapshot {
         guard let newest = records.last?.record else { return }
         let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
         for entry in kept {
-          let sealed: [UInt8] =
-            if entry.isRemoval {
-              []
-            } else if entry.valueOffset < state.baseEnd {
-              try reader.array(at: entry.valueOffset, count: entry.record.valueLength)
-            } else {
-              try transaction.sealedValue(of: entry)
-            }
+          if entry.isRemoval {
+            try writer.append(entry.record, sealedValue: [])
+            continue
+          }
+          let sealed =
+            try entry.valueOffset < state.baseEnd
+            ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
+            : transaction.sealedValue(of: entry)
           try copy(entry.record, sealed, under: newKeys, to: &writer)
         }
       }
@@ -108,14 +108,13 @@ extension VaultSnapshot {
     return (changes.filter { $0.sequence >= floor }, floor)
   }
 
-  /// Copies an item to the new file, and seals its value again if the keys differ.
+  /// Copies a put to the new file, and seals its value again if the keys differ.
   ///
   /// A value is authenticated even if its seal is copied, and texts are decoded: the old file is gone afterwards, so
   /// the new one must verify.
   private func copy(
     _ record: Record, _ sealed: [UInt8], under newKeys: DerivedKeys, to writer: inout VaultFileWriter
   ) throws(SecretError) {
-    guard record.kind == .put else { return try writer.append(record, sealedValue: []) }
     _ = try record.metadata()
     let resealed = try keys.reseal(sealed, vault: file.header.vaultID, record: record, under: newKeys)
     let record = newKeys === keys ? record : record.with(valueTag: Bytes16(tagOf: resealed))
