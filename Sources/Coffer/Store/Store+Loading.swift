@@ -21,7 +21,7 @@ extension Store {
     let backend = try resolve()
     // Before the load, so that every change after it is noticed.
     watch(backend)
-    let contents = try readAll(backend)
+    let contents = try read(backend)
     publish { state in
       state.contents = contents
       state.isLoaded = true
@@ -32,13 +32,21 @@ extension Store {
 
   func resolve() throws(SecretError) -> any SecretBackend { try (source ?? DefaultBackend.source).resolve() }
 
-  private func readAll(_ backend: any SecretBackend) throws(SecretError) -> StoreContents<Item> {
+  /// Reads one secret, or all of the service.
+  private func read(
+    _ backend: any SecretBackend, only identifier: SecretIdentifier? = nil
+  ) throws(SecretError) -> StoreContents<Item> {
     var failures: [SecretIdentifier: SecretError] = [:]
     var entries: [StoreContents<Item>.Entry] = []
-    try backend.forEachSecret(inService: storage.service) { secret throws(SecretError) in
+    func add(_ secret: Secret) {
       do throws(SecretError) { entries.append(try entry(secret)) } catch {
         failures[secret.identifier] = error
       }
+    }
+    if let identifier {
+      if let secret = try backend.secret(identifier) { add(secret) }
+    } else {
+      try backend.forEachSecret(inService: storage.service, add)
     }
     return StoreContents(entries, failures: failures)
   }
@@ -85,17 +93,7 @@ extension Store {
     do throws(SecretError) {
       try inOrder { () throws(SecretError) in
         guard state.withLock({ $0.isLoaded }) else { return }
-        let backend = try resolve().withoutPrompts
-        var found = StoreContents<Item>()
-        if let identifier {
-          if let secret = try backend.secret(identifier) {
-            do throws(SecretError) { found.put(try entry(secret)) } catch {
-              found.failures[identifier] = error
-            }
-          }
-        } else {
-          found = try readAll(backend)
-        }
+        let found = try read(resolve().withoutPrompts, only: identifier)
         adopt(found, onlyAbout: identifier)
       }
     } catch {
