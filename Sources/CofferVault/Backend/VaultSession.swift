@@ -172,7 +172,7 @@ final class VaultSession {
   /// Reads and authenticates the whole vault while no other process writes.
   func verify(_ unlocking: Unlocking) throws(SecretError) -> VaultReport {
     try readLocked(unlocking) { opened throws(SecretError) in
-      let showsPins = try knownVaults.showsPins(opened)
+      let showsPins = try knownVaults.requirePins(of: opened.file).areShown(by: opened)
       return try VaultReport(
         verifying: opened, compared: knownVaults.compared, showsPins: showsPins, now: environment.now())
     }

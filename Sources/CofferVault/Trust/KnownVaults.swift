@@ -138,7 +138,7 @@ struct KnownVaults {
 
   /// Throws unless the pins that apply to the file name its vault and its master key. Returns them.
   @discardableResult
-  private mutating func requirePins(of file: VaultFile) throws(SecretError) -> VaultPins {
+  mutating func requirePins(of file: VaultFile) throws(SecretError) -> VaultPins {
     if parsedPins == nil { parsedPins = try VaultPins(pinTexts) }
     try parsedPins?.requireBound(for: file)
     let pins = parsedPins?.applying(to: paths) ?? VaultPins()
@@ -148,11 +148,6 @@ struct KnownVaults {
       if error.code != .unexpectedKey || !isOwnKey { throw error }
     }
     return pins
-  }
-
-  /// Whether the file of the vault shows the state of each pin that applies and names its master key.
-  mutating func showsPins(_ opened: VaultSnapshot) throws(SecretError) -> Bool {
-    try requirePins(of: opened.file).areShown(by: opened)
   }
 
   /// Throws unless `opened` follows from what `file` says. The error about the record of a vault names where its key was seen.
