@@ -52,9 +52,7 @@ package struct SealContext: Sendable {
   }
 
   /// A frame's metadata. `length` is that of the padded metadata.
-  package static func metadata(
-    file: Bytes16, offset: Int, length: Int, previousTag: Bytes16
-  ) -> SealContext {
+  package static func metadata(file: Bytes16, offset: Int, length: Int, previousTag: Bytes16) -> SealContext {
     SealContext(.frames, "a frame", encode(file, offset, UInt32(length), previousTag))
   }
 

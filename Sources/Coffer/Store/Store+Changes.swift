@@ -107,9 +107,7 @@ extension Store {
 
   /// Runs `body` in a transaction of the backend, whose changes this store does not read again. Without transactions, a
   /// part of the changes may remain if `body` throws, so the store reads them.
-  private func change<R>(
-    _ body: (any SecretTransaction) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  private func change<R>(_ body: (any SecretTransaction) throws(SecretError) -> R) throws(SecretError) -> R {
     let backend = try resolve()
     guard backend.features.contains(.transactions) else { return try backend.withTransaction(body) }
     return try SecretChange.making(for: self) { () throws(SecretError) in try backend.withTransaction(body) }

@@ -22,8 +22,7 @@ extension EditableValue {
   /// element does. Throws like the method without `async`.
   @discardableResult
   public func replace<Element: Equatable & Sendable>(
-    _ element: Element,
-    with replacement: Element
+    _ element: Element, with replacement: Element
   ) async throws(SecretError) -> Bool where Content == [Element] {
     try await DefaultBackend.offPool { () throws(SecretError) in
       try self.replace(element, with: replacement)
@@ -40,8 +39,7 @@ extension EditableValue {
   /// Sets the dictionary's value for `key`, or removes the key if `element` is `nil`. An absent value counts as an
   /// empty dictionary. A dictionary that becomes empty is stored. Throws like the method without `async`.
   public func update<Key: Hashable & Sendable, Element: Sendable>(
-    key: Key,
-    value element: Element?
+    key: Key, value element: Element?
   ) async throws(SecretError) where Content == [Key: Element] {
     try await DefaultBackend.offPool { () throws(SecretError) in try self.update(key: key, value: element) }
   }

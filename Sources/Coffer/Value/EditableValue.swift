@@ -35,8 +35,7 @@ extension EditableValue {
   /// element does. Throws like ``edit(_:)``.
   @discardableResult
   public func replace<Element: Equatable>(
-    _ element: Element,
-    with replacement: Element
+    _ element: Element, with replacement: Element
   ) throws(SecretError) -> Bool where Content == [Element] {
     try edit { value in
       guard let index = value?.firstIndex(of: element) else { return false }
@@ -58,8 +57,7 @@ extension EditableValue {
   /// Sets the dictionary's value for `key`, or removes the key if `element` is `nil`. An absent value counts as an
   /// empty dictionary. A dictionary that becomes empty is stored. Throws like ``edit(_:)``.
   public func update<Key: Hashable, Element>(
-    key: Key,
-    value element: Element?
+    key: Key, value element: Element?
   ) throws(SecretError) where Content == [Key: Element] {
     try edit { value in
       value = value ?? [:]

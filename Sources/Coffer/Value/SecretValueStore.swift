@@ -93,9 +93,7 @@ struct SecretValueStore: Sendable {
   ///
   /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
   /// processes if the backend has transactions.
-  func save(
-    _ value: StoredSecret?, over expectation: SaveExpectation
-  ) throws(SecretError) -> SaveResult {
+  func save(_ value: StoredSecret?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
     guard let delayed, !isMigration(to: value, over: expectation) else {
       return try saveNow(value, over: expectation)
     }

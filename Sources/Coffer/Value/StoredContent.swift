@@ -33,8 +33,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   ) {
     (self.coding, self.label, self.definition) = (coding, label, definition)
     let delay = definition.map(\.delay) ?? .zero
-    form = SecretForm(
-      hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
+    form = SecretForm(hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
     fixedSource = source ?? backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)

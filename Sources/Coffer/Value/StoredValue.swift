@@ -168,9 +168,7 @@ extension StoredValue {
 
   /// Changes the value in one step, and returns the result of `change`, which may run several times. Throws like the
   /// method without `async`.
-  public func update<R: Sendable>(
-    _ change: @escaping @Sendable (inout Value) throws -> R
-  ) async throws -> R {
+  public func update<R: Sendable>(_ change: @escaping @Sendable (inout Value) throws -> R) async throws -> R {
     try await DefaultBackend.offPool { try self.update(change) }
   }
 }

@@ -74,8 +74,7 @@ package struct HistoryRule: Sendable {
       if index + 1 < records.count {
         let next = records[index + 1]
         if !records[index].lost(to: newest) {
-          isWithin =
-            isWithin && earlier < limit.versions && !isTooOld(max(records[index].time, next.time))
+          isWithin = isWithin && earlier < limit.versions && !isTooOld(max(records[index].time, next.time))
           guard isWithin else { continue }
           earlier += 1
         }

@@ -24,8 +24,7 @@ extension SecretBackend {
   // In `async` code, the other overload is chosen for every body, because the wait here blocks the thread.
   @_disfavoredOverload
   public func withLease<R>(
-    of identifier: SecretIdentifier, timeout: Duration = .seconds(30),
-    _ body: (any SecretBackend) throws -> R
+    of identifier: SecretIdentifier, timeout: Duration = .seconds(30), _ body: (any SecretBackend) throws -> R
   ) throws -> R {
     var wait = LeaseWait(identifier, timeout: timeout)
     while true {

@@ -25,9 +25,7 @@ public struct SecretMetadata: Hashable, Sendable {
   package static let maximumAttributeValueLength = 1024
 
   /// Creates metadata. ``validate()`` checks the bounds.
-  public init(
-    label: String? = nil, expires: Date? = nil, attributes: [String: String] = [:]
-  ) {
+  public init(label: String? = nil, expires: Date? = nil, attributes: [String: String] = [:]) {
     (self.label, self.expires, self.attributes) = (label, expires, attributes)
   }
 

@@ -74,9 +74,7 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
   public var isEmpty: Bool { count == 0 }
 
   /// Calls `body` with the bytes, and throws what `body` throws. The span cannot outlive the call.
-  public func withBytes<R: ~Copyable, E: Error>(
-    _ body: (Span<UInt8>) throws(E) -> R
-  ) throws(E) -> R {
+  public func withBytes<R: ~Copyable, E: Error>(_ body: (Span<UInt8>) throws(E) -> R) throws(E) -> R {
     let bytes = UnsafeRawBufferPointer(start: block, count: count)
     defer { Residue.clearRegisters() }
     return try body(Span(_unsafeBytes: bytes))
@@ -109,8 +107,7 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
       bytes.withUnsafeBufferPointer { String(validating: $0, as: UTF8.self) }
     }
     guard let text else {
-      throw SecretError(
-        .decodingFailed, "The secret is not UTF-8 text.", advice: "Read it as bytes instead.")
+      throw SecretError(.decodingFailed, "The secret is not UTF-8 text.", advice: "Read it as bytes instead.")
     }
     return text
   }

@@ -23,8 +23,7 @@ package final class DeadlineLock: @unchecked Sendable {  // a pthread mutex may 
   /// Throws what `body` throws, `.conflict` if the calling thread holds the lock already, and `.timedOut` if another thread
   /// still holds it after `timeout`.
   package func withLock<R: ~Copyable>(
-    timeout: Duration,
-    _ body: () throws(SecretError) -> R
+    timeout: Duration, _ body: () throws(SecretError) -> R
   ) throws(SecretError) -> R {
     var result = pthread_mutex_trylock(mutex)
     if result != 0 {

@@ -91,8 +91,7 @@ extension VaultSnapshot {
       guard records.last?.isRemoval == true, let newest = rule.kept(keeping(records)).last?.record,
         newest.isInService(service)
       else { return }
-      removed.append(
-        RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))
+      removed.append(RemovedSecret(identifier: try newest.identifier(), removed: Timestamp.date(newest.time)))
     }
     return removed.sorted { $0.identifier < $1.identifier }
   }

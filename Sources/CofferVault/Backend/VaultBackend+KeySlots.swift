@@ -14,8 +14,7 @@ extension VaultBackend {
     with credentials: [VaultCredentialSource] = [], adding opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> OpenedKeySlots {
     try withSession { session throws(SecretError) in
-      try session.openKeySlots(
-        with: credentials, adding: opened, unlocking, .slotsWithoutFurtherPrompts)
+      try session.openKeySlots(with: credentials, adding: opened, unlocking, .slotsWithoutFurtherPrompts)
     }
   }
 
@@ -56,8 +55,7 @@ extension VaultBackend {
   /// `opened` has no key of another slot, and what ``addKeySlot(_:label:)`` throws.
   @discardableResult
   package func replaceKeySlot(
-    id: String, with credential: VaultCredential, label: String? = nil,
-    opened: OpenedKeySlots? = nil
+    id: String, with credential: VaultCredential, label: String? = nil, opened: OpenedKeySlots? = nil
   ) throws(SecretError) -> VaultKeySlot {
     try withSession { session throws(SecretError) in
       try session.addKeySlot(credential, label: label, replacing: id, unlocking, rekeying: opened)

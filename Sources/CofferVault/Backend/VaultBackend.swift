@@ -45,8 +45,7 @@ public final class VaultBackend: SecretBackend {
   }
 
   package init(
-    path: String, credentials: [VaultCredentialSource], options: VaultOptions,
-    environment: VaultEnvironment
+    path: String, credentials: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
     self.path = path
     self.options = options
@@ -74,9 +73,7 @@ public final class VaultBackend: SecretBackend {
   var unlocking: Unlocking { original == nil ? .withPrompts : .withoutPrompts }
 
   /// Runs `body` with exclusive use of the session, then publishes the changes that were found or made.
-  func withSession<R: ~Copyable>(
-    _ body: (VaultSession) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  func withSession<R: ~Copyable>(_ body: (VaultSession) throws(SecretError) -> R) throws(SecretError) -> R {
     defer { publishChanges() }
     return try lock.withLock(timeout: options.lockTimeout) { () throws(SecretError) in try body(session) }
   }
@@ -89,9 +86,7 @@ public final class VaultBackend: SecretBackend {
   ///
   /// The session is used only for what needs it: to open the vault, to wait for a lock, and to judge what cannot be
   /// read.
-  func read<R: ~Copyable>(
-    _ body: (VaultSnapshot) throws(SecretError) -> R
-  ) throws(SecretError) -> R {
+  func read<R: ~Copyable>(_ body: (VaultSnapshot) throws(SecretError) -> R) throws(SecretError) -> R {
     try lock.requireNotHeld()
     if let result = shared.read(body) {
       if shared.hasNews {
@@ -128,7 +123,8 @@ public final class VaultBackend: SecretBackend {
       guard let newest = records.last, !newest.isRemoval, newest.record.isInService(service) else { return }
       let secret = try vault.secret(newest) { entry throws(SecretError) in
         try entry.valueOffset < vault.state.baseEnd
-          ? reader.array(at: entry.valueOffset, count: entry.record.valueLength) : vault.sealedValue(of: entry)
+          ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
+          : vault.sealedValue(of: entry)
       }
       try body(secret)
     }

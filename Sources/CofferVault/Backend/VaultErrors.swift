@@ -167,9 +167,7 @@ extension SecretError {
       advice: "That must be a directory of your own with mode 700, on a disk with free space.")
   }
 
-  static func unverifiable(
-    path: String, _ what: String, advice: String? = nil
-  ) -> SecretError {
+  static func unverifiable(path: String, _ what: String, advice: String? = nil) -> SecretError {
     SecretError(
       .unverifiable, "The vault at \(path) cannot be checked against what was seen of it: \(what).",
       advice: advice ?? "If you know that the vault is the right one, \(confirming(path))")

@@ -40,9 +40,7 @@ public struct VaultReport: Hashable, Sendable {
   package let isRecovered: Bool
 
   /// Reads and authenticates the whole file.
-  init(
-    verifying open: VaultSnapshot, compared: Comparison, showsPins: Bool, now: Date
-  ) throws(SecretError) {
+  init(verifying open: VaultSnapshot, compared: Comparison, showsPins: Bool, now: Date) throws(SecretError) {
     let (file, keys) = (open.file, open.keys)
     if let lineage = open.base.settings.lineage {
       try keys.openLineage(lineage, vault: file.header.vaultID)

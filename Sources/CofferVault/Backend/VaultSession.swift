@@ -156,8 +156,7 @@ final class VaultSession {
     _ unlocking: Unlocking
   ) throws(SecretError) -> String {
     try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in
-      try knownVaults.trustAndPublish(
-        opened, policy, isDetached: isDetached, knowsOtherKey: knowsOtherKey)
+      try knownVaults.trustAndPublish(opened, policy, isDetached: isDetached, knowsOtherKey: knowsOtherKey)
       return VaultPin(opened).description
     }
   }
@@ -285,8 +284,7 @@ final class VaultSession {
       condition.now.didFailSync || !transaction.erased.isEmpty || replayLength > Layout.maximumReplayLength
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
-      return try vault.rewrite(
-        VaultSnapshot.RewriteChanges(of: vault), transaction, environment: environment)
+      return try vault.rewrite(VaultSnapshot.RewriteChanges(of: vault), transaction, environment: environment)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.

@@ -144,9 +144,7 @@ package final class DerivedKeys: Sendable {
   }
 
   /// Returns the plaintext of a seal that must end in `tag`. Throws `.tampered`.
-  package func open(
-    _ sealed: [UInt8], tag: Bytes16, _ context: SealContext
-  ) throws(SecretError) -> [UInt8] {
+  package func open(_ sealed: [UInt8], tag: Bytes16, _ context: SealContext) throws(SecretError) -> [UInt8] {
     guard sealed.count > Layout.sealOverhead, Bytes16(tagOf: sealed) == tag,
       let plaintext = open(sealed.span, context)
     else { throw .tampered("\(context.part) is not authentic") }

@@ -10,8 +10,7 @@ package struct SlotKey: Sendable {
   /// Returns the key that wraps the master key in one slot, and the commitment to it.
   private func derive(vault: Bytes16, slotHeader: [UInt8]) -> (key: SecretBytes, commitment: [UInt8]) {
     let both = SecretBytes(count: 64) {
-      BLAKE2b.hash(
-        HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret, into: $0)
+      BLAKE2b.hash(HashedMessage.slotKey(vault: vault, slotHeader: slotHeader).span, key: secret, into: $0)
     }
     return both.withBytes { both in
       (SecretBytes(both.extracting(first: 32)), both.extracting(last: 32).withUnsafeBytes { Array($0) })

@@ -11,8 +11,7 @@ package enum Sodium {
 
   /// Seals `plaintext` with a fresh nonce. Returns nonce, ciphertext and tag.
   package static func seal(
-    _ plaintext: Span<UInt8>, associatedData: [UInt8], key: SecretBytes,
-    randomness: any Randomness
+    _ plaintext: Span<UInt8>, associatedData: [UInt8], key: SecretBytes, randomness: any Randomness
   ) -> [UInt8] {
     defer { Residue.clear() }
     let count = plaintext.count + Layout.sealOverhead
@@ -51,9 +50,7 @@ package enum Sodium {
 
   /// Returns the plaintext of a seal, or `nil` if the seal is not authentic. The plaintext is outside guarded
   /// memory: for names and offsets, not for values.
-  package static func open(
-    _ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes
-  ) -> [UInt8]? {
+  package static func open(_ sealed: Span<UInt8>, associatedData: [UInt8], key: SecretBytes) -> [UInt8]? {
     guard sealed.count >= Layout.sealOverhead else { return nil }
     let length = sealed.count - Layout.sealOverhead
     var isAuthentic = false
@@ -154,9 +151,7 @@ package enum Sodium {
     return derive(1, context: context, from: master)
   }
 
-  private static func derive(
-    _ number: UInt64, context: String, from master: SecretBytes
-  ) -> SecretBytes {
+  private static func derive(_ number: UInt64, context: String, from master: SecretBytes) -> SecretBytes {
     defer { Residue.clear() }
     precondition(context.utf8.count == Int(crypto_kdf_CONTEXTBYTES))
     return SecretBytes(count: 32) { output in

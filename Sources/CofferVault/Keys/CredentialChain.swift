@@ -17,9 +17,7 @@ package struct CredentialChain: Sendable {
   let options: VaultOptions
   let environment: VaultEnvironment
 
-  package init(
-    _ sources: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
-  ) {
+  package init(_ sources: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment) {
     (self.sources, self.options, self.environment) = (sources, options, environment)
   }
 
@@ -93,8 +91,7 @@ package struct CredentialChain: Sendable {
 
   /// Tries a credential on each slot that is not open yet, and adds what it opens.
   private func add(
-    _ credential: VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile,
-    _ scope: Scope
+    _ credential: VaultCredential, _ opened: inout OpenedKeySlots, of file: VaultFile, _ scope: Scope
   ) throws(SecretError) {
     if credential.kind == .masterKey {
       return try opened.add(master: credential.secret, of: file, environment.randomness)

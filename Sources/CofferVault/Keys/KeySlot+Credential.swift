@@ -24,9 +24,7 @@ extension KeySlotParameters {
   /// Throws `.invalidKey` if the credential is malformed, `.tampered` if a recipient's share is unusable, `.unsupported` for
   /// a hybrid recipient if libsodium is too old, and `.io` if the memory for a passphrase cannot be allocated or if the
   /// kernel would kill the process for it. The caller must first take the cost out of a ``DerivationBudget``.
-  func key(
-    for credential: VaultCredential, environment: VaultEnvironment
-  ) throws(SecretError) -> SlotKey? {
+  func key(for credential: VaultCredential, environment: VaultEnvironment) throws(SecretError) -> SlotKey? {
     switch self {
     case .key:
       try VaultKey.requireBytes(credential.secret)

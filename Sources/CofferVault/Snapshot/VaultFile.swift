@@ -25,9 +25,7 @@ package struct VaultFile: Sendable {
   /// Opens the file at `path`. `known` is the condition of the file that was open before; it is kept if the
   /// file is the same. Throws `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered`
   /// or `.io`.
-  package init(
-    path: String, environment: VaultEnvironment, known: FileCondition? = nil
-  ) throws(SecretError) {
+  package init(path: String, environment: VaultEnvironment, known: FileCondition? = nil) throws(SecretError) {
     location = try StorageLocation(path, in: environment.fileSystem)
     let (storage, isOpenForWriting) = try location.open()
     self.storage = storage

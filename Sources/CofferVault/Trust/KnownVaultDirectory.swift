@@ -24,12 +24,10 @@ struct KnownVaultDirectory {
       }
     }
     guard status.owner == environment.user else {
-      throw .unusableRecords(
-        vault: vault, "the directory of the records, \(path), belongs to another user")
+      throw .unusableRecords(vault: vault, "the directory of the records, \(path), belongs to another user")
     }
     guard status.mode & 0o022 == 0 else {
-      throw .unusableRecords(
-        vault: vault, "other users can write to the directory of the records, \(path)")
+      throw .unusableRecords(vault: vault, "other users can write to the directory of the records, \(path)")
     }
     return location
   }

@@ -106,8 +106,7 @@ final class VaultTransaction: SecretAccess {
     let frame = encode(UInt32(length) ^ mask, metadata)
     let tag = Bytes16(tagOf: metadata)
     try acceptable { () throws(SecretError) in
-      try tail.add(
-        plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
+      try tail.add(plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
     }
     newest[record.id] = tail.frames.count - 1
     unwritten += frame
@@ -164,8 +163,7 @@ final class VaultTransaction: SecretAccess {
     let existing = try newest.flatMap { entry throws(SecretError) in
       entry.isRemoval ? nil : try entry.metadata()
     }
-    let item = SecretItem(
-      identifier: identifier, metadata: try metadata.applied(to: existing, now: now()))
+    let item = SecretItem(identifier: identifier, metadata: try metadata.applied(to: existing, now: now()))
     try append(value, item, keepsNothing: history.keepsNothing(after: newest))
   }
 
