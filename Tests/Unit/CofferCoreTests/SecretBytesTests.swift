@@ -107,7 +107,9 @@ import Testing
     // A block stays mapped after its release while its slab has another block in use, so the test can read it.
     let secret = SecretBytes([UInt8](repeating: 0xA5, count: count))
     var others: [(block: UnsafeMutableRawPointer, origin: GuardedMemory.Origin)] = []
-    defer { for other in others { GuardedMemory.deallocate(other.block, count: count, origin: other.origin) } }
+    defer {
+      for other in others { GuardedMemory.deallocate(other.block, count: count, origin: other.origin) }
+    }
     func slab(_ origin: GuardedMemory.Origin) throws -> GuardedMemory.Slab {
       guard case .slab(let slab, _) = origin else { throw NotInASlab() }
       return slab

@@ -89,7 +89,9 @@ import Testing
     try fresh(at: elsewhere).trust(onlyHere: true)
     try fresh(at: elsewhere).set("a", [7])
     #expect(try fresh(at: elsewhere).get("a") == [7])
-    #expect(try fresh(at: elsewhere).notices().contains(.countsOnlyHere) && !fresh().notices().contains(.countsOnlyHere))
+    #expect(
+      try fresh(at: elsewhere).notices().contains(.countsOnlyHere)
+        && !fresh().notices().contains(.countsOnlyHere))
     #expect(try fresh().get("a") == [1])
     // A change of its keys and a further decision do not change that.
     let copy = fresh(at: elsewhere)

@@ -63,7 +63,8 @@ struct TrustCommand: ParsableCommand {
     changed("The vault is trusted now.")
     let notices = try vault.notices()
     let scopeNote =
-      notices.contains(.countsOnlyHere) ? " It counts only here; a removed key may read what is stored in it." : ""
+      notices.contains(.countsOnlyHere)
+      ? " It counts only here; a removed key may read what is stored in it." : ""
     try Output.standard.line("Trusted \(vault.path).\(scopeNote)")
     try Output.standard.line("pin: \(accepted)")
     if notices.contains(.versioned) {
