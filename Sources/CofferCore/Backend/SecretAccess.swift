@@ -42,7 +42,7 @@ public protocol SecretAccess {
   func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes?
 
   /// Calls `body` with each secret in `service`, or with all secrets if `service` is `nil`, in any order, with one value in
-  /// memory at a time. Throws what `body` throws, and an error of the store.
+  /// memory at a time. Throws what `body` throws, and an error of the store, also after calls of `body`.
   ///
   /// The default reads one secret after the other, and so may miss a change between two of them. A vault and memory show all
   /// secrets as of one moment.

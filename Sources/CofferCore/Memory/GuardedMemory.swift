@@ -26,12 +26,17 @@ enum GuardedMemory {
   final class Slab: @unchecked Sendable {
     fileprivate let start: UnsafeMutableRawPointer
     /// A list of free blocks for each of ``blockSizes``.
-    private var free: [[UnsafeMutableRawPointer]] = .init(repeating: [], count: blockSizes.count)
-    private var unusedParts: [UnsafeMutableRawPointer]
+    private var free: [[UnsafeMutableRawPointer]] = []
+    private var unusedParts: [UnsafeMutableRawPointer] = []
     fileprivate private(set) var blocksInUse = 0
 
     fileprivate init(_ start: UnsafeMutableRawPointer) {
       self.start = start
+      makeAllFree()
+    }
+
+    private func makeAllFree() {
+      free = .init(repeating: [], count: blockSizes.count)
       unusedParts = stride(from: 0, to: slabSize, by: partSize).map { start + $0 }
     }
 
@@ -47,6 +52,8 @@ enum GuardedMemory {
     fileprivate func giveBack(_ block: UnsafeMutableRawPointer, _ sizeClass: Int) {
       free[sizeClass].append(block)
       blocksInUse -= 1
+      // An empty slab can hold blocks of every size again.
+      if blocksInUse == 0 { makeAllFree() }
     }
   }
 

@@ -81,16 +81,17 @@ extension VaultNotice {
     switch self {
     case .recovered:
       (
-        "one of its two commit slots is damaged, so the last change may be missing",
-        "Check what you stored last. The next change repairs the slot."
+        "one of its two commit slots was damaged, and the other one was used: the last change may be missing",
+        "Check what you stored last. A change repairs the slot."
       )
-    case .recordDamaged: ("one half of the record of what was seen of it was damaged, and is repaired", nil)
+    case .recordDamaged:
+      ("one half of the record of what was seen of the vault was damaged, and is repaired", nil)
     case .unrecorded:
       (
-        "what was seen of it cannot be recorded, so a later run may not notice an older copy",
+        "what was seen of the vault cannot be recorded, so a later run may not notice an older copy",
         "Make a private directory for it, at XDG_STATE_HOME or ~/.local/state."
       )
-    case .pinsIgnored: ("none of the given pins is for it, so it was compared with none of them", nil)
+    case .pinsIgnored: ("none of the given pins is for the vault, so it was compared with none of them", nil)
     case .firstUse, .versioned, .countsOnlyHere, .readOnly, .readableByOthers: nil
     }
   }

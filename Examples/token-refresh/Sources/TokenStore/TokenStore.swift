@@ -11,8 +11,10 @@ import Foundation
 
 /// Keeps the token of one person, and refreshes it when it is needed. Thread-safe.
 ///
-/// Each method throws the errors of Coffer, such as `.locked` or `.unavailable`, and `.timedOut` if another process keeps the
-/// lease of the token for 30 seconds. The stored token then stays. None of these errors means that nobody is signed in.
+/// Each method throws the errors of Coffer, such as `.locked` or `.unavailable`. `accessToken` throws `.timedOut` if others keep
+/// the lease of the token for 30 seconds, and the other methods after two minutes, so a refresh must end in less. The stored
+/// token then stays. A cancelled task that waits for the lease throws `CancellationError`. None of these errors means that
+/// nobody is signed in.
 public struct TokenStore: Sendable {
   /// An access token that expires within this time, in seconds, is refreshed before it is used.
   private static let margin: TimeInterval = 60
@@ -30,7 +32,7 @@ public struct TokenStore: Sendable {
   /// Stores the token of a person who has signed in.
   public func signIn(_ new: Token) async throws {
     // With the lease: a refresh of the token before this one would otherwise end later and replace the new token.
-    try await token.withLease { try await token.set(new) }
+    try await token.withLease(timeout: .seconds(120)) { try await token.set(new) }
   }
 
   /// Returns an access token that has not expired, or `nil` if nobody is signed in.
@@ -58,7 +60,7 @@ public struct TokenStore: Sendable {
   /// Removes the token with every earlier version of it.
   public func signOut() async throws {
     // With the lease: a refresh would otherwise end later and store a token again.
-    try await token.withLease { _ = try await token.erase() }
+    try await token.withLease(timeout: .seconds(120)) { _ = try await token.erase() }
   }
 
   /// Only for the process that has the lease.

@@ -113,9 +113,9 @@ struct KeySlotEditor {
   /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
   func printNewPin(_ format: JSONOption, removed: [VaultKeySlot] = []) throws {
     let (pin, change) = (try vault.pin(), try vault.lastChange())
-    let notices = try vault.lastNotices() ?? []
-    let isRecorded = notices.isDisjoint(with: [.unrecorded, .countsOnlyHere])
-    if notices.contains(.countsOnlyHere) {
+    let notices = try vault.lastNotices()
+    let isRecorded = notices?.isDisjoint(with: [.unrecorded, .countsOnlyHere]) ?? false
+    if notices?.contains(.countsOnlyHere) == true {
       note(
         """
         The vault counts only at this path, so the new master key was recorded only here: at another path, a copy that a \
