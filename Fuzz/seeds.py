@@ -137,8 +137,9 @@ def written_by_hand():
     identifier = "0123456789abcdef0123456789abcdef"
     for text in [
         "", "backend = vault\n", "backend=keyring", "# a comment\n\n  backend = vault  \n",
-        f"key-file.{identifier} = /home/a/key\n", f"backend = vault\nkey-file.{identifier} = /k\n", "backend = x\n",
-        "backend = vault\r\n", "key-file. = /k\n", "x\n",
+        f'[key-files]\n{identifier} = "/home/a/key"\n', f"backend = 'vault'\n[key-files]\n{identifier} = '/k'\n",
+        "backend = 'x'\n",
+        "backend = 'vault'\r\n", "[key-files]\n", "x\n",
     ]:
         yield "configuration", text.encode()
 

@@ -237,15 +237,24 @@ enum ParserTargets {
     let text = String(decoding: input, as: UTF8.self)
     parse([.configuration]) { () throws(SecretError) in
       let providers = BackendRegistry.providers
-      var file = try ConfigurationFile(parsing: text, path: "/config", providers: providers)
+      let file = try ConfigurationFile(parsing: text, path: "/config", providers: providers)
       let again = try ConfigurationFile(parsing: file.text, path: "/config", providers: providers)
       require(
         again.backend == file.backend && again.keyFiles == file.keyFiles, "the text has the same content")
-      file.set("backend", "vault")
-      let changed = try ConfigurationFile(
-        parsing: file.text, path: "/config", providers: providers)
-      require(changed.backend == BackendSelection(.vault), "the changed line is read back")
-      require(changed.keyFiles == file.keyFiles, "no other line changes")
+      let id = String(repeating: "a", count: 32)
+      for change in [
+        { $0.set(backend: BackendSelection(.vault)) }, { $0.set(keyFile: "/\"\\\n", forVault: id) },
+      ]
+        as [(inout ConfigurationFile) -> Void]
+      {
+        var (copy, expected) = (file, file.keyFiles)
+        change(&copy)
+        let changed = try ConfigurationFile(parsing: copy.text, path: "/config", providers: providers)
+        if changed.keyFiles != expected { expected[id] = "/\"\\\n" }
+        require(changed.keyFiles == expected, "a key file is read back, and no other changes")
+        require(
+          [file.backend, BackendSelection(.vault)].contains(changed.backend), "the backend is read back")
+      }
     }
   }
 }

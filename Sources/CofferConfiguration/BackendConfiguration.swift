@@ -147,8 +147,8 @@ public struct BackendConfiguration: Sendable {
   /// The vault's path if no option and no variable sets another.
   package var defaultVaultPath: String { directories.path(.data) + "/coffer/default.vault" }
 
-  /// The path of the configuration file: `$XDG_CONFIG_HOME/coffer/config`.
-  package var configurationFile: String { configurationDirectory + "/config" }
+  /// The path of the configuration file: `$XDG_CONFIG_HOME/coffer/config.toml`.
+  package var configurationFile: String { configurationDirectory + "/config.toml" }
 
   /// The path of the key file for a new vault, unless the user chooses another: `$XDG_CONFIG_HOME/coffer/key`.
   package var defaultKeyFile: String { configurationDirectory + "/key" }

@@ -1,3 +1,5 @@
+internal import CofferCore
+
 /// A command line of bash up to the cursor, split into words without their quotes, and the quoting in which bash
 /// inserts a completed word.
 ///

@@ -1,3 +1,5 @@
+internal import CofferCore
+
 /// Text that is safe to show on a terminal. Anyone can choose a name; it must not move the cursor, forge or
 /// reorder a line, or look like another name.
 extension String {

@@ -1,3 +1,4 @@
+internal import CofferConfiguration
 internal import CofferCore
 
 /// What a project's file declares: the store, and the variables of commands. It never has a secret's value.
@@ -167,13 +168,6 @@ struct ProjectFile {
 }
 
 extension TOMLTable.Entry {
-  fileprivate func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
-
-  fileprivate func text() throws(TOMLTable.Problem) -> String {
-    if case .string(let text) = value, 1...1024 ~= text.utf8.count, !text.utf8.contains(0) { return text }
-    throw problem("has no valid text for “\(name)”: expected 1 to 1024 bytes in quotes, without a NUL")
-  }
-
   /// The name of a secret, or a reference.
   fileprivate func secret() throws(TOMLTable.Problem) -> String {
     let text = try text()
@@ -181,10 +175,5 @@ extension TOMLTable.Entry {
       throw problem("has a reference that is not valid for “\(name)”")
     }
     return text
-  }
-
-  fileprivate func table() throws(TOMLTable.Problem) -> [TOMLTable.Entry] {
-    if case .table(let table) = value { return table.entries }
-    throw problem("has a value for “\(name)”: expected a line [\(name)] and lines below it")
   }
 }

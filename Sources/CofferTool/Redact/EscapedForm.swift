@@ -1,3 +1,5 @@
+internal import CofferCore
+
 /// A form in which programs write text: what it has in place of each byte.
 struct EscapedForm {
   enum Escape {

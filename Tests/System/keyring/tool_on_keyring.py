@@ -216,7 +216,7 @@ def collections(tool, session):
     session.run(*secret, "--collection", "Login", "remove", "placed")
     session.run(tool, "init", "--backend", "keyring:session")
     check("init records a collection", stored() and session.run(*secret, "set", "here", given=b"1").returncode == 0)
-    os.remove(f"{session.directory}/home/.config/coffer/config")
+    os.remove(f"{session.directory}/home/.config/coffer/config.toml")
     check("and set stores there", session.run(*secret, "--collection", "session", "list").stdout == b"here\nplaced\n")
     session.run(*secret, "--collection", "session", "remove", "placed", "here")
 

@@ -39,11 +39,11 @@ import Testing
   @Test func pathsFollowTheXDGSpecification() {
     let unset = configuration()
     #expect(unset.vaultPath == home.path + "/.local/share/coffer/default.vault")
-    #expect(unset.configurationFile == home.path + "/.config/coffer/config")
+    #expect(unset.configurationFile == home.path + "/.config/coffer/config.toml")
     #expect(unset.defaultKeyFile == home.path + "/.config/coffer/key")
     let set = configuration(["XDG_DATA_HOME": "/data", "XDG_CONFIG_HOME": "/conf"])
     #expect(set.vaultPath == "/data/coffer/default.vault")
-    #expect(set.configurationFile == "/conf/coffer/config")
+    #expect(set.configurationFile == "/conf/coffer/config.toml")
     #expect(set.defaultKeyFile == "/conf/coffer/key")
     // Relative and empty paths are ignored.
     for text in ["data", "./data", ""] {
@@ -64,7 +64,7 @@ import Testing
     let directory = String(cString: entry.pointee.pw_dir)
     for environment in [[:], ["HOME": ""], ["HOME": "relative"]] {
       let path = BackendConfiguration(environment: environment).configurationFile
-      #expect(path == directory + "/.config/coffer/config")
+      #expect(path == directory + "/.config/coffer/config.toml")
     }
   }
 
@@ -126,7 +126,7 @@ import Testing
     try configuration().record(backend: .keyring)
     let choice = try configuration().choice()
     #expect(choice.backend == .keyring)
-    #expect(choice.reason.contains(home.path + "/.config/coffer/config"))
+    #expect(choice.reason.contains(home.path + "/.config/coffer/config.toml"))
     #expect(try configuration(["COFFER_VAULT": "/x"]).choice().reason.contains("has no effect"))
     try configuration().record(backend: .vault)
     #expect(try configuration(keyring: true).choice().backend == .vault)
@@ -145,13 +145,12 @@ import Testing
   }
 
   @Test(arguments: [
-    (BackendName.vault, "relative"), (.vault, ""), (.vault, "/a\nb"), (.keyring, ""), (.keyring, "end "),
-    (.keyring, "a\nb"),
+    (BackendName.vault, "relative"), (.vault, ""), (.vault, "/a\0b"), (.keyring, ""), (.keyring, "a\0"),
   ])
   func aStoreThatCannotBeReadBackIsNotRecorded(_ backend: BackendName, _ place: String) throws {
     let error = thrown { () throws(SecretError) in try configuration().record(backend: backend, at: place) }
     #expect(error?.code == .configuration)
-    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config"))
+    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config.toml"))
   }
 
   @Test func anExistingVaultIsThird() throws {
@@ -187,11 +186,11 @@ import Testing
 
   @Test func anErrorDoesNotChangeTheChoice() throws {
     // A wrong file, and a path that cannot be followed.
-    try home.write("backend = kerying\n", to: ".config/coffer/config")
+    try home.write("backend = \"kerying\"\n", to: ".config/coffer/config.toml")
     let error = thrown { () throws(SecretError) in _ = try configuration(keyring: true).choice() }
     #expect(error?.code == .configuration)
-    #expect(error?.reason.hasPrefix("Line 1 of \(home.path)/.config/coffer/config ") == true)
-    try FileManager.default.removeItem(atPath: home.path + "/.config/coffer/config")
+    #expect(error?.reason.hasPrefix("Line 1 of \(home.path)/.config/coffer/config.toml ") == true)
+    try FileManager.default.removeItem(atPath: home.path + "/.config/coffer/config.toml")
     let (data, loop) = (home.path + "/data", home.path + "/data/coffer")
     try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: false)
     try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
@@ -234,16 +233,22 @@ import Testing
   @Test func recordedSettingsAreReadBack() throws {
     let other = String(id.reversed())
     #expect(try configuration().recordedKeyFile(forVault: id) == nil)
-    try configuration().record(keyFile: "/keys/a key = #1", forVault: id)
+    try configuration().record(keyFile: "/keys/a key = \"#1\"", forVault: id)
     try configuration().record(backend: .vault)
     try configuration().record(keyFile: "/keys/2", forVault: other)
     try configuration().record(keyFile: "/keys/3", forVault: other)
-    #expect(try configuration().recordedKeyFile(forVault: id) == "/keys/a key = #1")
+    #expect(try configuration().recordedKeyFile(forVault: id) == "/keys/a key = \"#1\"")
     #expect(try configuration().recordedKeyFile(forVault: other) == "/keys/3")
     #expect(try configuration().choice().backend == .vault)
     #expect(
-      try home.text(of: ".config/coffer/config")
-        == "key-file.\(id) = /keys/a key = #1\nbackend = vault\nkey-file.\(other) = /keys/3\n"
+      try home.text(of: ".config/coffer/config.toml")
+        == """
+        backend = "vault"
+        [key-files]
+        \(id) = "/keys/a key = \\"#1\\""
+        \(other) = "/keys/3"
+
+        """
     )
   }
 
@@ -252,10 +257,10 @@ import Testing
     let directory = home.path + "/.config/coffer"
     for (path, recorded) in [
       ("\(directory)/key", "key"), ("\(directory)/a/b", "a/b"), ("\(directory)-2/key", "\(directory)-2/key"),
-      ("\(directory)/ key", "\(directory)/ key"), ("\(directory)//key", "\(directory)//key"),
+      ("\(directory)/ key\n", " key\\u000A"), ("\(directory)//key", "\(directory)//key"),
     ] {
       try configuration().record(keyFile: path, forVault: id)
-      #expect(try home.text(of: ".config/coffer/config") == "key-file.\(id) = \(recorded)\n")
+      #expect(try home.text(of: ".config/coffer/config.toml") == "[key-files]\n\(id) = \"\(recorded)\"\n")
       #expect(try configuration().recordedKeyFile(forVault: id) == path)
     }
   }
@@ -263,35 +268,36 @@ import Testing
   @Test func theConfigurationFileIsPrivate() throws {
     let configuration = configuration()
     try withUmask(0) { try configuration.record(backend: .vault) }
-    #expect(try home.mode(of: ".config/coffer/config") == 0o600)
+    #expect(try home.mode(of: ".config/coffer/config.toml") == 0o600)
     #expect(try home.mode(of: ".config/coffer") == 0o700)
   }
 
   @Test func commentsAreKept() throws {
-    try home.write("# mine\n\n  backend=keyring\t\n# end", to: ".config/coffer/config")
+    try home.write(
+      "# mine\n\n  backend='keyring'\t#\n# end\n [key-files] #", to: ".config/coffer/config.toml")
     try configuration().record(backend: .vault)
     try configuration().record(keyFile: "/k", forVault: id)
     #expect(
-      try home.text(of: ".config/coffer/config")
-        == "# mine\n\nbackend = vault\n# end\nkey-file.\(id) = /k\n"
+      try home.text(of: ".config/coffer/config.toml")
+        == "# mine\n\nbackend = \"vault\"\n# end\n [key-files] #\n\(id) = \"/k\"\n"
     )
   }
 
   @Test func aWrongFileIsNotChanged() throws {
-    let text = "backend = vault\nbackground = red\n"
-    try home.write(text, to: ".config/coffer/config")
+    let text = "backend = \"vault\"\nbackground = \"red\"\n"
+    try home.write(text, to: ".config/coffer/config.toml")
     #expect(
       thrown { () throws(SecretError) in try configuration().record(backend: .keyring) }?.code
         == .configuration
     )
-    #expect(try home.text(of: ".config/coffer/config") == text)
+    #expect(try home.text(of: ".config/coffer/config.toml") == text)
   }
 
-  @Test(arguments: ["relative/key", "", "/a\nbackend = keyring", "/a\r", "/trailing ", "/nul\0"])
+  @Test(arguments: ["relative/key", "", "/nul\0", "/" + String(repeating: "x", count: 4096)])
   func aPathThatCannotBeReadBackIsRefused(path: String) throws {
     let error = thrown { () throws(SecretError) in try configuration().record(keyFile: path, forVault: id) }
     #expect(error?.code == .configuration)
-    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config"))
+    #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config.toml"))
   }
 
   @Test func concurrentWritersLoseNothing() async throws {
@@ -325,25 +331,41 @@ import Testing
   // MARK: The format of the file
 
   @Test(arguments: [
-    ("backend", 1), ("backend =", 1), ("= vault", 1), ("backend = file", 1), ("Backend = vault", 1),
-    ("# fine\ncolour = red", 2), ("backend = vault\nbackend = vault", 2), ("key-file. = /x", 1),
-    ("key-file.xyz = /x", 1), ("key-file.0123456789ABCDEF0123456789ABCDEF = /x", 1),
-    ("key-file.0123456789abcdef0123456789abcdef = x\0", 1), ("backend = vault\r\n", 1),
-    ("\u{FEFF}backend = vault", 1), ("backend = vault:", 1), ("backend = vault:x", 1),
-    ("backend = keyring:", 1),
+    ("backend", 1), ("backend =", 1), ("= 'vault'", 1), ("backend = vault", 1), ("backend = 'file'", 1),
+    ("Backend = 'vault'", 1), ("# fine\ncolour = 'red'", 2), ("backend = 'vault'\nbackend = 'vault'", 2),
+    ("[key-files]\nxyz = '/x'", 2), ("[key-files]\n0123456789ABCDEF0123456789ABCDEF = '/x'", 2),
+    ("[key-files]\n0123456789abcdef0123456789abcdef = ''", 2), ("key-files = {}", 1), ("key-files = 'x'", 1),
+    ("[key-files]\n0123456789abcdef0123456789abcdef = true", 2), ("[other]", 1),
+    ("\u{FEFF}backend = 'vault'", 1), ("backend = 'vault:'", 1), ("backend = 'vault:x'", 1),
+    ("backend = 'keyring:'", 1),
   ])
   func anErrorNamesTheWrongLine(text: String, line: Int) throws {
-    try home.write(text, to: ".config/coffer/config")
+    try home.write(text, to: ".config/coffer/config.toml")
     let error = try #require(
       thrown { () throws(SecretError) in _ = try configuration().recordedKeyFile(forVault: id) }
     )
     #expect(error.code == .configuration)
-    #expect(error.reason.hasPrefix("Line \(line) of \(home.path)/.config/coffer/config "))
+    #expect(error.reason.hasPrefix("Line \(line) of \(home.path)/.config/coffer/config.toml "))
     #expect(error.advice != nil)
   }
 
+  @Test func aFileOfTheFormBeforeIsRefusedWithTheLinesToWrite() throws {
+    let old = ".config/coffer/config"
+    try home.write("# mine\nkey-file.\(id)\t=\t/a \\ key \nbackend = keyring:a b\r\n", to: old)
+    let error = try #require(thrown { () throws(SecretError) in _ = try configuration().choice() })
+    #expect(error.code == .configuration && error.reason.contains(home.path + "/" + old))
+    let lines = ["backend = \"keyring:a b\"", "[key-files]", "\(id) = \"/a \\\\ key\""]
+    #expect(error.advice?.hasSuffix(": " + lines.joined(separator: " | ")) == true)
+    #expect(thrown { () throws(SecretError) in try configuration().record(backend: .vault) } == error)
+    try home.write(lines.joined(separator: "\n"), to: ".config/coffer/config.toml")
+    #expect(try configuration().recordedKeyFile(forVault: id) == "/a \\ key")
+    try FileManager.default.removeItem(atPath: home.path + "/.config/coffer/config.toml")
+    try home.write("# only a comment\n", to: old)
+    #expect(try configuration().recordedKeyFile(forVault: id) == nil)
+  }
+
   @Test func aPathToSomethingElseIsAnError() throws {
-    let path = home.path + "/.config/coffer/config"
+    let path = home.path + "/.config/coffer/config.toml"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     #expect(thrown { () throws(SecretError) in _ = try configuration().choice() }?.code == .configuration)
     try FileManager.default.removeItem(atPath: path)

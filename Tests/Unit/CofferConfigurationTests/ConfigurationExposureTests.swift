@@ -16,12 +16,12 @@ import Testing
   }
 
   @Test(arguments: [0o600, 0o644]) func aFileThatNobodyElseCanWriteDecides(mode: Int) throws {
-    try home.write("backend = vault\n", to: ".config/coffer/config", mode: mode)
+    try home.write("backend = \"vault\"\n", to: ".config/coffer/config.toml", mode: mode)
     #expect(try configuration.choice().backend == .vault)
   }
 
   @Test(arguments: [0o660, 0o606, 0o622]) func aFileThatOthersCanWriteIsDenied(mode: Int) throws {
-    let file = try home.write("backend = vault\n", to: ".config/coffer/config", mode: mode)
+    let file = try home.write("backend = \"vault\"\n", to: ".config/coffer/config.toml", mode: mode)
     for error in [
       thrown { () throws(SecretError) in _ = try configuration.choice() },
       thrown { () throws(SecretError) in try configuration.record(backend: .vault) },
@@ -29,12 +29,12 @@ import Testing
       #expect(error?.code == .denied)
       #expect(error?.reason == "The configuration file \(file) can be changed by other users.")
     }
-    #expect(try home.text(of: ".config/coffer/config") == "backend = vault\n")
+    #expect(try home.text(of: ".config/coffer/config.toml") == "backend = \"vault\"\n")
   }
 
   @Test(.enabled(if: getuid() == 0, "only root can give a file to another user"))
   func aFileOfAnotherUserIsDenied() throws {
-    let file = try home.write("backend = vault\n", to: ".config/coffer/config")
+    let file = try home.write("backend = \"vault\"\n", to: ".config/coffer/config.toml")
     #expect(chown(file, 54_321, 54_321) == 0)
     #expect(thrown { () throws(SecretError) in _ = try configuration.choice() }?.code == .denied)
   }

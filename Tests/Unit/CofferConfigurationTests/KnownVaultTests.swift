@@ -202,7 +202,7 @@ import Testing
   /// As with a configuration of sudo that keeps `HOME`.
   @Test(.enabled(if: getuid() == 0, "only root can give a directory to another user"))
   func rootUsesNothingInTheHomeOfAnotherUser() throws {
-    try home.write("backend = vault\n", to: ".config/coffer/config")
+    try home.write("backend = \"vault\"\n", to: ".config/coffer/config.toml")
     #expect(chown(home.path, 1000, 1000) == 0)
     let configuration = configuration()
     let paths = [

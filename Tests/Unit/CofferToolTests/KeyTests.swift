@@ -31,7 +31,7 @@ import Testing
     #expect(try slots().count == 2)
     #expect(
       try sandbox.shell(
-        "umask 077; echo old > p; rm ../home/config/coffer/config; COFFER_PASSPHRASE_FILE=p secret get a"
+        "umask 077; echo old > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
       )
       .outputText == "x")
   }
@@ -65,7 +65,7 @@ import Testing
     #expect(try terminal.end() == 0)
     #expect(
       try sandbox.shell(
-        "umask 077; echo new > p; rm ../home/config/coffer/config; COFFER_PASSPHRASE_FILE=p secret get a"
+        "umask 077; echo new > p; rm ../home/config/coffer/config.toml; COFFER_PASSPHRASE_FILE=p secret get a"
       )
       .outputText == "x")
   }

@@ -1,3 +1,4 @@
+import CofferConfiguration
 import CofferTestSupport
 import Foundation
 import Glibc

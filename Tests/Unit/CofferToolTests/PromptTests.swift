@@ -243,7 +243,7 @@ import Testing
 
   @Test func aVaultWithoutAPassphraseCausesNoPrompt() throws {
     try initialize()
-    #expect(try sandbox.shell("rm ../home/config/coffer/config").status == 0)
+    #expect(try sandbox.shell("rm ../home/config/coffer/config.toml").status == 0)
     let terminal = try Pseudoterminal("secret get a", in: sandbox)
     #expect(try terminal.end() == 77)
     #expect(!terminal.seen.contains("Passphrase"))

@@ -1,41 +1,61 @@
-/// A table of the subset of TOML 1.0 that a project's file uses, with the lines of its entries.
+internal import CofferCore
+
+/// A table of the subset of TOML 1.0 that the configuration file and a project's file use, with the lines of its entries.
 ///
 /// A value is a string on one line, a boolean, or an inline table of these. Names of tables and entries are without quotes, and
 /// only the names of tables have dots. What is accepted means the same to every reader of TOML.
 ///
 /// Source: https://toml.io/en/v1.0.0
-final class TOMLTable {
-  enum Value {
+package final class TOMLTable {
+  package enum Value {
     case string(String)
     case boolean(Bool)
     case table(TOMLTable)
   }
 
-  struct Entry {
-    let name: String
-    let line: Int
-    let value: Value
+  package struct Entry {
+    package let name: String
+    package let line: Int
+    package let value: Value
   }
 
-  struct Problem: Error, Equatable {
-    let line: Int
+  package struct Problem: Error, Equatable {
+    package let line: Int
     /// Completes the sentence "Line 3 …".
-    let text: String
+    package let text: String
+
+    package init(line: Int, text: String) { (self.line, self.text) = (line, text) }
   }
 
-  fileprivate(set) var entries: [Entry] = []
+  package fileprivate(set) var entries: [Entry] = []
   /// Whether a line `[NAME]` or an inline table made it. Then no other line can.
   fileprivate var isComplete = false
-  fileprivate let isInline: Bool
+  package let isInline: Bool
 
   fileprivate init(isInline: Bool = false) { self.isInline = isInline }
 }
 
+extension TOMLTable.Entry {
+  package func problem(_ text: String) -> TOMLTable.Problem { TOMLTable.Problem(line: line, text: text) }
+
+  package func text(maximum: Int = 1024) throws(TOMLTable.Problem) -> String {
+    if case .string(let text) = value, 1...maximum ~= text.utf8.count, !text.utf8.contains(0) { return text }
+    throw problem("has no valid text for “\(name)”: expected 1 to \(maximum) bytes in quotes, without a NUL")
+  }
+
+  package func table() throws(TOMLTable.Problem) -> [TOMLTable.Entry] {
+    if case .table(let table) = value { return table.entries }
+    throw problem("has a value for “\(name)”: expected a line [\(name)] and lines below it")
+  }
+}
+
 /// Reads the text of a ``TOMLTable``.
-struct TOMLReader {
-  let bytes: [UInt8]
-  var index = 0
-  var line = 1
+package struct TOMLReader {
+  private let bytes: [UInt8]
+  private var index = 0
+  private var line = 1
+
+  package init(bytes: [UInt8]) { self.bytes = bytes }
 
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -51,7 +71,7 @@ struct TOMLReader {
     while next == UInt8(ascii: " ") || next == UInt8(ascii: "\t") { index += 1 }
   }
 
-  mutating func read() throws(TOMLTable.Problem) -> TOMLTable {
+  package mutating func read() throws(TOMLTable.Problem) -> TOMLTable {
     if String(validating: bytes, as: UTF8.self) == nil { throw problem("or a later one is not UTF-8 text") }
     let root = TOMLTable()
     var table = root

@@ -1,0 +1,213 @@
+package import CofferCore
+internal import CofferSystem
+
+/// The configuration file: an entry `backend = "NAME"` or `backend = "NAME:PLACE"`, and in the table `[key-files]` an entry
+/// `ID = "PATH"` for each vault. A relative PATH begins in the directory of the file, so that a copied home directory opens.
+///
+/// An entry that is not known may be important, and is an error. A change writes one line, and keeps all others.
+struct ConfigurationFile {
+  private(set) var backend: BackendSelection?
+  private(set) var keyFiles: [String: String] = [:]
+  /// Bytes.
+  static let maximumLength = 65_536
+  private static let maximumText = 4096
+  private var lines: [Substring]
+  private let root: TOMLTable
+
+  /// Parses the text of the file at `path`. `backend` must be one of `providers`.
+  init(parsing text: String, path: String, providers: [any BackendProvider]) throws(SecretError) {
+    // By scalars, because CR and LF in a row are one Swift character, which is not a newline.
+    lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { Substring($0) }
+    if lines.last?.isEmpty ?? false { lines.removeLast() }
+    do throws(TOMLTable.Problem) {
+      var reader = TOMLReader(bytes: Array(text.utf8))
+      root = try reader.read()
+      try read(providers)
+    } catch {
+      throw SecretError(
+        .configuration, "Line \(error.line) of \(path) \(error.text).",
+        advice: "Correct the line, or remove it.")
+    }
+  }
+
+  private mutating func read(_ providers: [any BackendProvider]) throws(TOMLTable.Problem) {
+    for entry in root.entries {
+      switch (entry.name, entry.value) {
+      case ("backend", _):
+        guard let selection = try providers.selection(entry.text(maximum: Self.maximumText)) else {
+          throw entry.problem("names an unknown backend")
+        }
+        let provider = providers.first { $0.name == selection.name }
+        if let place = selection.place, provider?.isRecordable(place: place) == false {
+          throw entry.problem("does not have an absolute path")
+        }
+        backend = selection
+      case ("key-files", .table(let table)) where !table.isInline:
+        for entry in table.entries {
+          guard Self.isVaultIdentifier(entry.name) else {
+            throw entry.problem("has a vault id that is not 32 lower-case hexadecimal digits")
+          }
+          keyFiles[entry.name] = try entry.text(maximum: Self.maximumText)
+        }
+      default: throw entry.problem("has “\(entry.name)” where backend or [key-files] is expected")
+      }
+    }
+  }
+
+  /// The file's text, with one LF at the end of each line.
+  var text: String { lines.map { $0 + "\n" }.joined() }
+
+  /// Sets the entry `backend`.
+  mutating func set(backend: BackendSelection) {
+    put("backend", backend.description, at: root.entries.first { $0.name == "backend" }?.line, orAfter: 0)
+  }
+
+  /// Sets the key file of the vault `id`.
+  mutating func set(keyFile: String, forVault id: String) {
+    guard let table = root.entries.first(where: { $0.name == "key-files" }),
+      case .table(let keyFiles) = table.value
+    else {
+      lines += (lines.isEmpty ? [] : [""]) + ["[key-files]"]
+      return put(id, keyFile, at: nil, orAfter: lines.count)
+    }
+    let entry = keyFiles.entries.first { $0.name == id }
+    put(id, keyFile, at: entry?.line, orAfter: keyFiles.entries.map(\.line).max() ?? table.line)
+  }
+
+  private mutating func put(_ name: String, _ value: String, at line: Int?, orAfter last: Int) {
+    let text = Substring("\(name) = \(Self.quoted(value))")
+    if let line { lines[line - 1] = text } else { lines.insert(text, at: last) }
+  }
+
+  /// `text` as a basic string of TOML.
+  static func quoted(_ text: String) -> String {
+    let escaped = text.unicodeScalars.map { scalar -> String in
+      if "\"\\".unicodeScalars.contains(scalar) { return "\\\(scalar)" }
+      if scalar.value >= 0x20 && scalar.value != 0x7F { return String(scalar) }
+      return "\\u00" + UInt8(scalar.value).hexadecimal
+    }
+    return "\"\(escaped.joined())\""
+  }
+
+  static func isVaultIdentifier(_ id: String) -> Bool {
+    id.utf8.count == 32 && id.utf8.allSatisfy { $0.isASCIIDigit || (97...102).contains($0) }
+  }
+}
+
+extension ConfigurationFile {
+  /// The error for a file of the form before this one, which is not read: lines `NAME = VALUE`. It says what to write. `nil`
+  /// if there is nothing to write.
+  static func oldForm(_ text: String, at old: String, new path: String) -> SecretError? {
+    var (lines, keyFiles): ([String], [String]) = ([], [])
+    for line in text.unicodeScalars.split(separator: "\n") {
+      let parts = line.split(separator: "=", maxSplits: 1).map(trimmed)
+      guard parts.count == 2 else { continue }
+      let value = quoted(parts[1])
+      if parts[0] == "backend" { lines.append("backend = \(value)") }
+      if parts[0].hasPrefix("key-file.") { keyFiles.append("\(parts[0].dropFirst(9)) = \(value)") }
+    }
+    if !keyFiles.isEmpty { lines += ["[key-files]"] + keyFiles }
+    if lines.isEmpty { return nil }
+    return SecretError(
+      .configuration, "The file \(old) has a form that is not read any more.",
+      advice:
+        "Remove it, and write these lines to \(path), here with | between them: \(lines.joined(separator: " | "))"
+    )
+  }
+
+  /// `text` without spaces, tabs and CR at both ends.
+  private static func trimmed(_ text: Substring.UnicodeScalarView) -> String {
+    func isBlank(_ scalar: Unicode.Scalar) -> Bool { " \t\r".unicodeScalars.contains(scalar) }
+    let rest = text.drop(while: isBlank)
+    return rest.lastIndex { !isBlank($0) }.map { String(rest[...$0]) } ?? ""
+  }
+}
+
+extension BackendConfiguration {
+  /// Records the backend that ``choice()`` returns from now on, in the configuration file. `place` is the absolute path of
+  /// a vault, or the alias or label of a keyring's collection.
+  ///
+  /// Throws `.configuration` if there is no home directory, if the file is wrong or if it cannot hold the place, and
+  /// `.denied`, `.io` or `.timedOut` if the file cannot be written.
+  package func record(backend: BackendName, at place: String? = nil) throws(SecretError) {
+    let provider = try provider(of: backend)
+    let selection = BackendSelection(backend, at: place)
+    if let place {
+      guard providers.selection(selection.description) == selection, provider.isRecordable(place: place)
+      else {
+        throw SecretError(
+          .configuration, "The configuration file cannot hold the place of the \(backend).",
+          advice: "Name a vault by an absolute path.")
+      }
+    }
+    try change { file in file.set(backend: selection) }
+  }
+
+  /// Records the key file of the vault with that id. The path must be absolute. Below the directory of the configuration
+  /// file, it is recorded relative to that. Throws like ``record(backend:at:)``.
+  package func record(keyFile: String, forVault id: String) throws(SecretError) {
+    guard ConfigurationFile.isVaultIdentifier(id), keyFile.hasPrefix("/") else {
+      throw SecretError(
+        .configuration, "The path of a key file must be absolute.", advice: "Choose another path for it.")
+    }
+    let directory = (configurationDirectory + "/").utf8
+    let name = String(decoding: keyFile.utf8.dropFirst(directory.count), as: UTF8.self)
+    let isBelow = keyFile.utf8.starts(with: directory) && !name.isEmpty && !name.hasPrefix("/")
+    try change { file in file.set(keyFile: isBelow ? name : keyFile, forVault: id) }
+  }
+
+  /// Returns the path of the key file that is recorded for the vault with that id, or `nil` if there is none.
+  /// Throws `.configuration`, `.denied` or `.io` if the configuration file cannot be read.
+  package func recordedKeyFile(forVault id: String) throws(SecretError) -> String? {
+    try recorded().keyFiles[id].map { $0.hasPrefix("/") ? $0 : "\(configurationDirectory)/\($0)" }
+  }
+
+  /// Makes the directory of the configuration file and of the default key file, unless it exists. A file `.gitignore` in it
+  /// keeps both out of git. Throws `.denied` or `.io`.
+  package func makeDirectory() throws(SecretError) {
+    if FileStatus(of: configurationDirectory) != nil { return }
+    try directories.requireHome(for: .configuration)
+    try PrivateDirectory.create(configurationDirectory)
+    // Another process may be making the same.
+    try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: true)
+  }
+
+  /// What the configuration file has. A missing file is empty.
+  func recorded() throws(SecretError) -> ConfigurationFile {
+    let text = try recordedText(at: configurationFile)
+    let old = "\(configurationDirectory)/config"
+    if text == nil, let text = try recordedText(at: old),
+      let error = ConfigurationFile.oldForm(text, at: old, new: configurationFile)
+    {
+      throw error
+    }
+    return try parsed(text ?? "")
+  }
+
+  private func recordedText(at path: String) throws(SecretError) -> String? {
+    try PrivateFile.text(
+      of: path, as: "The configuration file \(path)", limit: ConfigurationFile.maximumLength)
+  }
+
+  private func parsed(_ text: String) throws(SecretError) -> ConfigurationFile {
+    try ConfigurationFile(parsing: text, path: configurationFile, providers: providers)
+  }
+
+  private func change(_ body: (inout ConfigurationFile) -> Void) throws(SecretError) {
+    try makeDirectory()
+    try PrivateDirectory.create(configurationDirectory)
+    try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
+      var file = try recorded()
+      body(&file)
+      // What cannot be read back is not written.
+      var isReadable = file.text.utf8.count <= ConfigurationFile.maximumLength
+      do throws(SecretError) { _ = try parsed(file.text) } catch { isReadable = false }
+      guard isReadable else {
+        throw SecretError(
+          .configuration, "The configuration file \(configurationFile) cannot hold the change.",
+          advice: "Use a shorter path or name, without a NUL, or remove lines that are not needed any more.")
+      }
+      try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
+    }
+  }
+}
