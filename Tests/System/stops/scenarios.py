@@ -28,7 +28,7 @@ def with_passphrase(setting):
     passphrase = setting.passphrase()
     setting.prepare("key", "add", "--passphrase", given=passphrase)
     del setting.environment["COFFER_KEY_FILE"]
-    (setting.directory / "c" / "coffer" / "config").unlink()
+    (setting.directory / "c" / "coffer" / "config.toml").unlink()
     return passphrase
 
 
@@ -120,7 +120,7 @@ def kernel_keyring(setting):
     setting.key_file().rename(setting.directory / "moved")
     (setting.directory / "key.link").symlink_to("moved")
     del setting.environment["COFFER_KEY_FILE"]
-    (setting.directory / "c" / "coffer" / "config").unlink()
+    (setting.directory / "c" / "coffer" / "config.toml").unlink()
     setting.search("get", "name0")
     setting.search("lock")
 
@@ -133,7 +133,7 @@ def recovery_key(setting):
     code = "coffer-key-v1:" + "".join(text.split())[:48]
     (setting.directory / "key-recovery").write_text(code)
     del setting.environment["COFFER_KEY_FILE"]
-    (setting.directory / "c" / "coffer" / "config").unlink()
+    (setting.directory / "c" / "coffer" / "config.toml").unlink()
     setting.search("key", "recover", "--key-file", setting.key_file("key-new"), given=code.encode())
 
 
