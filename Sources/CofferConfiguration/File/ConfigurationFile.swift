@@ -104,7 +104,9 @@ extension ConfigurationFile {
       guard parts.count == 2 else { continue }
       let value = quoted(parts[1])
       if parts[0] == "backend" { lines.append("backend = \(value)") }
-      if parts[0].hasPrefix("key-file.") { keyFiles.append("\(parts[0].dropFirst(9)) = \(value)") }
+      if parts[0].hasPrefix("key-file.") {
+        keyFiles.append("\(parts[0].dropFirst("key-file.".count)) = \(value)")
+      }
     }
     if !keyFiles.isEmpty { lines += ["[key-files]"] + keyFiles }
     if lines.isEmpty { return nil }

@@ -22,8 +22,8 @@ enum GuardedMemory {
   private static let partSize = 4096
   private static let blockSizes = [64, 256, 1024, partSize]
 
-  /// A slab, which is used only under the mutex of ``SharedBlocks``.
-  final class Slab: @unchecked Sendable {
+  /// 64 KiB for blocks of several sizes.
+  final class Slab: @unchecked Sendable {  // used only under the mutex
     fileprivate let start: UnsafeMutableRawPointer
     /// A list of free blocks for each of ``blockSizes``.
     private var free: [[UnsafeMutableRawPointer]] = []
@@ -41,6 +41,8 @@ enum GuardedMemory {
     }
 
     fileprivate func take(_ sizeClass: Int) -> UnsafeMutableRawPointer? {
+      // An empty slab can hold blocks of every size again.
+      if blocksInUse == 0 && free[sizeClass].isEmpty { makeAllFree() }
       if free[sizeClass].isEmpty, let part = unusedParts.popLast() {
         free[sizeClass] = stride(from: 0, to: partSize, by: blockSizes[sizeClass]).map { part + $0 }
       }
@@ -52,15 +54,13 @@ enum GuardedMemory {
     fileprivate func giveBack(_ block: UnsafeMutableRawPointer, _ sizeClass: Int) {
       free[sizeClass].append(block)
       blocksInUse -= 1
-      // An empty slab can hold blocks of every size again.
-      if blocksInUse == 0 { makeAllFree() }
     }
   }
 
-  private struct Blocks {
-    var slabs: [Slab] = []
+  struct Blocks {
+    private(set) var slabs: [Slab] = []
     /// At most one slab is empty, so that the next block needs no system call.
-    var hasEmptySlab = false
+    private var hasEmptySlab = false
     /// Whether all allocations so far are locked.
     var isLocked = true
 

@@ -119,9 +119,8 @@ public final class VaultBackend: SecretBackend {
     let vault = try read { $0 }
     // The base has its values in this order; the tail does not.
     var reader = BufferedFileReader(vault.file.storage, end: vault.state.baseEnd)
-    try vault.forEachSecret { records throws(SecretError) in
-      guard let newest = records.last, !newest.isRemoval, newest.record.isInService(service) else { return }
-      let secret = try vault.secret(newest) { entry throws(SecretError) in
+    try vault.forEachItem(inService: service) { item throws(SecretError) in
+      let secret = try vault.secret(item) { entry throws(SecretError) in
         try entry.valueOffset < vault.state.baseEnd
           ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
           : vault.sealedValue(of: entry)
@@ -149,7 +148,7 @@ public final class VaultBackend: SecretBackend {
   }
 
   public func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try read { vault throws(SecretError) in try vault.allItems().items(inService: service) }
+    try read { vault throws(SecretError) in try vault.items(inService: service) }
   }
 
   public func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {

@@ -287,13 +287,25 @@ package final class VaultSnapshot: Sendable {
     return entry
   }
 
-  /// Returns the current version of every secret. To include the changes of a transaction, pass its tail.
-  package func allItems(_ tail: Tail? = nil) throws(SecretError) -> [BlockEntry] {
-    var items: [BlockEntry] = []
-    try forEachSecret(tail) { records in
-      if let newest = records.last, !newest.isRemoval { items.append(newest) }
+  /// Calls `body` with the current version of each secret in `service`, or of every secret if it is `nil`, as
+  /// ``forEachSecret(_:_:)`` does.
+  func forEachItem(
+    inService service: String?, _ tail: Tail? = nil, _ body: (BlockEntry) throws(SecretError) -> Void
+  ) throws(SecretError) {
+    try forEachSecret(tail) { records throws(SecretError) in
+      guard let newest = records.last, !newest.isRemoval, newest.record.isInService(service) else { return }
+      try body(newest)
     }
-    return items
+  }
+
+  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`. To include
+  /// the changes of a transaction, pass its tail. Throws `.tampered`.
+  func items(inService service: String?, _ tail: Tail? = nil) throws(SecretError) -> [SecretItem] {
+    var items: [SecretItem] = []
+    try forEachItem(inService: service, tail) { entry throws(SecretError) in
+      items.append(try entry.record.item())
+    }
+    return items.sorted { $0.identifier < $1.identifier }
   }
 
   /// Returns an item of this vault with its value. An error is about its identifier.
@@ -327,15 +339,5 @@ package final class VaultSnapshot: Sendable {
     do throws(SecretError) {
       return try keys.openValue(read(item), vault: file.header.vaultID, record: item.record)
     } catch { throw error.about(identifier) }
-  }
-}
-
-extension [BlockEntry] {
-  /// Returns the sorted identifiers and the metadata of the secrets in `service`, or of all secrets if it is `nil`.
-  /// Throws `.tampered`.
-  func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try filter { $0.record.isInService(service) }
-      .map { entry throws(SecretError) in try entry.record.item() }
-      .sorted { $0.identifier < $1.identifier }
   }
 }

@@ -152,7 +152,7 @@ final class VaultTransaction: SecretAccess {
   }
 
   func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try vault.allItems(tail).items(inService: service)
+    try vault.items(inService: service, tail)
   }
 
   func store(

@@ -300,6 +300,15 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: home.path + "/.config/coffer/config.toml"))
   }
 
+  @Test func aFileThatWouldBeTooLongToReadIsNotWritten() throws {
+    let text = "#" + String(repeating: "x", count: 65_530) + "\n"
+    try home.write(text, to: ".config/coffer/config.toml")
+    let error = thrown { () throws(SecretError) in try configuration().record(backend: .vault) }
+    #expect(error?.code == .configuration && error?.reason.contains("cannot hold the change") == true)
+    #expect(try home.text(of: ".config/coffer/config.toml") == text)
+    #expect(try configuration().recordedKeyFile(forVault: id) == nil)
+  }
+
   @Test func concurrentWritersLoseNothing() async throws {
     let configuration = configuration()
     let ids = (0..<16).map { String(repeating: String($0, radix: 16), count: 32) }

@@ -128,6 +128,32 @@ import Testing
     #expect(secret.array() == [UInt8](repeating: 0xA5, count: count))
   }
 
+  @Test func emptySlabsAreFreedAndTheOneThatStaysServesEverySize() throws {
+    var blocks = GuardedMemory.Blocks()
+    func take(_ sizeClass: Int) throws -> (UnsafeMutableRawPointer, GuardedMemory.Slab) {
+      let taken = blocks.take(sizeClass)
+      return try #require(taken)
+    }
+    // 1,024 blocks of the smallest size fill a slab.
+    let many = try (0..<5000).map { _ in try take(0) }
+    #expect(blocks.slabs.count == 5)
+    for (block, slab) in many { blocks.giveBack(block, 0, to: slab) }
+    #expect(blocks.slabs.count == 1)
+    for sizeClass in [3, 0, 1, 2, 3] {
+      let (block, slab) = try take(sizeClass)
+      #expect(blocks.slabs.count == 1)
+      blocks.giveBack(block, sizeClass, to: slab)
+    }
+    // A block in use keeps its slab.
+    let kept = try take(0)
+    let others = try (0..<100).map { _ in try take(3) }
+    for (block, slab) in others { blocks.giveBack(block, 3, to: slab) }
+    #expect(blocks.slabs.count <= 2 && blocks.slabs.contains { $0 === kept.1 })
+    kept.0.storeBytes(of: 1, as: UInt8.self)
+    blocks.giveBack(kept.0, 0, to: kept.1)
+    #expect(blocks.slabs.count == 1)
+  }
+
   @Test func theMemoryIsExcludedFromCoreDumps() throws {
     for count in [32, 5000] {
       let secret = SecretBytes([UInt8](repeating: 1, count: count))
