@@ -129,6 +129,7 @@ import Testing
   }
 
   @Test func emptySlabsAreFreedAndTheOneThatStaysServesEverySize() throws {
+    #expect(GuardedMemory.isReady)
     var blocks = GuardedMemory.Blocks()
     func take(_ sizeClass: Int) throws -> (UnsafeMutableRawPointer, GuardedMemory.Slab) {
       let taken = blocks.take(sizeClass)
