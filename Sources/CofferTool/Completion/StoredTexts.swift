@@ -36,7 +36,7 @@ struct StoredTexts {
       case .services: return Set(try backend.identifiers(inService: nil).map(\.service)).sorted()
       case .keySlots:
         guard let vault = backend as? VaultBackend else { return [] }
-        return try VaultBackend.describe(path: vault.path).keySlots.map(\.shortID)
+        return try vault.description().keySlots.map(\.shortID)
       }
     } catch {
       return []  // a completion cannot show a message; the command itself reports the error

@@ -6,10 +6,21 @@ internal import Synchronization
 
 extension Diagnosis {
   mutating func examineVault(_ path: String) {
+    let used = Mutex<String?>(nil)
+    let sources = configuration.credentials().map { source in
+      VaultCredentialSource(source.name, mayPrompt: source.mayPrompt) { request throws(SecretError) in
+        guard let credential = try source.credential(for: request.vault) else { return nil }
+        used.withLock { $0 = source.name }
+        return credential
+      }
+    }
+    let vault = configuration.vault(at: path, credentials: sources)
+    var id: String?
     do throws(SecretError) {
-      let description = try VaultBackend.describe(path: path)
+      let description = try vault.description()
+      id = description.id
       examineFile(path, description)
-      if examineKey(path, description), description.keySlots.count == 1 {
+      if examineKey(vault, description, source: { used.withLock { $0 } }), description.keySlots.count == 1 {
         add(
           .note, "key", "the vault has only one key slot; if its credential is lost, the secrets are lost",
           "To add a recovery key: secret key add --recovery")
@@ -20,7 +31,7 @@ extension Diagnosis {
     let directory = Path.parent(of: path)
     guard let status = FileStatus(of: directory) else { return }  // reported above
     examineDirectory(directory, status, of: path)
-    examineKeyFile(besides: directory, of: path)
+    examineKeyFile(besides: directory, ofVault: id)
     examineVariables()
 
     do throws(SecretError) {
@@ -54,21 +65,14 @@ extension Diagnosis {
   }
 
   /// Returns whether the vault can be opened, by a source of keys or by a prompt.
-  private mutating func examineKey(_ path: String, _ description: VaultDescription) -> Bool {
-    let used = Mutex<String?>(nil)
-    let sources = configuration.credentials().map { source in
-      VaultCredentialSource(source.name, mayPrompt: source.mayPrompt) { request throws(SecretError) in
-        guard let credential = try source.credential(for: request.vault) else { return nil }
-        used.withLock { $0 = source.name }
-        return credential
-      }
-    }
-    let vault = configuration.vault(at: path, credentials: sources)
+  private mutating func examineKey(
+    _ vault: VaultBackend, _ description: VaultDescription, source: () -> String?
+  ) -> Bool {
     do throws(SecretError) {
       try vault.unlock()
       add(
         .ok, "key",
-        "the vault was opened with the credential from \(used.withLock { $0 } ?? "no source")")
+        "the vault was opened with the credential from \(source() ?? "no source")")
       try examineCondition(vault)
       try examineClock(vault)
       try examineExpiry(of: vault.items(inService: service))
@@ -198,11 +202,12 @@ extension Diagnosis {
     }
   }
 
-  private mutating func examineKeyFile(besides directory: String, of path: String) {
+  private mutating func examineKeyFile(besides directory: String, ofVault id: String?) {
+    guard let id else { return }  // `examineVault` has reported why
     let recorded: String?
-    do throws(SecretError) {
-      recorded = try configuration.recordedKeyFile(forVault: try VaultBackend.describe(path: path).id)
-    } catch { return }  // `examineVault` has reported it
+    do throws(SecretError) { recorded = try configuration.recordedKeyFile(forVault: id) } catch {
+      return  // `examineKey` has reported it
+    }
     guard let file = configuration.keyFile ?? recorded, let status = FileStatus(of: file) else { return }
     if let exposure = FileExposure(of: status) {
       add(.bad, "key file", "\(file) \(exposure.predicate)", exposure.advice, status: .refused)

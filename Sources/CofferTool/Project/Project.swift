@@ -170,13 +170,14 @@ struct Project {
   /// Whether the vault was used at another path, and not at this one. Keys that are recorded for it, or that `unlock` keeps, would
   /// open a copy in somebody else's repository too.
   private static func isCopy(_ vault: String) throws(SecretError) -> Bool {
-    let id: String
-    do throws(SecretError) { id = try VaultBackend.describe(path: vault).id } catch {
-      return false  // the command that uses the vault reports it
-    }
     let configuration = BackendConfiguration.current()
-    if let isHere = VaultBackend.isKnown(id, at: vault, in: configuration.knownVaultsDirectory()) {
-      return !isHere
+    let vault = configuration.vault(at: vault, credentials: [])
+    let id: String
+    do throws(SecretError) {
+      id = try vault.description().id
+      if let isHere = try vault.isKnown() { return !isHere }
+    } catch {
+      return false  // the command that uses the vault reports it
     }
     return try configuration.recordedKeyFile(forVault: id) != nil
   }

@@ -35,16 +35,9 @@ extension VaultBackend {
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) -> Bool {
-    let location: StorageLocation
-    do throws(SecretError) {
-      location = try StorageLocation(path, in: environment.fileSystem, to: "make")
-    } catch {
-      guard error.code == .vaultNotFound else { throw error }
-      throw SecretError(
-        .io, "There is no directory for a vault at \(path).", advice: "Make it first, with mode 700.")
-    }
-    // Checked before the passphrase is stretched. The exclusive rename below decides.
-    try location.requireVacant()
+    let medium = LocalMedium(path: path, environment: environment)
+    // Checked before the passphrase is stretched. The medium decides below.
+    try medium.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)
     let vault = environment.randomness.bytes16()
     var slots = [
@@ -57,25 +50,22 @@ extension VaultBackend {
     var settings = BaseIndex.Settings(lookupKey: environment.randomness.array(32), history: history)
     settings.noteMembers(
       of: slots, at: Member.Moment(sequence: 1, time: Timestamp.milliseconds(environment.now())))
-    var writer = try VaultFileWriter(
-      at: location, header: Header(vaultID: vault, slots: slots), keys: keys,
+    var writer = VaultFileWriter(
+      try medium.newFile(), header: Header(vaultID: vault, slots: slots), keys: keys,
       index: BaseIndex(sequence: 1, settings: settings, recent: BaseIndex.Recent(floor: 1)))
-    do throws(SecretError) { _ = try writer.replace(existing: false) } catch {
-      writer.abandon()
-      throw error
-    }
-    do throws(SecretError) { try writer.finishReplace() } catch {
-      // No caller knows of the new vault yet.
-      location.remove()
+    do throws(SecretError) {
+      _ = try writer.finish()
+      _ = try writer.draft.publish()
+    } catch {
+      writer.draft.discard()
       throw error
     }
     guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {
       var options = options
       options.pins = []
-      var known = KnownVaults(
-        path: path, options: options, environment: environment, shared: SharedSnapshot())
-      let file = try VaultFile(path: path, environment: environment)
+      var known = KnownVaults(options: options, environment: environment, shared: SharedSnapshot())
+      let file = try VaultFile(medium.open())
       try known.trustAndPublish(
         VaultSnapshot(file, keys: keys), (options.firstUsePolicy ?? .strict).recorded, isDetached: false)
       return true

@@ -1,5 +1,4 @@
 public import CofferCore
-internal import CofferSystem
 internal import CofferVaultFormat
 
 extension VaultBackend {
@@ -10,18 +9,15 @@ extension VaultBackend {
   ///
   /// Throws `.denied` or `.io` if the file cannot be made, for example in a read-only directory, and an error of the vault.
   public func tryLease(_ identifier: SecretIdentifier) throws(SecretError) -> SecretLease? {
-    let (path, offset) = try read { vault throws(SecretError) in
+    let (file, number) = try read { vault throws(SecretError) in
       var id: [UInt8] = []
       vault.lookupID(identifier).append(to: &id)
-      // 62 bits, because the end of the range must be a valid offset too.
-      let offset = id.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } >> 2
-      return (vault.file.location.resolvedPath + ".leases", Int64(offset))
+      // 62 bits, because the end of the range of a lock must be a valid offset too.
+      return (vault.file.storage, Int64(id.prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) } >> 2))
     }
-    do throws(FileSystemError) {
-      guard let lock = try ByteLock.tryLock(path, offset: offset) else { return nil }
+    do throws(SecretError) {
+      guard let lock = try file.tryLease(number) else { return nil }
       return SecretLease { withExtendedLifetime(lock) {} }
-    } catch {
-      throw .system(error, "The file \(path) for leases cannot be locked").about(identifier)
-    }
+    } catch { throw error.about(identifier) }
   }
 }

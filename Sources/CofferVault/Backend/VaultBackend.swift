@@ -1,5 +1,4 @@
 public import CofferCore
-internal import CofferSystem
 internal import CofferVaultFormat
 internal import Synchronization
 
@@ -12,7 +11,7 @@ internal import Synchronization
 /// format is specified in `VaultFormat`.
 ///
 /// In addition to the errors that each method documents, every method except ``close()``,
-/// ``create(at:credential:label:recipients:history:options:)`` and ``describe(path:)`` may throw an *error of the vault*:
+/// ``create(at:credential:label:recipients:history:options:)`` and ``description()`` may throw an *error of the vault*:
 /// - `.vaultNotFound`, `.notAVault`, `.denied`, `.unsupportedVersion`, `.tampered` or `.io` if the file cannot
 ///   be used;
 /// - `.rolledBack`, `.unexpectedVault`, `.unexpectedKey` or `.unverifiable` if the file is not the vault that was seen
@@ -22,7 +21,7 @@ internal import Synchronization
 /// - `.timedOut` at the deadline, and `.conflict` inside a transaction of the same backend.
 public final class VaultBackend: SecretBackend {
   /// The path that the vault is opened by.
-  public let path: String
+  public var path: String { medium.path }
   /// The largest value in bytes: 16 MiB.
   package static let maximumSecretSize = Layout.maximumValueLength
 
@@ -30,7 +29,8 @@ public final class VaultBackend: SecretBackend {
   private nonisolated(unsafe) let session: VaultSession  // used only under the lock
   private let shared: SharedSnapshot
   private let broadcast: ChangeBroadcast
-  private let watcher: VaultWatcher
+  private let watcher: MediumWatcher
+  private let medium: any VaultMedium
   private let lastSearchFailed = Atomic(false)
   private let options: VaultOptions
   let environment: VaultEnvironment
@@ -44,22 +44,30 @@ public final class VaultBackend: SecretBackend {
     self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 
-  package init(
+  package convenience init(
     path: String, credentials: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
-    self.path = path
-    self.options = options
-    self.environment = environment
-    original = nil
+    self.init(
+      LocalMedium(path: path, environment: environment), credentials: credentials, options: options,
+      environment: environment)
+  }
+
+  package init(
+    _ medium: any VaultMedium, credentials: [VaultCredentialSource], options: VaultOptions,
+    environment: VaultEnvironment
+  ) {
+    (self.medium, self.options, self.environment, original) = (medium, options, environment, nil)
     (lock, shared, broadcast) = (DeadlineLock(), SharedSnapshot(), ChangeBroadcast())
     session = VaultSession(
-      path: path, chain: CredentialChain(credentials, options: options, environment: environment),
+      medium, chain: CredentialChain(credentials, options: options, environment: environment),
       shared: shared)
-    watcher = VaultWatcher(path: path, environment: environment)
+    watcher = MediumWatcher(medium, period: environment.watchPeriod)
   }
 
   private init(withoutPromptsOf backend: VaultBackend) {
-    (path, options, environment, original) = (backend.path, backend.options, backend.environment, backend)
+    (medium, options, environment, original) = (
+      backend.medium, backend.options, backend.environment, backend
+    )
     (lock, session, shared) = (backend.lock, backend.session, backend.shared)
     (broadcast, watcher) = (backend.broadcast, backend.watcher)
   }
@@ -290,13 +298,22 @@ public final class VaultBackend: SecretBackend {
     return try withSession { session throws(SecretError) in try session.unconfirmed(pins, unlocking) }
   }
 
+  /// Whether the file of this vault is the one of `other`.
+  package func isSamePlace(as other: VaultBackend) -> Bool { medium.isSamePlace(as: other.medium) }
+
+  /// Whether records are about the vault with its id at this path, or only at other paths. `nil` if there is no record of it. A
+  /// record that cannot be read does not count. Throws what ``description()`` throws.
+  package func isKnown() throws(SecretError) -> Bool? {
+    try withSession { session throws(SecretError) in try session.isKnown() }
+  }
+
   /// Returns another path at which this user saw the same vault, if there still is a vault with its id. For the last use of
   /// this vault.
   package func otherCopy() throws(SecretError) -> String? {
     guard let other = try withSession({ session in session.knownVaults.otherPath }) else { return nil }
     do throws(SecretError) {
-      let ids = (try Self.describe(path: path).id, try Self.describe(path: other).id)
-      return ids.0 == ids.1 && !Path.isSameFile(path, other) ? other : nil
+      let vault = VaultBackend(path: other, credentials: [], options: options, environment: environment)
+      return try vault.description().id == description().id && !isSamePlace(as: vault) ? other : nil
     } catch { return nil }
   }
 
@@ -333,9 +350,14 @@ public final class VaultBackend: SecretBackend {
     try stored.get()
   }
 
-  /// Returns what can be read of the vault at `path` without a key. Throws `.vaultNotFound`, `.notAVault`,
+  /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`,
   /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
-  public static func describe(path: String) throws(SecretError) -> VaultDescription {
-    try VaultFile(path: path, environment: VaultEnvironment()).description
+  public func description() throws(SecretError) -> VaultDescription {
+    try withSession { session throws(SecretError) in try session.description() }
+  }
+
+  /// The same vault, to be opened with the first credential of `credentials` that fits.
+  package func with(credentials: [VaultCredentialSource]) -> VaultBackend {
+    VaultBackend(medium, credentials: credentials, options: options, environment: environment)
   }
 }

@@ -1,41 +1,40 @@
 internal import CofferCore
 
 extension VaultSession {
-  /// Runs `body` with the advisory lock of the file that `candidate` returns.
+  /// Runs `body` with the lock of the file that `candidate` returns, and again if `body` returns `nil`.
   ///
   /// If another file has taken its place by the time the lock is held, `candidate` is called again. Throws
   /// `.timedOut` at the deadline.
   func withLock<R: ~Copyable>(
     exclusive: Bool, of candidate: () throws(SecretError) -> VaultFile,
-    _ body: (VaultFile) throws(SecretError) -> R
+    _ body: (VaultFile) throws(SecretError) -> R?
   ) throws(SecretError) -> R {
-    let timeout = chain.options.lockTimeout
-    let deadline = environment.uptime() + timeout
+    let deadline = environment.uptime() + lockTimeout
     while true {
       let file = try candidate()
       try acquireLock(of: file.storage, exclusive: exclusive)
       defer {
         do throws(SecretError) { try file.storage.unlock() } catch {
           // Closing the file releases the lock as well.
-          shared.close()
+          close()
         }
       }
-      if try file.isCurrent() { return try body(file) }
+      if try file.storage.isCurrent(), let result = try body(file) { return result }
       guard environment.uptime() < deadline else {
         throw SecretError(
-          .timedOut, "The vault at \(path) was replaced repeatedly for \(timeout).", advice: "Try again.")
+          .timedOut, "Other programs changed the vault at \(path) again and again for \(lockTimeout).",
+          advice: "Try again.")
       }
     }
   }
 
-  private func acquireLock(of file: StorageFile, exclusive: Bool) throws(SecretError) {
-    let timeout = chain.options.lockTimeout
-    let deadline = environment.uptime() + timeout
+  private func acquireLock(of file: any MediumFile, exclusive: Bool) throws(SecretError) {
+    let deadline = environment.uptime() + lockTimeout
     var pause = Duration.microseconds(500)
     while try !file.tryLock(exclusive: exclusive) {
       guard environment.uptime() < deadline else {
         throw SecretError(
-          .timedOut, "Another process kept the vault at \(path) busy for \(timeout).",
+          .timedOut, "Another process kept the vault at \(path) busy for \(lockTimeout).",
           advice: "Try again; if it happens repeatedly, see which process has the file open.")
       }
       environment.sleep(pause)

@@ -7,7 +7,8 @@ internal import CofferVaultFormat
 /// What it has read and accepted is in a ``SharedSnapshot``, from which other threads read without it. Not thread-safe:
 /// the owner holds a lock.
 final class VaultSession {
-  let path: String
+  let medium: any VaultMedium
+  var path: String { medium.path }
   let chain: CredentialChain
   let environment: VaultEnvironment
   let shared: SharedSnapshot
@@ -15,21 +16,22 @@ final class VaultSession {
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
   private(set) var knownVaults: KnownVaults
-  /// The condition of the last file.
-  private var condition: FileCondition?
+  /// The file that was opened last.
+  private var file: VaultFile?
+  /// After a failed rewrite of the file with that id: the tail's replay length from which the next rewrite is tried.
+  private var nextRewrite: (fileID: Bytes16, replayLength: Int)?
   /// The notices of the last use of the vault.
   private(set) var notices: Set<VaultNotice>?
   /// Whether a commit slot was found damaged. The next change repairs it.
   private(set) var foundDamagedSlot = false
 
-  init(path: String, chain: CredentialChain, shared: SharedSnapshot) {
-    self.path = path
-    self.chain = chain
-    self.shared = shared
+  init(_ medium: any VaultMedium, chain: CredentialChain, shared: SharedSnapshot) {
+    (self.medium, self.chain, self.shared) = (medium, chain, shared)
     environment = chain.environment
-    knownVaults = KnownVaults(
-      path: path, options: chain.options, environment: chain.environment, shared: shared)
+    knownVaults = KnownVaults(options: chain.options, environment: chain.environment, shared: shared)
   }
+
+  var lockTimeout: Duration { chain.options.lockTimeout }
 
   /// Whether the vault was opened and not closed by the program since.
   var wasOpened: Bool { keys != nil }
@@ -61,22 +63,26 @@ final class VaultSession {
     return try readLocked(unlocking, body)
   }
 
-  /// Opens the vault again and runs `body` on it while no process writes.
+  /// Reads the vault again and runs `body` on it while no process writes.
   func readLocked<R: ~Copyable>(
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     shared.close()
-    return try withLock(exclusive: false, of: file) { file throws(SecretError) in
+    return try withLock(exclusive: false) { () throws(SecretError) in
+      try VaultFile(openFile().storage)
+    } _: { file throws(SecretError) in
       let opened = try open(file, unlocking, isLocked: true)
       observe(opened)
       return try body(opened)
     }
   }
 
-  /// Opens the vault or catches up with its changes.
-  private func current(_ unlocking: Unlocking) throws(SecretError) -> VaultSnapshot {
+  /// Opens the vault or catches up with its changes. `checked` is the file that is known to be at the vault's place.
+  private func current(
+    _ unlocking: Unlocking, checked: VaultFile? = nil
+  ) throws(SecretError) -> VaultSnapshot {
     do throws(SecretError) {
-      if let snapshot = try shared.refreshed() {
+      if let snapshot = try shared.refreshed(checked: checked) {
         knownVaults.recordRead(snapshot, isUrgent: false)
         return snapshot
       }
@@ -87,16 +93,29 @@ final class VaultSession {
     }
     shared.close()
     let previous = shared.accepted?.record.checkpoint
-    let opened = try open(file(), unlocking)
+    let opened = try open(openFile(), unlocking)
     if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
     return opened
   }
 
-  /// Opens the file that the path names now.
-  private func file() throws(SecretError) -> VaultFile {
-    let file = try VaultFile(path: path, environment: environment, known: condition)
-    condition = file.condition
-    return file
+  /// Returns the file that is at the vault's place now.
+  private func openFile() throws(SecretError) -> VaultFile {
+    if let file, try file.storage.isCurrent() { return file }
+    let opened = try VaultFile(medium.open())
+    file = opened
+    return opened
+  }
+
+  /// What can be read of the vault without its keys.
+  func description() throws(SecretError) -> VaultDescription { try openFile().description }
+
+  /// Whether records are about the vault at its place: see ``VaultBackend/isKnown()``.
+  func isKnown() throws(SecretError) -> Bool? { knownVaults.isKnown(try openFile()) }
+
+  /// Closes the file. The next use opens it again.
+  func close() {
+    shared.close()
+    file = nil
   }
 
   private func open(
@@ -133,7 +152,7 @@ final class VaultSession {
         // What was accepted before is recorded, except perhaps for the last second.
       }
     }
-    shared.close()
+    close()
     keys = nil
   }
 
@@ -141,7 +160,7 @@ final class VaultSession {
   private func readUnconfirmed<R>(
     _ unlocking: Unlocking, _ pins: VaultPins, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
-    try withLock(exclusive: false, of: file) { file throws(SecretError) in
+    try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
       let opened = try VaultSnapshot(file, keys: keys(of: file, unlocking))
       keys = (file.header.vaultID, opened.keys)
       try pins.requireIdentity(file)
@@ -183,8 +202,8 @@ final class VaultSession {
       (vault.slots.isRecovered, .recovered), (knownVaults.isRecordDamaged, .recordDamaged),
       (knownVaults.isUnrecorded, .unrecorded), (knownVaults.ignoresPins, .pinsIgnored),
       (knownVaults.isFirstUse, .firstUse), (record?.policy == .versioned, .versioned),
-      (record?.isDetached == true, .countsOnlyHere), (!vault.file.isWritable, .readOnly),
-      (vault.file.isReadableByOthers, .readableByOthers),
+      (record?.isDetached == true, .countsOnlyHere), (!vault.file.storage.isWritable, .readOnly),
+      (vault.file.storage.isReadableByOthers, .readableByOthers),
     ]
     notices = Set(facts.filter(\.isTrue).map(\.notice))
     if vault.slots.isRecovered { foundDamagedSlot = true }
@@ -204,7 +223,7 @@ final class VaultSession {
       let vault = try read(unlocking) { vault in vault }
       (file, found.vaultKeys) = (vault.file, vault.keys)
     } else {
-      file = try self.file()
+      file = try openFile()
       try knownVaults.identify(file)
     }
     if opened == nil { try chain.open(&found, of: file, with: chain.sources, unlocking, scope) }
@@ -216,21 +235,26 @@ final class VaultSession {
 
   // MARK: Writing
 
-  /// Runs `body` on the newest state of the vault while no other process writes.
+  /// Runs `body` on the newest state of the vault while no other process writes, and again if the change is refused.
   private func write<R>(
-    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
+    _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> (R, Publication)
   ) throws(SecretError) -> R {
     try withLock(exclusive: true) { () throws(SecretError) in
       var vault = try read(unlocking) { vault throws(SecretError) in vault }
-      if !vault.file.isWritable {
+      if !vault.file.storage.isWritable {
         // The file may have become writable since it was opened.
-        shared.close()
+        close()
         vault = try read(unlocking) { vault throws(SecretError) in vault }
       }
       try vault.file.requireWritable(allowingReaders: chain.options.isInWorkTree)
       return vault.file
-    } _: { _ throws(SecretError) in
-      try body(try current(unlocking))
+    } _: { file throws(SecretError) in
+      let (result, publication) = try body(try current(unlocking, checked: file))
+      switch publication {
+      case .done: return result
+      case .refused: return nil
+      case .unconfirmed(let error): throw .unconfirmed(error, path: path)
+      }
     }
   }
 
@@ -240,74 +264,72 @@ final class VaultSession {
   ) throws(SecretError) -> Result<R, E> {
     try write(unlocking) { vault throws(SecretError) in
       let transaction = VaultTransaction(vault, now: environment.now)
-      do throws(SecretError) {
-        let result = Result { () throws(E) in try body(transaction) }
-        if case .failure = result {
-          transaction.abandon()
-        } else if transaction.isEmpty && !vault.file.condition.now.didFailSync {
-          // A writer that was killed before its barrier may have left what `body` has read.
-          try vault.file.synchronize()
-        } else {
-          try commit(transaction, to: vault)
-        }
-        return result
-      } catch {
-        transaction.abandon()
-        throw error
+      let result = Result { () throws(E) in try body(transaction) }
+      if case .failure = result { return (result, .done) }
+      if transaction.isEmpty && !vault.file.storage.mustBeReplaced {
+        // A writer that was killed before its barrier may have left what `body` has read.
+        try vault.file.storage.synchronize()
+        return (result, .done)
       }
+      return (result, try commit(transaction, to: vault))
     }
   }
 
-  private func commit(_ transaction: VaultTransaction, to vault: VaultSnapshot) throws(SecretError) {
+  private func commit(
+    _ transaction: VaultTransaction, to vault: VaultSnapshot
+  ) throws(SecretError) -> Publication {
     let notices = try transaction.notices()
-    if let replacement = try replacement(of: vault, with: transaction) {
-      try finish(replacement, vault.keys, after: vault)
-      shared.note(notices)
-    } else {
-      try vault.file.synchronizeName()
-      shared.advance(from: vault, to: try vault.commit(transaction), notices)
+    if let publication = try rewriteIfDue(vault, with: transaction) {
+      if case .done = publication { shared.note(notices) }
+      return publication
+    }
+    let (publication, after) = try vault.commit(transaction)
+    if case .done = publication {
+      shared.advance(from: vault, to: after, notices)
       if let record = shared.accepted?.record { knownVaults.recordCommit(record, from: vault, vault.keys) }
     }
+    return publication
   }
 
   /// Writes a new file with the changes if a rewrite is due or required. Returns `nil` if the changes are to
   /// be appended.
-  private func replacement(
-    of vault: VaultSnapshot, with transaction: VaultTransaction
-  ) throws(SecretError) -> Replacement? {
-    let condition = vault.file.condition
-    let replayLength = transaction.tail.replayLength
+  private func rewriteIfDue(
+    _ vault: VaultSnapshot, with transaction: VaultTransaction
+  ) throws(SecretError) -> Publication? {
+    let (replayLength, fileID) = (transaction.tail.replayLength, vault.file.header.fileID)
     let isDue =
       vault.isDueForRewrite(before: transaction, threshold: environment.compactionThreshold)
-      && replayLength >= condition.now.nextRewrite
+      && nextRewrite.map { $0.fileID != fileID || replayLength >= $0.replayLength } ?? true
     let isRequired =
-      condition.now.didFailSync || !transaction.erased.isEmpty || replayLength > Layout.maximumReplayLength
+      vault.file.storage.mustBeReplaced || !transaction.erased.isEmpty
+      || replayLength > Layout.maximumReplayLength
     guard isRequired || isDue else { return nil }
     do throws(SecretError) {
-      return try vault.rewrite(VaultSnapshot.RewriteChanges(of: vault), transaction, environment: environment)
+      return try rewrite(vault, VaultSnapshot.RewriteChanges(of: vault), transaction)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
       // changes can be appended although the rewrite failed.
       if isRequired { throw error }
-      condition.change { $0.nextRewrite = 2 * replayLength }
+      nextRewrite = (fileID, 2 * replayLength)
       return nil
     }
   }
 
-  /// Makes a new file durable that is in the vault's place. From now on the old one is not used, even if this
-  /// fails.
-  private func finish(
-    _ replacement: Replacement, _ newKeys: DerivedKeys, after vault: VaultSnapshot
-  ) throws(SecretError) {
-    shared.close()
-    do throws(SecretError) { try replacement.writer.finishReplace() } catch {
-      throw error.code == .io ? .unconfirmed(error, path: path) : error
+  /// Publishes a new file, and records its state while nobody else can change it. From then on the old file is not used.
+  private func rewrite(
+    _ vault: VaultSnapshot, _ changes: VaultSnapshot.RewriteChanges, _ transaction: VaultTransaction
+  ) throws(SecretError) -> Publication {
+    let publication = try vault.rewrite(changes, transaction, environment: environment) { state in
+      guard var record = shared.accepted?.record else { return }
+      record.checkpoint = state.checkpoint
+      record.masterCommitment = changes.keys.masterCommitment(record.vault)
+      shared.close(accepting: SeenState(record, changes.keys))
+      knownVaults.recordCommit(record, from: vault, changes.keys)
     }
-    guard var record = shared.accepted?.record else { return }
-    record.checkpoint = replacement.state.checkpoint
-    record.masterCommitment = newKeys.masterCommitment(record.vault)
-    shared.close(accepting: SeenState(record, newKeys))
-    knownVaults.recordCommit(record, from: vault, newKeys)
+    if case .refused = publication { return publication }
+    keys = (vault.file.header.vaultID, changes.keys)
+    close()
+    return publication
   }
 
   /// Writes the vault to a new file with the changes that `change` makes.
@@ -321,12 +343,9 @@ final class VaultSession {
       defer { knownVaults.unlockRecords() }
       if changes.keys !== vault.keys {
         // The change is not acknowledged before it is recorded, if there are records.
-        try knownVaults.lockRecords(of: vault, timeout: chain.options.lockTimeout)
+        try knownVaults.lockRecords(of: vault, timeout: lockTimeout)
       }
-      let replacement = try vault.rewrite(
-        changes, VaultTransaction(vault, now: environment.now), environment: environment)
-      keys = (vault.file.header.vaultID, changes.keys)
-      try finish(replacement, changes.keys, after: vault)
+      return ((), try rewrite(vault, changes, VaultTransaction(vault, now: environment.now)))
     }
   }
 }

@@ -67,6 +67,12 @@ public struct VaultDescription: Sendable {
   }
 }
 
+extension VaultFile {
+  package var description: VaultDescription {
+    VaultDescription(path: path, id: header.vaultID.hex, slots: header.slots)
+  }
+}
+
 extension VaultBackend {
   /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
   ///

@@ -3,7 +3,7 @@ internal import CofferVaultFormat
 
 /// Reads a file from front to back in large pieces and returns small ones.
 struct BufferedFileReader {
-  private let file: StorageFile
+  private let file: any MediumFile
   /// Nothing at or after this offset is read.
   private let end: Int
   private var start = 0
@@ -11,7 +11,7 @@ struct BufferedFileReader {
 
   private static let pieceLength = 65_536
 
-  init(_ file: StorageFile, end: Int) { (self.file, self.end) = (file, end) }
+  init(_ file: any MediumFile, end: Int) { (self.file, self.end) = (file, end) }
 
   /// Returns the range of ``bytes`` that holds the `count` bytes at `offset` of the file. Throws `.tampered`
   /// past the end.

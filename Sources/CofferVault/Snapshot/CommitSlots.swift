@@ -40,8 +40,8 @@ package struct CommitSlots {
 
   /// Reads only the nonces, which show at low cost whether there was a commit.
   static func nonces(of vault: VaultFile) throws(SecretError) -> [UInt8] {
-    let start = vault.headerLength
-    return try vault.storage.read(Layout.nonceLength, at: start)
-      + vault.storage.read(Layout.nonceLength, at: start + Layout.pageSize)
+    // From the beginning of one slot to that of the other, in one call.
+    let bytes = try vault.storage.read(Layout.pageSize + Layout.nonceLength, at: vault.headerLength)
+    return Array(bytes[..<Layout.nonceLength] + bytes[Layout.pageSize...])
   }
 }

@@ -143,9 +143,10 @@ package final class VaultSnapshot: Sendable {
     try newest(identifier).flatMap { $0.isRemoval ? nil : $0 }
   }
 
-  /// Returns the newest record of a secret, or `nil` if there is none. Throws `.tampered`.
-  func newest(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
-    guard let newest = try newest(lookupID(identifier)) else { return nil }
+  /// Returns the newest record of a secret, or `nil` if there is none. `id` is its lookup id, if that is known. Throws
+  /// `.tampered`.
+  func newest(_ identifier: SecretIdentifier, id: Bytes16? = nil) throws(SecretError) -> BlockEntry? {
+    guard let newest = try newest(id ?? lookupID(identifier)) else { return nil }
     guard newest.record.isAbout(identifier) else { throw .foreignLookupID }
     return newest
   }
@@ -160,9 +161,11 @@ package final class VaultSnapshot: Sendable {
     return try block.item(next - 1, valuesFrom: file.baseStart)
   }
 
-  /// Returns every record of a secret, in ascending order. Throws `.tampered`.
-  package func records(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
-    let id = lookupID(identifier)
+  /// Returns every record of a secret, in ascending order. `id` is its lookup id, if that is known. Throws `.tampered`.
+  package func records(
+    _ identifier: SecretIdentifier, id: Bytes16? = nil
+  ) throws(SecretError) -> [BlockEntry] {
+    let id = id ?? lookupID(identifier)
     var records: [BlockEntry] = []
     // From the newest on: the versions of one secret may begin in an earlier block.
     var place = try block(for: id)

@@ -51,18 +51,3 @@ struct KnownVaultDirectory {
     }
   }
 }
-
-extension VaultBackend {
-  /// Whether the records in `directory` are about the vault with that id at `path`, or only at other paths. `nil` if there is no
-  /// record of it. A record that cannot be read does not count.
-  package static func isKnown(_ id: String, at path: String, in directory: String) -> Bool? {
-    func isRecorded(_ subject: KnownVaultFile.Subject) -> Bool {
-      do throws(SecretError) {
-        let file = try PrivateFile.read("\(directory)/\(subject.fileName)", as: "The record", limit: 65_536)
-        let bytes = file?.withBytes { bytes in bytes.indices.map { bytes[$0] } } ?? []
-        return KnownVaultFile.vaults(in: bytes).contains(id)
-      } catch { return false }
-    }
-    return isRecorded(.path(path)) ? true : isRecorded(.vault(id)) ? false : nil
-  }
-}

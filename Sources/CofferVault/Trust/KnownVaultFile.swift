@@ -50,14 +50,6 @@ struct KnownVaultFile {
   /// The text that a new file ends with: that of the subject; and for a vault, the path at which its key was seen.
   private var ending: String { subject.isVault ? subject.text + path : path }
 
-  /// The ids of the vaults in the slots of a file that are not damaged.
-  static func vaults(in bytes: [UInt8]) -> [String] {
-    [0, KnownVaultRecord.slotLength].compactMap { start in
-      let hashed = Array(bytes.dropFirst(start).prefix(KnownVaultRecord.hashedLength))
-      do throws(SecretError) { return try KnownVaultRecord.parse(hashed).0.vault.hex } catch { return nil }
-    }
-  }
-
   /// Returns the record, or `nil` if there is none. Throws `.unverifiable` if it cannot be read or is
   /// damaged.
   ///
@@ -222,8 +214,8 @@ struct KnownVaultFile {
   /// state that `record` names must be on the disk. `locked` is the file if it is locked already.
   ///
   /// `judge` throws if the vault does not follow from what the record says by now. Returns `false` if there is no record.
-  func raise(
-    to record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Locked?,
+  func record(
+    later record: KnownVaultRecord, _ keys: DerivedKeys, _ locked: Locked?,
     judge: (Slots) throws(SecretError) -> Void
   ) throws(SecretError) -> Bool {
     var locked = locked

@@ -1,5 +1,4 @@
 internal import CofferCore
-internal import CofferSystem
 internal import CofferVaultFormat
 
 /// Refuses a vault that is not the one that was seen at its path, or not a later state of it, or one under another master key
@@ -18,12 +17,11 @@ struct KnownVaults {
   private let pinTexts: [String]
   /// The pins, once they were parsed.
   private var parsedPins: VaultPins?
-  private let namedPath: String
   /// What this process has accepted is in it.
   private let shared: SharedSnapshot
   private var paths: [String] = []
   /// The records of the paths.
-  private var places: [KnownVaultFile] = []
+  private var pathRecords: [KnownVaultFile] = []
   /// The record of the vault.
   private var vaultRecord: KnownVaultFile?
   /// The records that are locked during a change of the master key.
@@ -45,7 +43,7 @@ struct KnownVaults {
   /// Another path, at which the key of this vault was seen last.
   private(set) var otherPath: String?
 
-  init(path: String, options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
+  init(options: VaultOptions, environment: VaultEnvironment, shared: SharedSnapshot) {
     self.shared = shared
     directory =
       options.isBackup
@@ -54,7 +52,6 @@ struct KnownVaults {
     firstUsePolicy = (options.firstUsePolicy ?? .strict).recorded
     self.environment = environment
     pinTexts = options.isBackup ? [] : options.pins
-    namedPath = Self.absolute(path)
   }
 
   // MARK: Checking
@@ -67,11 +64,22 @@ struct KnownVaults {
     if let accepted = shared.accepted, accepted.record.vault != file.header.vaultID {
       throw .unexpectedVault(path: file.path)
     }
-    for place in places {
-      if let known = try place.load(), known.newest.record.vault != file.header.vaultID {
-        throw .unexpectedVault(path: place.path)
+    for pathRecord in pathRecords {
+      if let known = try pathRecord.load(), known.newest.record.vault != file.header.vaultID {
+        throw .unexpectedVault(path: pathRecord.path)
       }
     }
+  }
+
+  /// Whether records are about the vault of `file` at its path, or only at other paths: see ``VaultBackend/isKnown()``.
+  mutating func isKnown(_ file: VaultFile) -> Bool? {
+    do throws(SecretError) { try locate(file) } catch { return nil }
+    func isRecorded(_ record: KnownVaultFile?) -> Bool {
+      do throws(SecretError) { return try record?.load()?.newest.record.vault == file.header.vaultID } catch {
+        return false
+      }
+    }
+    return isRecorded(pathRecords.first) ? true : isRecorded(vaultRecord) ? false : nil
   }
 
   /// What a judgement has found.
@@ -90,9 +98,9 @@ struct KnownVaults {
     let accepted = shared.accepted
     if let accepted { try Self.check(opened, against: accepted, path: opened.file.path) }
     var known: [KnownVaultFile.Slots?] = []
-    for place in places {
-      let found = try place.load()
-      if let found { try check(opened, against: found, in: place) }
+    for pathRecord in pathRecords {
+      let found = try pathRecord.load()
+      if let found { try check(opened, against: found, in: pathRecord) }
       known.append(found)
     }
     // A link must not lead from another path to one that counts by itself.
@@ -113,16 +121,16 @@ struct KnownVaults {
       known.compactMap { $0?.newest.record.policy }.min() ?? accepted?.record.policy ?? firstUsePolicy
     let record = Self.record(of: opened, policy, isDetached: isDetached)
     shared.publish(opened, SeenState(record, opened.keys))
-    isUnrecorded = directory != nil && places.isEmpty
+    isUnrecorded = directory != nil && pathRecords.isEmpty
     ignoresPins = pins.isEmpty && !pinTexts.isEmpty
     let isFirstUse = known.allSatisfy { $0 == nil }
     if accepted == nil {
-      self.isFirstUse = !places.isEmpty && isFirstUse
+      self.isFirstUse = !pathRecords.isEmpty && isFirstUse
       compared = !pins.isEmpty ? .pin : isFirstUse ? .nothing : .record
     }
     otherPath = vault.flatMap { vault in isOwn(vault.path) ? nil : vault.path }
     for (file, known) in zip(records(isDetached), known + [vault]) {
-      remember(record, in: known, at: file, opened)
+      self.record(record, in: file, having: known, opened)
     }
     // A record that could not be written is tried again with the next state.
     recorded = (record.checkpoint, environment.uptime())
@@ -133,7 +141,7 @@ struct KnownVaults {
 
   /// The records that count: those of the paths, and that of the vault unless only its path counts.
   private func records(_ isDetached: Bool) -> [KnownVaultFile] {
-    places + (isDetached ? [] : [vaultRecord].compactMap(\.self))
+    pathRecords + (isDetached ? [] : [vaultRecord].compactMap(\.self))
   }
 
   /// Throws unless the pins that apply to the file name its vault and its master key. Returns them.
@@ -187,15 +195,15 @@ struct KnownVaults {
     }
   }
 
-  // MARK: Remembering
+  // MARK: Recording
 
   /// Records a state that this process wrote and that is on the disk. `vault` is the vault in that state or in the one
-  /// before, and decides whether a record that another process has changed may be raised.
+  /// before, and decides whether a record that another process has changed may be changed.
   mutating func recordCommit(_ record: KnownVaultRecord, from vault: VaultSnapshot, _ keys: DerivedKeys) {
     var isRecorded = true
     let isNewKey = keys !== vault.keys
     for file in records(record.isDetached || !isNewKey) {
-      isRecorded = raise(file, to: record, keys, vault) && isRecorded
+      isRecorded = recordLater(record, in: file, keys, vault) && isRecorded
     }
     // Without a record, a removed key comes back.
     if isNewKey && !isRecorded { isUnrecorded = true }
@@ -227,9 +235,9 @@ struct KnownVaults {
     if record.checkpoint != recorded?.checkpoint {
       if !isUrgent, let recorded, environment.uptime() - recorded.time < Self.recordingPeriod { return }
       var isRecorded = true
-      for place in places {
+      for pathRecord in pathRecords {
         do throws(SecretError) {
-          isRecorded = remember(record, in: try place.load(), at: place, opened) && isRecorded
+          isRecorded = self.record(record, in: pathRecord, having: try pathRecord.load(), opened) && isRecorded
         } catch {
           // The record is damaged or may not be opened: the next program that opens the vault refuses it.
           isRecorded = false
@@ -237,7 +245,7 @@ struct KnownVaults {
       }
       recorded = (isRecorded ? record.checkpoint : nil, environment.uptime())
     }
-    if let checkpoint = recorded?.checkpoint { shared.noteRecorded(checkpoint) }
+    if let checkpoint = recorded?.checkpoint { shared.recorded(checkpoint) }
   }
 
   /// Accepts `opened` as it is from now on, with `policy` if it is given, and publishes it. `isDetached`: whether only at its
@@ -254,7 +262,7 @@ struct KnownVaults {
       isDetached: isDetached ?? known.isDetached)
     // Another process may have recorded another key while a person was asked.
     if !record.isDetached && !knowsOtherKey { try requireKey(of: opened) }
-    if let directory, places.isEmpty {
+    if let directory, pathRecords.isEmpty {
       throw .undecided(.io, vault: opened.file.path, directory: directory.path)
     }
     for file in records(record.isDetached) {
@@ -291,11 +299,11 @@ struct KnownVaults {
   /// The strictest policy in the records of the paths, and whether all of them say that the vault counts only there. A record
   /// that cannot be read may have been strict.
   private func recordedPolicy(of vault: Bytes16) -> (policy: KnownVaultRecord.Policy?, isDetached: Bool) {
-    var (policies, isDetached): ([KnownVaultRecord.Policy], Bool) = ([], !places.isEmpty)
-    for place in places {
+    var (policies, isDetached): ([KnownVaultRecord.Policy], Bool) = ([], !pathRecords.isEmpty)
+    for pathRecord in pathRecords {
       var record: KnownVaultRecord?
       do throws(SecretError) {
-        record = try place.load()?.newest.record
+        record = try pathRecord.load()?.newest.record
         if let record { policies.append(record.policy) }
       } catch { policies.append(.strict) }
       isDetached = isDetached && record?.isDetached == true && record?.vault == vault
@@ -303,25 +311,25 @@ struct KnownVaults {
     return (policies.min(), isDetached)
   }
 
-  /// Records the state of `opened` at `place`, where `known` is recorded now. Returns `false` if that failed.
+  /// Records the state of `opened` in `file`, which has `known` now. Returns `false` if that failed.
   @discardableResult
-  private mutating func remember(
-    _ record: KnownVaultRecord, in known: KnownVaultFile.Slots?, at place: KnownVaultFile,
+  private mutating func record(
+    _ record: KnownVaultRecord, in file: KnownVaultFile, having known: KnownVaultFile.Slots?,
     _ opened: VaultSnapshot
   ) -> Bool {
     if known?.isHalfDamaged == true { isRecordDamaged = true }
-    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: place.form(of: record)) {
+    if let known, !known.isHalfDamaged, known.newest.record.isSameState(as: file.form(of: record)) {
       return true
     }
     do throws(SecretError) {
       // The writer of this state may have been killed before its last barriers, so they are repeated: only
-      // what is on the disk may be remembered.
-      try opened.file.synchronize()
+      // what is on the disk may be recorded.
+      try opened.file.storage.synchronize()
       if known == nil {
-        try place.make(record, opened.keys, replacing: false)
+        try file.make(record, opened.keys, replacing: false)
         return true
       }
-      return raise(place, to: record, opened.keys, opened)
+      return recordLater(record, in: file, opened.keys, opened)
     } catch {
       // Another process may have made the record since it was looked up.
       if error.code != .alreadyExists { isUnrecorded = true }
@@ -329,16 +337,16 @@ struct KnownVaults {
     }
   }
 
-  /// Returns `false` if the record could not be raised.
-  private mutating func raise(
-    _ place: KnownVaultFile, to record: KnownVaultRecord, _ keys: DerivedKeys, _ vault: VaultSnapshot
+  /// Returns `false` if the state could not be recorded.
+  private mutating func recordLater(
+    _ record: KnownVaultRecord, in file: KnownVaultFile, _ keys: DerivedKeys, _ vault: VaultSnapshot
   ) -> Bool {
     do throws(SecretError) {
-      return try place.raise(to: record, keys, locked[place.subject]) { slots throws(SecretError) in
-        try Self.check(vault, against: slots.newest, path: place.path)
+      return try file.record(later: record, keys, locked[file.subject]) { slots throws(SecretError) in
+        try Self.check(vault, against: slots.newest, path: file.path)
       }
     } catch {
-      // What was seen before is remembered. If another process has recorded a later state, that is right.
+      // What was seen before stays recorded. If another process has recorded a later state, that is right.
       if [.io, .denied, .timedOut].contains(error.code) { isUnrecorded = true }
       return false
     }
@@ -352,29 +360,20 @@ struct KnownVaults {
       masterCommitment: opened.file.header.masterCommitment, checkpoint: opened.state.checkpoint)
   }
 
-  // MARK: Places
+  // MARK: Files
 
   private mutating func locate(_ file: VaultFile) throws(SecretError) {
-    var paths = [namedPath]
-    for path in [file.location.linkPath, file.location.resolvedPath]
-    where !paths.contains(where: { $0.utf8.elementsEqual(path.utf8) }) { paths.append(path) }
+    let paths = file.storage.names
     let vault = KnownVaultFile.Subject.vault(file.header.vaultID.hex)
     if self.paths == paths, directory == nil || vaultRecord?.subject == vault { return }
     self.paths = paths
-    (places, vaultRecord) = ([], nil)
+    (pathRecords, vaultRecord) = ([], nil)
     guard let directory, let opened = try directory.open(about: file.path) else { return }
     func record(_ subject: KnownVaultFile.Subject, _ path: String) -> KnownVaultFile {
       KnownVaultFile(about: subject, of: path, in: opened, environment: environment)
     }
-    places = paths.map { record(.path($0), $0) }
-    vaultRecord = record(vault, namedPath)
-  }
-
-  /// The path from the root on, without empty and `.` components. Links are not resolved.
-  static func absolute(_ path: String) -> String {
-    let full: String
-    do throws(SecretError) { full = try Path.absolute(path) } catch { full = path }
-    return "/" + full.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+    pathRecords = paths.map { record(.path($0), $0) }
+    vaultRecord = record(vault, paths[0])
   }
 }
 

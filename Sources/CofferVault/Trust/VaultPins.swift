@@ -18,7 +18,7 @@ struct VaultPins {
           .configuration, "A pin begins with = and names no path.", advice: "Write PATH=PIN, or the pin only."
         )
       }
-      return (KnownVaults.absolute(path), pin)
+      return (LocalMedium.absolute(path), pin)
     }
   }
 

@@ -2,39 +2,22 @@ internal import CofferCore
 internal import CofferVaultFormat
 
 extension VaultSnapshot {
-  /// Commits the changes: frames, barrier, one commit slot, barrier, the other commit slot.
-  /// The caller holds the exclusive lock and has read the newest state.
-  ///
-  /// Returns the new state. If it throws, the earlier content is still there. If the last barrier failed, the changes may be there
-  /// too, all of them.
-  func commit(_ transaction: VaultTransaction) throws(SecretError) -> VaultSnapshot {
-    let (storage, stateBytes) = (file.storage, transaction.state.bytes)
+  /// Publishes the changes of `transaction` behind the end of the file. Returns how that ended, and the new state. If it
+  /// throws, the earlier content is still there.
+  func commit(
+    _ transaction: VaultTransaction
+  ) throws(SecretError) -> (publication: Publication, after: VaultSnapshot) {
+    let stateBytes = transaction.state.bytes
     _ = try acceptable { () throws(SecretError) in
       try CommitState(parsing: stateBytes, headerLength: file.headerLength)
     }
-    try transaction.write()
-    let (first, second) = (slots.next, 1 - slots.next)
     let pages = (0...1).map { keys.seal(stateBytes, .commitSlot($0, headerMAC: file.header.mac)) }
-    do throws(SecretError) {
-      try storage.synchronizeData()
-      transaction.mayCount = true
-      try storage.write(pages[first], at: file.headerLength + first * Layout.pageSize)
-    } catch {
-      file.condition.change { $0.didFailSync = true }
-      throw error
-    }
-    do throws(SecretError) { try storage.synchronizeData() } catch {
-      file.condition.change { $0.didFailSync = true }
-      throw .unconfirmed(error, path: file.path)
-    }
-    // The changes are committed. With the second copy no damage to a single slot can lose them. It needs no
-    // barrier: the first barrier of the next commit comes before any slot is written again.
-    do throws(SecretError) {
-      try storage.write(pages[second], at: file.headerLength + second * Layout.pageSize)
-    } catch {
-      // The next commit writes this slot first.
-    }
-    return committed(transaction.state, pages: pages, tail: transaction.tail)
+    let appendix = transaction.appendix(
+      slots: [slots.next, 1 - slots.next].map { (file.headerLength + $0 * Layout.pageSize, pages[$0]) })
+    return (
+      try file.storage.publish(appendix),
+      committed(transaction.state, pages: pages, tail: transaction.tail)
+    )
   }
 }
 

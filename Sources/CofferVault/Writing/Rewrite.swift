@@ -2,14 +2,6 @@ internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-/// A new file that is in the vault's place, and not yet known to be there after a power loss.
-///
-/// The file is locked for as long as this value lives.
-struct Replacement {
-  let writer: VaultFileWriter
-  let state: CommitState
-}
-
 extension VaultSnapshot {
   /// What a rewrite changes in addition to the transaction.
   struct RewriteChanges {
@@ -30,14 +22,15 @@ extension VaultSnapshot {
       || transaction.state.end - state.baseEnd > max(threshold, state.baseEnd - file.baseStart)
   }
 
-  /// Writes the content of the vault with the changes of `transaction` to a new file, and moves it into
-  /// place. Earlier versions beyond the history limit are dropped. The caller holds the exclusive lock.
+  /// Writes the content of the vault with the changes of `transaction` to a new file, and publishes it. Earlier versions
+  /// beyond the history limit are dropped. Returns how that ended, and the state of the new file. If it throws, nothing was
+  /// changed.
   ///
-  /// If it throws, nothing was changed. The caller must finish the replacement before it acknowledges
-  /// anything.
+  /// Nobody else changes the new file before `recording`, which is called with its state when it counts, has returned.
   func rewrite(
-    _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment
-  ) throws(SecretError) -> Replacement {
+    _ changes: RewriteChanges, _ transaction: VaultTransaction, environment: VaultEnvironment,
+    recording: (CommitState) -> Void
+  ) throws(SecretError) -> Publication {
     let newKeys = changes.keys
     var header = file.header
     header.slots = changes.slots
@@ -54,12 +47,11 @@ extension VaultSnapshot {
     let time = try min(Timestamp.milliseconds(now), lastTime() ?? .max)
     let rules = [HistoryRule(base.settings.history, time: time), HistoryRule(changes.history, time: time)]
     let (recent, floor) = try changesBeforeRewrite()
-    file.location.removeAbandoned(of: environment.user)
     let sequence = transaction.state.sequence + 1
     settings.noteMembers(
       of: header.slots, at: Member.Moment(sequence: sequence, time: Timestamp.milliseconds(now)))
     var writer = try VaultFileWriter(
-      at: file.location, header: header, keys: newKeys,
+      file.storage.draft(.replacement), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
     do throws(SecretError) {
       // The base has its values in the order of the new file; the tail does not.
@@ -79,10 +71,12 @@ extension VaultSnapshot {
           try copy(entry.record, sealed, under: newKeys, to: &writer)
         }
       }
-      try writer.admitReaders(of: file)
-      return Replacement(writer: writer, state: try writer.replace(existing: true, recent: recent))
+      let newState = try writer.finish(recent: recent)
+      let publication = try writer.draft.publish()
+      if case .done = publication { recording(newState) }
+      return publication
     } catch {
-      writer.abandon()
+      writer.draft.discard()
       throw error
     }
   }

@@ -1,16 +1,9 @@
 internal import CofferCore
-internal import CofferSystem
 internal import CofferVaultFormat
-internal import Glibc
 
-/// Writes a whole vault file under a temporary name and moves it into place.
-///
-/// The old file counts up to the rename, and the new one from then on. A failure before the rename leaves the
-/// old file unchanged.
+/// Writes a whole vault file to a draft.
 struct VaultFileWriter {
-  private let location: StorageLocation
-  private let newFile: NewFile
-  private var file: StorageFile { StorageFile(newFile.file, path: location.path) }
+  let draft: any MediumDraft
   private let header: Header
   private let keys: DerivedKeys
 
@@ -24,30 +17,15 @@ struct VaultFileWriter {
   private static let bufferLength = 1 << 20
   private var offset: Int { flushed + buffer.count }
 
-  /// Creates the temporary file. The writer sets the header's file id, commitment and MAC.
-  ///
-  /// The file is locked from the start, so that no process that finds it in the vault's place can change it
-  /// before the writer has finished.
-  init(
-    at location: StorageLocation, header: Header, keys: DerivedKeys, index: BaseIndex
-  ) throws(SecretError) {
+  /// The writer sets the header's file id, commitment and MAC.
+  init(_ draft: any MediumDraft, header: Header, keys: DerivedKeys, index: BaseIndex) {
     var header = header
     header.fileID = keys.randomness.bytes16()
     keys.authorize(&header)
-    (self.location, self.header, self.keys, self.index) = (location, header, keys, index)
+    (self.draft, self.header, self.keys, self.index) = (draft, header, keys, index)
     flushed = header.bytes.count + 2 * Layout.pageSize
     blockStart = flushed
-    newFile = try location.createNew(keys.randomness)
   }
-
-  /// Lets everybody read the new file if everybody may read `other`. The new file may have another group.
-  func admitReaders(of other: VaultFile) throws(SecretError) {
-    let readers = other.condition.now.status.mode & 0o044
-    try file.setMode(0o600 | (readers & 0o004 == 0 ? 0 : readers))
-  }
-
-  /// Removes the temporary file after a failure.
-  func abandon() { newFile.abandon() }
 
   /// Appends an item. Items must come in ascending order of their ids and sequences.
   mutating func append(_ record: Record, sealedValue: [UInt8]) throws(SecretError) {
@@ -100,17 +78,13 @@ struct VaultFileWriter {
   }
 
   private mutating func flush() throws(SecretError) {
-    try file.write(buffer, at: flushed)
+    try draft.write(buffer, at: flushed)
     flushed += buffer.count
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes the rest, waits until the whole file is on the disk, and moves it into place. Returns its state.
-  ///
-  /// If it throws, the file is not in place. If it returns, nothing may be acknowledged before
-  /// ``finishReplace()``.
-  /// `recent` are the changes before this file, in ascending order.
-  mutating func replace(existing: Bool, recent: [Checkpoint] = []) throws(SecretError) -> CommitState {
+  /// Writes the rest. Returns the state of the file. `recent` are the changes before it, in ascending order.
+  mutating func finish(recent: [Checkpoint] = []) throws(SecretError) -> CommitState {
     try closeBlock()
     try writeNodes()
     let first = VersionPosition(id: .zero, sequence: 0)
@@ -133,11 +107,7 @@ struct VaultFileWriter {
       _ = try CommitState(parsing: state.bytes, headerLength: headerLength)
     }
     for slot in 0...1 { start += keys.seal(state.bytes, .commitSlot(slot, headerMAC: header.mac)) }
-    try file.write(start, at: 0)
-    try location.put(newFile, replacing: existing)
+    try draft.write(start, at: 0)
     return state
   }
-
-  /// Waits until the rename is on the disk.
-  func finishReplace() throws(SecretError) { try location.synchronize() }
 }

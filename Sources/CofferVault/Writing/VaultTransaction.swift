@@ -2,11 +2,10 @@ internal import CofferCore
 internal import CofferVaultFormat
 internal import FoundationEssentials
 
-/// Changes to an unlocked vault that are committed together. The vault is locked for as long as the
-/// transaction is open.
+/// Changes to an unlocked vault that are committed together.
 ///
-/// Each change is sealed at once. A large transaction is written to the file in pieces, behind the end of the last commit,
-/// where readers ignore it until it is committed. Only the records of its changes stay in memory.
+/// Each change is sealed at once. A large transaction is kept in a draft of the vault's medium. Only the records of its changes
+/// stay in memory.
 final class VaultTransaction: SecretAccess {
   let vault: VaultSnapshot
   private let now: @Sendable () -> Date
@@ -14,24 +13,24 @@ final class VaultTransaction: SecretAccess {
   private(set) var state: CommitState
   /// The tail of the vault after the changes.
   private(set) var tail: Tail
+  private var lastLookup: (identifier: SecretIdentifier, id: Bytes16)?
   /// For each changed secret, the index of its newest frame in ``tail``.
   private var newest: [Bytes16: Int] = [:]
   /// The secrets that are erased, and the sequence up to which the commit keeps no record of each. It rewrites the file if there
   /// are any.
   private(set) var erased: [Bytes16: Int] = [:]
-  /// The frames and values that are not in the file yet.
-  private var unwritten: [UInt8] = []
-  /// The offset in the file at which ``unwritten`` belongs.
-  private var written: Int
-  /// Whether a commit slot may name the changes. Then they stay in the file, whatever fails.
-  var mayCount = false
+  /// The frames and values that are not in ``draft``.
+  private var buffer: [UInt8] = []
+  /// The frames and values before those in ``buffer``, if there are many.
+  private var draft: (any MediumDraft)?
+  /// The length of what ``draft`` holds, in bytes.
+  private var draftLength = 0
 
-  /// The length of ``unwritten`` in bytes from which the next change writes it to the file: 1 MiB.
+  /// The length of ``buffer`` in bytes from which the next change writes it to ``draft``: 1 MiB.
   private static let bufferLength = 1 << 20
 
   init(_ vault: VaultSnapshot, now: @escaping @Sendable () -> Date) {
-    (self.vault, self.now, tail) = (vault, now, vault.tail)
-    (state, written) = (vault.state, vault.state.end)
+    (self.vault, self.now, tail, state) = (vault, now, vault.tail, vault.state)
   }
 
   var isEmpty: Bool { newest.isEmpty && erased.isEmpty }
@@ -46,11 +45,21 @@ final class VaultTransaction: SecretAccess {
     return identifiers.sorted().map { SecretChange(madeNow: $0) }
   }
 
+  /// Returns the lookup id of a secret. The steps of one change ask for the same one.
+  private func lookupID(_ identifier: SecretIdentifier) -> Bytes16 {
+    if let lastLookup, lastLookup.identifier == identifier { return lastLookup.id }
+    let id = vault.lookupID(identifier)
+    lastLookup = (identifier, id)
+    return id
+  }
+
   /// Returns the newest record of a secret, or `nil` if there is none.
   private func newestRecord(_ identifier: SecretIdentifier) throws(SecretError) -> BlockEntry? {
-    let id = vault.lookupID(identifier)
+    let id = lookupID(identifier)
     let entry =
-      if let index = newest[id] { try tail.entry(tail.frames[index]) } else { try vault.newest(identifier) }
+      if let index = newest[id] { try tail.entry(tail.frames[index]) } else {
+        try vault.newest(identifier, id: id)
+      }
     guard let entry, entry.record.sequence > erased[id] ?? 0 else { return nil }
     return entry
   }
@@ -68,9 +77,9 @@ final class VaultTransaction: SecretAccess {
 
   /// Returns the records of a secret within the history limit, in ascending order.
   private func history(_ identifier: SecretIdentifier) throws(SecretError) -> [BlockEntry] {
-    let id = vault.lookupID(identifier)
+    let id = lookupID(identifier)
     let changes = tail.frames[vault.tail.frames.count...].filter { $0.head.id == id }
-    let records = try vault.records(identifier) + changes.map(tail.entry)
+    let records = try vault.records(identifier, id: id) + changes.map(tail.entry)
     return HistoryRule(vault.base.settings.history, now: now()).kept(withoutErased(records, id))
   }
 
@@ -84,16 +93,17 @@ final class VaultTransaction: SecretAccess {
 
   /// Reads the sealed value of an item of the vault or of the transaction.
   func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
-    let start = item.valueOffset - written
+    let (start, length) = (item.valueOffset - vault.state.end, item.record.valueLength)
     if start < 0 { return try vault.sealedValue(of: item) }
-    return Array(unwritten[start..<start + item.record.valueLength])
+    if let draft, start < draftLength { return try draft.read(length, at: start) }
+    return Array(buffer[start - draftLength..<start - draftLength + length])
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
     // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or has
     // another name.
-    if newest[record.id] == nil { _ = try vault.records(record.identifier()) }
-    if unwritten.count >= Self.bufferLength { try write() }
+    if newest[record.id] == nil { _ = try vault.records(record.identifier(), id: record.id) }
+    if buffer.count >= Self.bufferLength { try writeBuffer() }
     let (plaintext, keys) = (record.frame, vault.keys)
     let length = Layout.padded(plaintext.count)
     let metadata = keys.seal(
@@ -109,36 +119,22 @@ final class VaultTransaction: SecretAccess {
       try tail.add(plaintext, tag: tag, replayLength: frame.count, valueOffset: state.end + frame.count)
     }
     newest[record.id] = tail.frames.count - 1
-    unwritten += frame
-    unwritten += sealedValue
+    buffer += frame
+    buffer += sealedValue
     (state.sequence, state.tailTag) = (record.sequence, tag)
     state.end += frame.count + sealedValue.count
   }
 
-  // MARK: The file
-
-  /// Writes ``unwritten`` to the file, behind the end of the last commit.
-  func write() throws(SecretError) {
-    let storage = vault.file.storage
-    // What an interrupted commit left behind the end was never acknowledged.
-    if written == vault.state.end, try storage.size() > written { try storage.truncate(to: written) }
-    do throws(SecretError) { try storage.write(unwritten, at: written) } catch {
-      removeWritten(from: written)
-      throw error
-    }
-    written += unwritten.count
-    unwritten.removeAll(keepingCapacity: true)
+  private func writeBuffer() throws(SecretError) {
+    if draft == nil { draft = try vault.file.storage.draft(.appendix) }
+    try draft?.write(buffer, at: draftLength)
+    draftLength += buffer.count
+    buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Removes what was written, after a failure, unless it may count.
-  func abandon() {
-    if written > vault.state.end, !mayCount { removeWritten(from: vault.state.end) }
-  }
-
-  private func removeWritten(from end: Int) {
-    do throws(SecretError) { try vault.file.storage.truncate(to: end) } catch {
-      // Readers ignore the bytes, and the next writer removes them.
-    }
+  /// The changes as what is added to the file. `slots` are the commit slots that name ``state``.
+  func appendix(slots: [(offset: Int, page: [UInt8])]) -> Appendix {
+    Appendix(offset: vault.state.end, draft: draft, draftLength: draftLength, bytes: buffer, slots: slots)
   }
 
   // MARK: SecretAccess
@@ -169,7 +165,7 @@ final class VaultTransaction: SecretAccess {
 
   /// Stores a version with its metadata as it is.
   func append(_ value: SecretBytes, _ item: SecretItem, keepsNothing: Bool) throws(SecretError) {
-    let (id, sequence) = (vault.lookupID(item.identifier), state.sequence + 1)
+    let (id, sequence) = (lookupID(item.identifier), state.sequence + 1)
     let sealed = vault.keys.sealValue(
       value, .value(vault: vault.file.header.vaultID, lookupID: id, sequence: sequence))
     let record = try acceptable { () throws(SecretError) in
@@ -180,7 +176,7 @@ final class VaultTransaction: SecretAccess {
 
   func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
     guard let current = try current(identifier) else { return false }
-    let id = vault.lookupID(identifier)
+    let id = lookupID(identifier)
     let record = try acceptable { () throws(SecretError) in
       try Record(
         removing: identifier, id: id, sequence: state.sequence + 1, time: now(),
@@ -205,8 +201,8 @@ final class VaultTransaction: SecretAccess {
   }
 
   func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    let id = vault.lookupID(identifier)
-    let isKnown = newest[id] != nil ? true : try !vault.records(identifier).isEmpty
+    let id = lookupID(identifier)
+    let isKnown = newest[id] != nil ? true : try !vault.records(identifier, id: id).isEmpty
     // Whoever watches the vault is told of the removal.
     _ = try remove(identifier, history: .unchanged)
     if isKnown { erased[id] = state.sequence }

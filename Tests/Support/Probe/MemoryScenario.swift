@@ -149,7 +149,7 @@ struct MemoryScenario {
         _ = consume credential
       }
       stop("passphrase released", gone: "value")
-      let added = try VaultBackend.describe(path: vault).keySlots[1]
+      let added = try VaultBackend(path: vault, credentials: []).description().keySlots[1]
       do {
         let credential = VaultCredential.key(canary())
         try backend.replaceKeySlot(id: added.id, with: credential)

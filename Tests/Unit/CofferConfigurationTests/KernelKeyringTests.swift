@@ -23,7 +23,7 @@ import Testing
   private func kept() -> VaultBackend { VaultBackend(path: path, credentials: [KernelKeyring.source]) }
 
   @Test func aKeptMasterKeyOpensTheVaultUntilItIsForgotten() throws {
-    let id = try VaultBackend.describe(path: path).id
+    let id = try VaultBackend(path: path, credentials: []).description().id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
     #expect(throws: SecretError.self) { try kept().unlock() }
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test func anObsoleteMasterKeyIsSkipped() throws {
-    let id = try VaultBackend.describe(path: path).id
+    let id = try VaultBackend(path: path, credentials: []).description().id
     let keyring = KernelKeyring()
     defer { _ = try? keyring.forget(vault: id) }
     let vault = opened()

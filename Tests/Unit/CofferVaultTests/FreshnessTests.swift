@@ -20,7 +20,7 @@ import Testing
 
   private func drawn(_ vault: TestVault, _ credential: FixedCredential = .key) throws -> Drawn {
     let environment = VaultEnvironment()
-    let file = try VaultFile(path: vault.path, environment: environment)
+    let file = try VaultFile(LocalMedium(path: vault.path, environment: environment).open())
     let chain = CredentialChain([credential], options: .cheap, environment: environment)
     let keys = try chain.unlock(file)
     let open = try VaultSnapshot(file, keys: keys)
@@ -178,7 +178,7 @@ import Testing
     let credential = FixedCredential(kind: .passphrase("two"))
     let before = try drawn(vault, FixedCredential(kind: .passphrase("one")))
     let backend = vault.open(FixedCredential(kind: .passphrase("one")))
-    let id = try #require(try VaultBackend.describe(path: vault.path).keySlots.first?.id)
+    let id = try #require(try VaultBackend(path: vault.path, credentials: []).description().keySlots.first?.id)
     try backend.replaceKeySlot(id: id, with: credential.credential)
     let after = try drawn(vault, credential)
     expectDistinct(

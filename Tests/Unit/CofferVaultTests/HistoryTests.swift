@@ -207,7 +207,7 @@ import Testing
 
   /// The pieces of the sealed values of a secret's versions.
   private func sealed(_ name: String) throws -> Set<[UInt8]> {
-    let file = try VaultFile(path: vault.path, environment: environment)
+    let file = try VaultFile(LocalMedium(path: vault.path, environment: environment).open())
     let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment)
       .unlock(file)
     let open = try VaultSnapshot(file, keys: keys)

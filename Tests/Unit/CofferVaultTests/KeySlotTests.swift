@@ -34,12 +34,12 @@ import Testing
     #expect(slot.kind == .passphrase && slot.cost?.memory == 64 << 10 && slot.cost?.passes == 1)
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
-    #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == [.key, slot.kind])
+    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind) == [.key, slot.kind])
   }
 
   @Test func aReplacedCredentialDoesNotOpenTheVault() throws {
     let vault = try vault(Self.first)
-    let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
+    let slot = try VaultBackend(path: vault.path, credentials: []).description().keySlots[0]
     try vault.open(Self.first).replaceKeySlot(id: slot.id, with: Self.second.credential)
     #expect(try !opens(vault, Self.first))
     #expect(try opens(vault, Self.second))
@@ -48,7 +48,7 @@ import Testing
   @Test func withTheKeysOfTheOtherSlotsAReplacedCredentialHasANewMasterKey() throws {
     let vault = try vault(Self.first)
     try vault.open(Self.first).addKeySlot(FixedCredential.key.credential)
-    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    let slots = try VaultBackend(path: vault.path, credentials: []).description().keySlots
     // What somebody with an old copy and the old passphrase has.
     let former = try vault.open(Self.first).withMasterKey { _, master in master }
     func opensWithTheFormerMasterKey() throws -> Bool {
@@ -71,7 +71,7 @@ import Testing
       opened: backend.openKeySlots(with: [FixedCredential.key]))
     #expect(try !opensWithTheFormerMasterKey() && !opens(vault, Self.first))
     #expect(try opens(vault, Self.second) && opens(vault, .key))
-    #expect(try VaultBackend.describe(path: vault.path).keySlots.map(\.kind) == slots.map(\.kind))
+    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind) == slots.map(\.kind))
   }
 
   @Test func removingASlotChangesTheMasterKey() throws {
@@ -139,7 +139,7 @@ import Testing
     try vault.open().removeKeySlots(ids: Set(lost))
     #expect(try opens(vault, .key))
     #expect(try !opens(vault, Self.first) && !opens(vault, Self.second))
-    #expect(try VaultBackend.describe(path: vault.path).keySlots.count == 1)
+    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.count == 1)
   }
 
   @Test func everySlotWhoseCredentialIsMissingIsNamedInOneError() throws {
@@ -192,7 +192,7 @@ import Testing
     let vault = try vault(Self.first)
     let slot = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
     let backend = vault.open(Self.first, options: Self.limited)
-    let staying = try VaultBackend.describe(path: vault.path).keySlots.map(\.id).filter { $0 != slot.id }
+    let staying = try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.id).filter { $0 != slot.id }
     #expect(try backend.openKeySlots(with: [Self.second]).ids == Set(staying))
     try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))
@@ -217,7 +217,7 @@ import Testing
   @Test func aKeptMasterKeyOpensTheVaultUntilItIsChanged() throws {
     let vault = try vault(.key)
     let kept = try vault.open().withMasterKey { id, master throws(SecretError) in
-      #expect(try VaultBackend.describe(path: vault.path).id == id)
+      #expect(try VaultBackend(path: vault.path, credentials: []).description().id == id)
       return source(ofMaster: master)
     }
     func open() -> VaultBackend { VaultBackend(path: vault.path, credentials: [kept]) }
@@ -245,7 +245,7 @@ import Testing
 
   @Test func theLastSlotCannotBeRemoved() throws {
     let vault = try vault(.key)
-    let slot = try VaultBackend.describe(path: vault.path).keySlots[0]
+    let slot = try VaultBackend(path: vault.path, credentials: []).description().keySlots[0]
     let error = #expect(throws: SecretError.self) { try vault.open().removeKeySlots(ids: [slot.id]) }
     #expect(error?.code == .conflict)
     #expect(try opens(vault, .key))

@@ -55,7 +55,7 @@ import Testing
     #expect(try open(vault, other, own, pins: [pin]).lookUp(name) != nil)
     #expect(
       thrown { () throws(SecretError) in try open(vault, other, pins: [pin]).unlock() }?.code == .wrongKey)
-    let slot = try #require(VaultBackend.describe(path: vault.path).keySlots.last)
+    let slot = try #require(VaultBackend(path: vault.path, credentials: []).description().keySlots.last)
     #expect(try slot.recipient == recipient(own) && slot.kind == .identity && slot.label == "laptop")
   }
 
@@ -107,14 +107,14 @@ import Testing
     let vault = try vault(for: first)
     try vault.open().addKeySlot(.recipient(recipient(second)))
     let old = try vault.open().withMasterKey { _, master in master }
-    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    let slots = try VaultBackend(path: vault.path, credentials: []).description().keySlots
     try vault.open().removeKeySlots(ids: [slots[1].id])
     #expect(try vault.open().withMasterKey { _, master in !master.isEqual(to: old) })
     let pin = try vault.open().pin()
     #expect(try open(vault, second, pins: [pin]).lookUp(name) != nil)
     #expect(
       thrown { () throws(SecretError) in try open(vault, first, pins: [pin]).unlock() }?.code == .wrongKey)
-    let after = try VaultBackend.describe(path: vault.path).keySlots
+    let after = try VaultBackend(path: vault.path, credentials: []).description().keySlots
     #expect(after == [slots[0], slots[2]])
   }
 
@@ -125,7 +125,7 @@ import Testing
     let own2 = try recipient(own)
     try VaultBackend.create(
       at: path, credential: .recipient(own2), recipients: [recipient(other), own2], options: .cheap)
-    #expect(try VaultBackend.describe(path: path).keySlots.map(\.recipient) == [own2, recipient(other)])
+    #expect(try VaultBackend(path: path, credentials: []).description().keySlots.map(\.recipient) == [own2, recipient(other)])
     let backend = VaultBackend(path: path, credentials: source(other), options: .cheap)
     try backend.trust()
     try backend.set("name", [1])
@@ -209,7 +209,7 @@ import Testing
     let (first, second) = (Self.identity(), Self.identity())
     let vault = try vault(for: first)
     try vault.open().addKeySlot(.recipient(recipient(second)), label: "server")
-    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    let slots = try VaultBackend(path: vault.path, credentials: []).description().keySlots
     try vault.open().removeKeySlots(ids: [slots[1].id])
     try vault.open().rekey()
     let members = try vault.open().read { snapshot in snapshot.base.settings.members }
@@ -231,7 +231,7 @@ import Testing
       at: path, credential: FixedCredential.key.credential, recipients: recipients, options: .cheap)
     let backend = VaultBackend(path: path, credentials: [FixedCredential.key], options: .cheap)
     try backend.set("name", [1])
-    #expect(try VaultBackend.describe(path: path).keySlots.count == 240)
+    #expect(try VaultBackend(path: path, credentials: []).description().keySlots.count == 240)
     let more = try recipient(Self.identity())
     #expect(thrown { () throws(SecretError) in try backend.addKeySlot(.recipient(more)) }?.code == .tooLarge)
     let error = thrown { () throws(SecretError) in

@@ -12,7 +12,7 @@ import Testing
 /// What a change does to the file as a whole: it repairs a slot, and writes the file anew when that is due.
 @Suite struct RepairTests {
   private func header(_ vault: TestVault) throws -> VaultFile {
-    try VaultFile(path: vault.path, environment: VaultEnvironment())
+    try VaultFile(LocalMedium(path: vault.path, environment: VaultEnvironment()).open())
   }
 
   @Test(arguments: [0, 1]) func aDamagedSlotThatAChangeRepairedIsStillReported(_ slot: Int) throws {
@@ -315,6 +315,6 @@ import Testing
     environment.memoryLeft = { 1 << 20 }
     let backend = vault.open(environment: environment)
     #expect(throws: SecretError.self) { try backend.addKeySlot(passphrase.credential) }
-    #expect(try VaultBackend.describe(path: vault.path).keySlots.count == 2)
+    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.count == 2)
   }
 }

@@ -125,7 +125,7 @@ import Testing
   @Test func anUnchangedKeyIsNotWrittenAgain() throws {
     try revoke()
     let record = states.file(
-      KnownVaultFile.Subject.vault(try VaultBackend.describe(path: vault.path).id).fileName)
+      KnownVaultFile.Subject.vault(try VaultBackend(path: vault.path, credentials: []).description().id).fileName)
     let before = try bytes(at: record)
     try write(vault.bytes, to: elsewhere)
     for path in [vault.path, elsewhere] {
@@ -161,7 +161,7 @@ import Testing
   @Test func aChangeOfTheMasterKeyWaitsForItsRecords() throws {
     try fresh().set("a", [1])
     let slot = try fresh().addKeySlot(FixedCredential.otherKey.credential)
-    let id = try VaultBackend.describe(path: vault.path).id
+    let id = try VaultBackend(path: vault.path, credentials: []).description().id
     let before = try vault.bytes
     for subject in [KnownVaultFile.Subject.path(vault.path), .vault(id)] {
       let file = Glibc.open(states.file(subject.fileName), O_RDONLY | O_CLOEXEC)

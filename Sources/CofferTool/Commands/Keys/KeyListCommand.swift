@@ -27,7 +27,7 @@ struct KeyListCommand: ParsableCommand {
 
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault has key slots")
-    let slots = try VaultBackend.describe(path: vault.path).keySlots
+    let slots = try vault.description().keySlots
     var refusal: SecretError?
     do throws(SecretError) { _ = try vault.withoutPrompts.identifiers(inService: "") } catch {
       refusal = error

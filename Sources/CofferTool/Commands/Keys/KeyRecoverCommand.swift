@@ -23,16 +23,16 @@ struct KeyRecoverCommand: ParsableCommand {
     if portal && keyFile != nil {
       throw Failure.usage("--key-file and --portal exclude each other. Use one of them.")
     }
-    let path = try global.openVault(requirement: "Only a vault has a recovery key").path
+    let selected = try global.openVault(requirement: "Only a vault has a recovery key")
     let configuration = BackendConfiguration.current()
     let text = try ValueInput.read("recovery key") { try Terminal().readLine("Recovery key: ") }
     let recoveryKey = try RecoveryKey.parse(text)
     if portal {
-      try configuration.restorePortalVault(at: path, recoveryKey: recoveryKey)
+      try configuration.restorePortalVault(at: selected.path, recoveryKey: recoveryKey)
       return inform("The Secret portal now opens the vault, and the recovery key still does.")
     }
     let source = VaultCredentialSource("the recovery key", .key(recoveryKey))
-    let vault = configuration.vault(at: path, credentials: [source])
+    let vault = selected.with(credentials: [source])
     VaultNotes.register(vault)
     let editor = try KeySlotEditor(vault, configuration)
     try editor.vault.unlock()

@@ -17,8 +17,8 @@ struct KeySlotEditor {
       Path.isSameFile(Path.parent(of: try Path.absolute(keyFile)), Path.parent(of: recorded))
     else { return }
     let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
-    vault = configuration.vault(
-      at: vault.path, credentials: sources.filter { $0.name != BackendConfiguration.recordedKeyFileSource })
+    vault = vault.with(
+      credentials: sources.filter { $0.name != BackendConfiguration.recordedKeyFileSource })
     VaultNotes.register(vault)
   }
 
@@ -26,7 +26,7 @@ struct KeySlotEditor {
   init(_ vault: VaultBackend, _ configuration: BackendConfiguration) throws(SecretError) {
     self.vault = vault
     self.configuration = configuration
-    description = try VaultBackend.describe(path: vault.path)
+    description = try vault.description()
   }
 
   /// The slot whose id begins with `prefix`.
@@ -207,9 +207,8 @@ struct KeySlotEditor {
     do throws(SecretError) {
       return ([try vault.addKeySlot(.key(key), label: label)], true, file.path)
     } catch {
-      let probe = configuration.vault(
-        at: vault.path, credentials: [VaultCredentialSource("the new key", .key(key))])
-      throw file.failure(error, of: probe)
+      throw file.failure(
+        error, of: vault.with(credentials: [VaultCredentialSource("the new key", .key(key))]))
     }
   }
 }

@@ -214,10 +214,7 @@ struct CopyCommand: ParsableCommand {
       areSame = areSame && source == target
     }
     if let source = source as? VaultBackend, let target = target as? VaultBackend {
-      let (first, second) = (
-        try VaultBackend.describe(path: source.path), try VaultBackend.describe(path: target.path)
-      )
-      areSame = first.id == second.id && Path.isSameFile(source.path, target.path)
+      areSame = try source.description().id == target.description().id && source.isSamePlace(as: target)
     }
     if areSame { throw Failure.usage("--from and --to are the same backend. Use two different ones.") }
   }

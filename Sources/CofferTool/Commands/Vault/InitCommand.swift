@@ -62,7 +62,7 @@ struct InitCommand: ParsableCommand {
     if FileStatus(of: path, followingLink: false) != nil {
       if global.backend.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
-        let id = try VaultBackend.describe(path: path).id
+        let id = try configuration.vault(at: path, credentials: []).description().id
         return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
       }
       let existing = FileStatus(of: path)
@@ -160,7 +160,7 @@ struct InitCommand: ParsableCommand {
     _ path: String, keyFile: String?, _ configuration: BackendConfiguration, advice: String
   ) throws(SecretError) -> (id: String, isChosen: Bool) {
     do throws(SecretError) {
-      let id = try VaultBackend.describe(path: path).id
+      let id = try configuration.vault(at: path, credentials: []).description().id
       if let keyFile { try configuration.record(keyFile: keyFile, forVault: id) }
       let isChosen = path == configuration.defaultVaultPath
       if isChosen { try configuration.record(backend: .vault) }

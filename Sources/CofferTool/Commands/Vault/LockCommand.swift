@@ -9,8 +9,9 @@ struct LockCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
 
   func run() throws {
-    let path = try global.openVault(requirement: "Only a vault can be locked").path
-    let id = try VaultBackend.describe(path: path).id
-    if try !KernelKeyring().forget(vault: id) { inform("The vault \(path) was not unlocked.") }
+    let vault = try global.openVault(requirement: "Only a vault can be locked")
+    if try !KernelKeyring().forget(vault: vault.description().id) {
+      inform("The vault \(vault.path) was not unlocked.")
+    }
   }
 }

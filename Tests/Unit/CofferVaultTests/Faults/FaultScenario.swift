@@ -170,7 +170,7 @@ struct FaultScenario: CustomStringConvertible {
   }
 
   private func slots() throws -> [VaultKeySlot] {
-    try VaultFile(path: Self.path, environment: environment).description.keySlots
+    try VaultFile(LocalMedium(path: Self.path, environment: environment).open()).description.keySlots
   }
 
   /// Runs the operation with the fault at its call number `fault.call`, and then checks the vault.

@@ -236,6 +236,6 @@ extension CrashContent {
 
 extension VaultBackend {
   static func slots(_ path: String, _ environment: VaultEnvironment) throws -> [VaultKeySlot] {
-    try VaultFile(path: path, environment: environment).description.keySlots
+    try VaultFile(LocalMedium(path: path, environment: environment).open()).description.keySlots
   }
 }

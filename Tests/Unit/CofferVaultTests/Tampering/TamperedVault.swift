@@ -225,7 +225,7 @@ struct VaultAnatomy {
     _ = try disk.locate("vault", followingLink: true).directory.create("vault")
     disk.overwrite("vault", with: bytes)
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
-    let vault = try VaultFile(path: "vault", environment: environment)
+    let vault = try VaultFile(LocalMedium(path: "vault", environment: environment).open())
     let keys = try CredentialChain([FixedCredential.key], options: .cheap, environment: environment).unlock(
       vault)
     let open = try VaultSnapshot(vault, keys: keys)

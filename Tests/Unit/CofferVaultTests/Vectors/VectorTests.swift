@@ -26,7 +26,7 @@ import Testing
     for vector in try Vector.all() where vector.expect.items != nil && vector.edits == nil {
       try Data(vector.bytes()).write(to: URL(filePath: path))
       #expect(chmod(path, 0o600) == 0)
-      let file = try VaultFile(path: path, environment: VaultEnvironment())
+      let file = try VaultFile(LocalMedium(path: path, environment: VaultEnvironment()).open())
       let chain = CredentialChain(
         [VaultCredentialSource(vector.credential)], options: vector.options, environment: VaultEnvironment())
       let settings = try VaultSnapshot(file, keys: chain.unlock(file)).base.settings

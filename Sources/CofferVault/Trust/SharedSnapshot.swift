@@ -47,7 +47,7 @@ final class SharedSnapshot: Sendable {
   }
 
   /// Everything up to `checkpoint` is recorded.
-  func noteRecorded(_ checkpoint: Checkpoint) {
+  func recorded(_ checkpoint: Checkpoint) {
     state.withLock { state in
       if state.accepted?.record.checkpoint == checkpoint { state.mayBeUnrecorded = false }
     }
@@ -67,10 +67,12 @@ final class SharedSnapshot: Sendable {
   // MARK: Reading
 
   /// Reads the commits since, and returns the newest snapshot. Returns `nil` if no file is open, or if the path names
-  /// another file. Throws what ``VaultSnapshot/refreshed()`` throws, and `.denied`.
-  func refreshed() throws(SecretError) -> VaultSnapshot? {
+  /// another file than it and than `checked`, which it named just now. Throws what ``VaultSnapshot/refreshed()`` throws, and
+  /// `.denied`.
+  func refreshed(checked: VaultFile? = nil) throws(SecretError) -> VaultSnapshot? {
     while let snapshot = current {
-      guard try snapshot.file.isCurrent() else { return nil }
+      let isChecked = snapshot.file.storage === checked?.storage
+      guard try isChecked ? true : snapshot.file.storage.isCurrent() else { return nil }
       if let (newer, changed) = try snapshot.refreshed() {
         if advance(from: snapshot, to: newer, changed.map { SecretChange($0) }, mayBeUnrecorded: true) {
           return newer

@@ -2,12 +2,12 @@ internal import CofferCore
 internal import CofferSystem
 internal import Synchronization
 
-/// Watches a vault for changes while it is observed: with inotify on its directory, and with a check every two seconds
+/// Watches a vault's file for changes while it is observed: with inotify on its directory, and with a check every two seconds
 /// for file systems that inotify does not cover (network, some overlays). Thread-safe.
 ///
 /// The process has one thread for all watches. The checks run on the threads for calls, because a check can wait for a
 /// lock.
-final class VaultWatcher: Sendable {
+final class MediumWatcher: Sendable {
   private struct State {
     var isStarted = false
     var period: (any AnyObject & Sendable)?
@@ -17,14 +17,12 @@ final class VaultWatcher: Sendable {
     var next: Bool?
   }
 
-  private let path: String
-  private let environment: VaultEnvironment
+  private let medium: any VaultMedium
+  private let period: Duration
   private let state = Mutex(State())
 
-  init(path: String, environment: VaultEnvironment) {
-    self.path = path
-    self.environment = environment
-  }
+  /// `period` is the time after which the medium is checked without an event.
+  init(_ medium: any VaultMedium, period: Duration) { (self.medium, self.period) = (medium, period) }
 
   /// Begins to call `look` after each change and each period if `isWanted` returns `true`, and ends it otherwise.
   ///
@@ -50,8 +48,7 @@ final class VaultWatcher: Sendable {
 
   private func watchDirectory(_ look: @escaping @Sendable (Bool) -> Void) -> (any DirectoryWatch)? {
     do throws(SecretError) {
-      let location = try StorageLocation(path, in: environment.fileSystem)
-      return try location.watch { [weak self] in self?.request(sawEvent: true, look) }
+      return try medium.watch { [weak self] in self?.request(sawEvent: true, look) }
     } catch {
       // There is no directory yet, or no inotify: only the periodic check remains.
       return nil
@@ -60,7 +57,7 @@ final class VaultWatcher: Sendable {
 
   private func watchPeriod(_ look: @escaping @Sendable (Bool) -> Void) -> (any AnyObject & Sendable)? {
     do throws(FileSystemError) {
-      return try WatchThread.shared.every(environment.watchPeriod) { [weak self] in
+      return try WatchThread.shared.every(period) { [weak self] in
         self?.request(sawEvent: false, look)
       }
     } catch {

@@ -25,11 +25,15 @@ struct StorageFile: Sendable {
 
   func status() throws(SecretError) -> FileStatus { try perform("read", path: path, file.status) }
 
-  /// The size of the file in bytes.
-  func size() throws(SecretError) -> Int { try status().size }
-
   /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them.
   func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+    let bytes = try readSome(count, at: offset)
+    guard bytes.count == count else { throw .tampered("the file is cut short") }
+    return bytes
+  }
+
+  /// Reads `count` bytes at `offset`, or fewer at the end of the file.
+  func readSome(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
     var failure: SecretError?
     var filled = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -47,7 +51,6 @@ struct StorageFile: Sendable {
       initialized = filled
     }
     if let failure { throw failure }
-    guard filled == count else { throw .tampered("the file is cut short") }
     return bytes
   }
 

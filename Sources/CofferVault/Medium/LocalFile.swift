@@ -1,0 +1,212 @@
+internal import CofferCore
+internal import CofferSystem
+internal import Glibc
+
+/// A vault's file on this machine, open. Thread-safe.
+final class LocalFile: MediumFile {
+  private let location: StorageLocation
+  private let storage: StorageFile
+  private let environment: VaultEnvironment
+  private let facts: FileFacts
+  let isWritable: Bool
+  let names: [String]
+
+  var path: String { location.path }
+  var isReadableByOthers: Bool { facts.now.status.mode & 0o044 != 0 }
+  var mustBeReplaced: Bool { facts.now.didFailSync }
+
+  /// `storage` is the open file at `location`, which the user named `fullPath`. Throws `.denied` if another user than this one
+  /// and root owns it or could change it.
+  init(
+    _ storage: StorageFile, at location: StorageLocation, fullPath: String, isOpenForWriting: Bool,
+    _ facts: FileFacts, _ environment: VaultEnvironment
+  ) throws(SecretError) {
+    (self.storage, self.location, self.facts, self.environment) = (storage, location, facts, environment)
+    let status = facts.now.status
+    isWritable = isOpenForWriting && status.owner == environment.user
+    var names = [fullPath]
+    // By bytes: Swift compares texts by what is seen.
+    for name in [location.linkPath, location.resolvedPath]
+    where !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) { names.append(name) }
+    self.names = names
+    try requireTrustworthy(status)
+  }
+
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] {
+    try storage.read(count, at: offset)
+  }
+
+  func beginning(_ count: Int) throws(SecretError) -> [UInt8] { try storage.readSome(count, at: 0) }
+
+  func size() throws(SecretError) -> Int { try storage.status().size }
+
+  func isCurrent() throws(SecretError) -> Bool {
+    guard let now = try location.statusOfPath(), now.isSameFile(as: facts.now.status) else { return false }
+    facts.change { $0.status = now }
+    try requireTrustworthy(now)
+    return true
+  }
+
+  // MARK: Rights
+
+  func requireWritable(allowingReaders: Bool) throws(SecretError) {
+    if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
+    guard facts.now.status.mode & (allowingReaders ? 0o033 : 0o077) == 0 else {
+      throw SecretError(
+        .denied, "The vault at \(path) is open to other users, so it was not changed.",
+        advice: "Close it with `chmod 600 \(path.quotedForShell)` first.")
+    }
+  }
+
+  /// Nobody but this user and root may have written what this user reads.
+  private func requireTrustworthy(_ status: FileStatus) throws(SecretError) {
+    guard status.owner == environment.user || status.owner == 0 else {
+      throw SecretError(
+        .denied, "The vault at \(path) belongs to another user.",
+        advice: "Use it as its owner, or copy it to a file of your own.")
+    }
+    guard status.mode & 0o022 == 0 else {
+      throw SecretError(
+        .denied, "Other users can change the vault at \(path).",
+        advice: "Run `chmod go-w \(path.quotedForShell)`, and consider who may have changed it.")
+    }
+  }
+
+  // MARK: Locks
+
+  func tryLock(exclusive: Bool) throws(SecretError) -> Bool { try storage.tryLock(exclusive: exclusive) }
+
+  func unlock() throws(SecretError) { try storage.unlock() }
+
+  /// The lease is a lock on one byte of the empty file beside the vault whose name ends in `.leases`.
+  func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? {
+    let path = location.resolvedPath + ".leases"
+    do throws(FileSystemError) { return try ByteLock.tryLock(path, offset: number) } catch {
+      throw .system(error, "The file \(path) for leases cannot be locked")
+    }
+  }
+
+  // MARK: Changes
+
+  func synchronize() throws(SecretError) {
+    try barrier()
+    try synchronizeName()
+  }
+
+  private func barrier() throws(SecretError) {
+    do throws(SecretError) { try storage.synchronizeData() } catch {
+      facts.change { $0.didFailSync = true }
+      throw error
+    }
+  }
+
+  /// Ensures that the file's name is on the disk, once for each file.
+  ///
+  /// The process that moved the file here may have failed before its last barrier. Without this one a power
+  /// loss could bring the old file back, without the changes that are acknowledged from now on.
+  private func synchronizeName() throws(SecretError) {
+    if facts.now.isNameDurable { return }
+    try location.synchronize()
+    facts.change { $0.isNameDurable = true }
+  }
+
+  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft {
+    try LocalDraft(at: location, environment, purpose, replacing: facts)
+  }
+
+  /// Bytes, barrier, one commit slot, barrier, the other commit slot.
+  func publish(_ appendix: Appendix) throws(SecretError) -> Publication {
+    try synchronizeName()
+    do throws(SecretError) {
+      try append(appendix)
+      try barrier()
+    } catch {
+      // Readers ignore the bytes. If they cannot be removed now, the next writer removes them.
+      do throws(SecretError) { try storage.truncate(to: appendix.offset) } catch {}
+      throw error
+    }
+    do throws(SecretError) { try storage.write(appendix.slots[0].page, at: appendix.slots[0].offset) } catch {
+      // A part of the slot may have been written, so that the bytes must stay.
+      facts.change { $0.didFailSync = true }
+      throw error
+    }
+    do throws(SecretError) { try barrier() } catch { return .unconfirmed(error) }
+    // The change is committed. With the second copy no damage to a single slot can lose it. It needs no
+    // barrier: the first barrier of the next commit comes before any slot is written again.
+    do throws(SecretError) { try storage.write(appendix.slots[1].page, at: appendix.slots[1].offset) } catch {
+      // The next commit writes this slot first.
+    }
+    return .done
+  }
+
+  private func append(_ appendix: Appendix) throws(SecretError) {
+    // What an interrupted commit left behind the end was never acknowledged.
+    if try size() > appendix.offset { try storage.truncate(to: appendix.offset) }
+    var written = 0
+    while let draft = appendix.draft, written < appendix.draftLength {
+      let piece = try draft.read(min(appendix.draftLength - written, LocalDraft.pieceLength), at: written)
+      try storage.write(piece, at: appendix.offset + written)
+      written += piece.count
+    }
+    try storage.write(appendix.bytes, at: appendix.offset + written)
+  }
+}
+
+/// A file beside the vault that is being written.
+final class LocalDraft: MediumDraft {
+  private let location: StorageLocation
+  private let new: NewFile
+  private let file: StorageFile
+  private let purpose: DraftPurpose
+  /// What is known of the file that is replaced, or `nil` for a new vault.
+  private let former: FileFacts?
+
+  /// The number of bytes that are read or written at once: 1 MiB.
+  static let pieceLength = 1 << 20
+  /// The largest part of a change in bytes: 4 GiB.
+  private static let maximumAppendix = 4 << 30
+
+  /// Creates the file under a temporary name, after those that interrupted processes left are removed.
+  ///
+  /// The file is locked from the start, so that no process that finds it in the vault's place can change it
+  /// before its writer has finished.
+  init(
+    at location: StorageLocation, _ environment: VaultEnvironment, _ purpose: DraftPurpose = .replacement,
+    replacing former: FileFacts? = nil
+  ) throws(SecretError) {
+    (self.location, self.purpose, self.former) = (location, purpose, former)
+    location.removeAbandoned(of: environment.user)
+    new = try location.createNew(environment.randomness)
+    file = StorageFile(new.file, path: location.path)
+    if purpose == .appendix { new.abandon() }
+  }
+
+  func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
+    if purpose == .appendix, offset + bytes.count > Self.maximumAppendix {
+      throw SecretError(
+        .tooLarge, "A change of the vault at \(location.path) has more than 4 GiB.",
+        advice: "Nothing was changed. Make it in several transactions.")
+    }
+    try file.write(bytes, at: offset)
+  }
+
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8] { try file.read(count, at: offset) }
+
+  func publish() throws(SecretError) -> Publication {
+    if let former {
+      // Everybody may read the new file if everybody could read the old one. It may have another group.
+      let readers = former.now.status.mode & 0o044
+      try file.setMode(0o600 | (readers & 0o004 == 0 ? 0 : readers))
+    }
+    try location.put(new, replacing: former != nil)
+    do throws(SecretError) { try location.synchronize() } catch {
+      if former != nil { return .unconfirmed(error) }
+      // No caller knows of the new vault yet.
+      location.remove()
+      throw error
+    }
+    return .done
+  }
+
+  func discard() { new.abandon() }
+}

@@ -1,0 +1,115 @@
+package import CofferCore
+package import CofferSystem
+
+/// A place where a vault's file lies. A vault reads and changes its file only through this. Thread-safe.
+///
+/// ``LocalMedium`` is a file of this machine. Errors are about ``path``.
+package protocol VaultMedium: AnyObject, Sendable {
+  /// The place as the user named it.
+  var path: String { get }
+
+  /// Opens the file that is there now. Throws `.vaultNotFound`, `.notAVault`, `.denied` or `.io`.
+  func open() throws(SecretError) -> any MediumFile
+
+  /// Begins the file of a new vault. Throws `.alreadyExists` if there is anything at the place, and `.io` or `.denied` if
+  /// nothing can be written there.
+  func newFile() throws(SecretError) -> any MediumDraft
+
+  /// Throws as ``newFile()`` does if the place is taken or does not exist, and writes nothing.
+  func requireVacant() throws(SecretError)
+
+  /// Calls `onChange` after each change of the file, until the result is released. `onChange` must not block. Throws `.io` if
+  /// the place does not exist yet or cannot be watched.
+  func watch(_ onChange: @escaping @Sendable () -> Void) throws(SecretError) -> any DirectoryWatch
+
+  /// Whether the same file is at the place of `other`.
+  func isSamePlace(as other: any VaultMedium) -> Bool
+}
+
+/// The file of a vault, open. It stays the same file when another one takes its place. Thread-safe.
+package protocol MediumFile: AnyObject, Sendable {
+  /// The place as the user named it.
+  var path: String { get }
+  /// Every name of the place, for records: first ``path`` from the root on, then what it is without links.
+  var names: [String] { get }
+
+  /// Reads `count` bytes at `offset`. Throws `.tampered` if the file ends before them, and `.io`.
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8]
+  /// Reads the first bytes of the file, `count` of them or fewer if there are no more. Throws `.io`.
+  func beginning(_ count: Int) throws(SecretError) -> [UInt8]
+  /// The size of the file in bytes.
+  func size() throws(SecretError) -> Int
+
+  /// Whether the file is still at its place. Throws `.denied` if others have become able to change it.
+  func isCurrent() throws(SecretError) -> Bool
+
+  // MARK: Rights
+
+  /// `false` if this user may only read the file.
+  var isWritable: Bool { get }
+  /// Whether other users may read the file.
+  var isReadableByOthers: Bool { get }
+  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`.
+  func requireWritable(allowingReaders: Bool) throws(SecretError)
+
+  // MARK: Locks
+
+  /// Takes the lock that keeps other programs from changing the file, or with `exclusive` from reading it under the lock too.
+  /// Returns `false` if another one has it. A medium that refuses late changes needs no lock, and returns `true`.
+  func tryLock(exclusive: Bool) throws(SecretError) -> Bool
+  func unlock() throws(SecretError)
+  /// Takes a lease by its number, 0…2⁶²−1. Returns what holds it until it is released, or `nil` if another one has it.
+  func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)?
+
+  // MARK: Changes
+
+  /// Whether only a whole new file may follow: what is written to this one may be lost.
+  var mustBeReplaced: Bool { get }
+  /// Waits until what others have written to the file cannot be lost any more.
+  func synchronize() throws(SecretError)
+  /// Begins a file that takes the place of this one, or that holds a part of a large change until it is published.
+  func draft(_ purpose: DraftPurpose) throws(SecretError) -> any MediumDraft
+  /// Publishes a change that follows the file. If it throws, nothing was changed.
+  func publish(_ appendix: Appendix) throws(SecretError) -> Publication
+}
+
+package enum DraftPurpose: Sendable {
+  /// A whole new file, which ``MediumDraft/publish()`` puts in the place of the old one.
+  case replacement
+  /// A part of an ``Appendix``. It never has a name, and is gone when the process ends.
+  case appendix
+}
+
+/// A file that is being written and is no vault yet. It is removed when it is discarded. Not thread-safe.
+package protocol MediumDraft: AnyObject {
+  /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.
+  func write(_ bytes: [UInt8], at offset: Int) throws(SecretError)
+  func read(_ count: Int, at offset: Int) throws(SecretError) -> [UInt8]
+  /// Puts the file in its place. If it throws, nothing was changed. Nobody else changes the new file as long as the draft
+  /// exists.
+  func publish() throws(SecretError) -> Publication
+  func discard()
+}
+
+/// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count.
+package struct Appendix {
+  /// The end of the last commit. What is behind it in the file was never acknowledged.
+  let offset: Int
+  /// The first bytes, if there are many. Of the draft, ``draftLength`` bytes count.
+  let draft: (any MediumDraft)?
+  let draftLength: Int
+  /// The bytes after those of the draft.
+  let bytes: [UInt8]
+  /// Both commit slots. The other slot of the file must stay whole until the first of them is safe.
+  let slots: [(offset: Int, page: [UInt8])]
+}
+
+/// How the publishing of a change has ended.
+package enum Publication {
+  /// The change counts and cannot be lost any more.
+  case done
+  /// The file has changed since it was opened. Nothing was written.
+  case refused
+  /// The change counts, but may be lost if the power fails, because of the error.
+  case unconfirmed(SecretError)
+}
