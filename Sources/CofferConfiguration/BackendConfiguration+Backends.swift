@@ -151,9 +151,11 @@ extension BackendConfiguration {
     history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> Bool {
-    try VaultBackend.create(
-      at: path ?? vaultPath, credential: credential, label: label, recipients: recipients, history: history,
-      options: recording(options, of: path ?? vaultPath), environment: VaultEnvironment())
+    let (path, environment) = (path ?? vaultPath, VaultEnvironment())
+    return try VaultBackend.create(
+      on: LocalMedium(path: path, environment: environment), credential: credential, label: label,
+      recipients: recipients, history: history, options: recording(options, of: path),
+      environment: environment)
   }
 
   /// Returns the same with only `credentials`.

@@ -20,22 +20,22 @@ extension VaultBackend {
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard,
     options: VaultOptions = VaultOptions()
   ) throws(SecretError) -> VaultBackend {
+    let environment = VaultEnvironment()
+    let medium = LocalMedium(path: path, environment: environment)
     try create(
-      at: path, credential: credential, label: label, recipients: recipients, history: history,
-      options: options,
-      environment: VaultEnvironment())
+      on: medium, credential: credential, label: label, recipients: recipients, history: history,
+      options: options, environment: environment)
     let source = VaultCredentialSource("the credential of the new vault", credential)
-    return VaultBackend(path: path, credentials: [source], options: options)
+    return VaultBackend(medium, credentials: [source], options: options, environment: environment)
   }
 
   /// Returns whether the new vault was recorded.
   @discardableResult
   package static func create(
-    at path: String, credential: VaultCredential, label: String,
+    on medium: any VaultMedium, credential: VaultCredential, label: String = "",
     recipients: [VaultRecipient] = [], history: HistoryLimit = .standard, options: VaultOptions,
     environment: VaultEnvironment
   ) throws(SecretError) -> Bool {
-    let medium = LocalMedium(path: path, environment: environment)
     // Checked before the passphrase is stretched. The medium decides below.
     try medium.requireVacant()
     let keys = DerivedKeys(randomness: environment.randomness)

@@ -94,14 +94,14 @@ package protocol MediumDraft: AnyObject {
 /// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count.
 package struct Appendix {
   /// The end of the last commit. What is behind it in the file was never acknowledged.
-  let offset: Int
+  package let offset: Int
   /// The first bytes, if there are many. Of the draft, ``draftLength`` bytes count.
-  let draft: (any MediumDraft)?
-  let draftLength: Int
+  package let draft: (any MediumDraft)?
+  package let draftLength: Int
   /// The bytes after those of the draft.
-  let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// Both commit slots. The other slot of the file must stay whole until the first of them is safe.
-  let slots: [(offset: Int, page: [UInt8])]
+  package let slots: [(offset: Int, page: [UInt8])]
 }
 
 /// How the publishing of a change has ended.

@@ -16,8 +16,8 @@ import Testing
     let environment = VaultEnvironment(fileSystem: disk, user: 0)
     if disk.names.isEmpty {
       try VaultBackend.create(
-        at: "vault", credential: .key(SecretBytes(key)), label: "", options: VaultOptions(),
-        environment: environment)
+        on: LocalMedium(path: "vault", environment: environment), credential: .key(SecretBytes(key)),
+        options: VaultOptions(), environment: environment)
     }
     let source = VaultCredentialSource("the test") { _ in .key(SecretBytes(key)) }
     return VaultBackend(

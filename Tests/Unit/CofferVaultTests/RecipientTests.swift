@@ -184,8 +184,7 @@ import Testing
       let added = try disk.openVault().addKeySlots(for: [one])
       disk.interrupt(atCall: nil)
       #expect(added.count == (hasJoined ? 0 : 1) || added.map(\.recipient) == [one], "call \(call)")
-      let environment = VaultEnvironment(fileSystem: disk, user: 0)
-      let found = try VaultBackend.slots("vault", environment).compactMap(\.recipient)
+      let found = try disk.openVault().description().keySlots.compactMap(\.recipient)
       #expect(
         Set(found) == (hasJoined ? [one, other] : [one]) && found.count == Set(found).count, "call \(call)")
       if hasJoined { successes += 1 }

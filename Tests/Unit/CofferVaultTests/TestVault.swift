@@ -45,6 +45,19 @@ extension FixedCredential {
   }
 }
 
+extension VaultBackend {
+  /// Creates a vault in a file of `environment`. Returns whether it was recorded.
+  @discardableResult
+  static func create(
+    at path: String, credential: VaultCredential, label: String, history: HistoryLimit = .standard,
+    options: VaultOptions, environment: VaultEnvironment
+  ) throws(SecretError) -> Bool {
+    try create(
+      on: LocalMedium(path: path, environment: environment), credential: credential, label: label,
+      history: history, options: options, environment: environment)
+  }
+}
+
 /// A vault in its own temporary directory, opened with a fixed key.
 struct TestVault {
   let directory: TemporaryDirectory

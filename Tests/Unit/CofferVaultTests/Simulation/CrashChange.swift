@@ -19,6 +19,34 @@ struct CrashContent: Equatable, CustomStringConvertible {
 
   static func limit(_ versions: Int) -> HistoryLimit { HistoryLimit(versions: versions, days: 0) ?? .none }
 
+  /// Reads and verifies a vault.
+  init(of vault: VaultBackend) throws {
+    let count = try vault.verify().secretCount
+    for item in try vault.items(inService: nil) {
+      secrets[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
+    }
+    for name in CrashChange.names {
+      let former = try vault.versions(of: identifier(name)).filter { $0.kind == .earlier }
+      let values = try former.compactMap {
+        try vault.secret(identifier(name), version: $0.number)?.value.array()
+      }
+      guard values.count == former.count else { throw SecretError(.tampered, "a version is missing") }
+      if !values.isEmpty { earlier[name] = values }
+    }
+    guard secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
+    versions = try vault.historyLimit().versions
+    let removed = try vault.removedItems(inService: nil).map(\.identifier.account)
+    guard removed == earlier.keys.filter({ secrets[$0] == nil }).sorted() else {
+      throw SecretError(.tampered, "the list of removed secrets is wrong")
+    }
+    let slots = try vault.description().keySlots.dropFirst()
+    extraSlots = Set(ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
+  }
+
+  init(secrets: [String: [UInt8]] = [:], earlier: [String: [[UInt8]]] = [:], lost: [String: [UInt8]] = [:]) {
+    (self.secrets, self.earlier, self.lost) = (secrets, earlier, lost)
+  }
+
   /// The content without what a vault does not show.
   var shown: CrashContent {
     var shown = self
@@ -165,7 +193,7 @@ struct CrashChange {
 
   /// Makes a change of the key slots or of the master key.
   static func ofSlots(
-    _ content: CrashContent, _ random: inout SeededRandom, slots: @escaping () throws -> [VaultKeySlot]
+    _ content: CrashContent, _ random: inout SeededRandom
   ) -> CrashChange {
     let slot = CrashContent.ExtraSlot.allCases[Int.random(in: 0..<3, using: &random)]
     if !content.extraSlots.contains(slot) {
@@ -178,7 +206,7 @@ struct CrashChange {
       name: "remove a slot", applied: { $0.setting(slot, isPresent: false) },
       run: { vault in
         // The first slot is the first key's.
-        guard let doomed = try slots().dropFirst().first(where: slot.isKind) else {
+        guard let doomed = try vault.description().keySlots.dropFirst().first(where: slot.isKind) else {
           throw SecretError(.io, "The slot is not there.")
         }
         try vault.removeKeySlots(ids: [doomed.id])
@@ -231,11 +259,5 @@ extension CrashContent {
     var after = self
     after.extraSlots = isPresent ? extraSlots.union([slot]) : extraSlots.subtracting([slot])
     return after
-  }
-}
-
-extension VaultBackend {
-  static func slots(_ path: String, _ environment: VaultEnvironment) throws -> [VaultKeySlot] {
-    try VaultFile(LocalMedium(path: path, environment: environment).open()).description.keySlots
   }
 }

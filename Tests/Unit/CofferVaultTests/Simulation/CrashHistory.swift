@@ -223,11 +223,10 @@ struct CrashHistory {
     }
     if writers.isEmpty || pick(0..<8) == 0 { writers.append(open()) }
     let writer = writers[pick(0..<writers.count)]
-    let environment = environment
     let change =
       pick(0..<16) > 0
       ? CrashChange.ofSecrets(&random)
-      : CrashChange.ofSlots(before, &random) { try VaultBackend.slots(Self.path, environment) }
+      : CrashChange.ofSlots(before, &random)
     let concurrent = pick(0..<3) == 0 && !change.hasSteps ? interruption(of: writer) : nil
     let error = attempt { try change.run(writer) }
     disk.interrupt(atCall: nil)
@@ -327,27 +326,6 @@ struct CrashHistory {
       if error.code == .vaultNotFound { return nil }
       throw error
     }
-    let count = try vault.verify().secretCount
-    var found = Content()
-    for item in try vault.items(inService: nil) {
-      found.secrets[item.identifier.account] = try vault.lookUp(item.identifier)?.array()
-    }
-    for name in CrashChange.names {
-      let versions = try vault.versions(of: identifier(name)).filter { $0.kind == .earlier }
-      let values = try versions.compactMap {
-        try vault.secret(identifier(name), version: $0.number)?.value.array()
-      }
-      guard values.count == versions.count else { throw SecretError(.tampered, "a version is missing") }
-      if !values.isEmpty { found.earlier[name] = values }
-    }
-    guard found.secrets.count == count else { throw SecretError(.tampered, "the count is wrong") }
-    found.versions = try vault.historyLimit().versions
-    let removed = try vault.removedItems(inService: nil).map(\.identifier.account)
-    guard removed == found.earlier.keys.filter({ found.secrets[$0] == nil }).sorted() else {
-      throw SecretError(.tampered, "the list of removed secrets is wrong")
-    }
-    let slots = try VaultBackend.slots(Self.path, environment).dropFirst()
-    found.extraSlots = Set(Content.ExtraSlot.allCases.filter { slots.contains(where: $0.isKind) })
-    return found
+    return try Content(of: vault)
   }
 }
