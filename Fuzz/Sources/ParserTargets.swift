@@ -240,7 +240,7 @@ enum ParserTargets {
       let file = try ConfigurationFile(parsing: text, path: "/config", providers: providers)
       let again = try ConfigurationFile(parsing: file.text, path: "/config", providers: providers)
       require(
-        again.backend == file.backend && again.keyFiles == file.keyFiles, "the text has the same content")
+        again.entries.backend == file.entries.backend && again.entries.keyFiles == file.entries.keyFiles, "the text has the same content")
       let id = String(repeating: "a", count: 32)
       for change in [
         { $0.set(backend: BackendSelection(.vault)) }, { $0.set(keyFile: "/\"\\\n", forVault: id) },

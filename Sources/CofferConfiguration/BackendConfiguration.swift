@@ -19,6 +19,7 @@ public struct BackendConfiguration: Sendable {
   let directories: BaseDirectories
   /// The file that exists in a Flatpak alone.
   let flatpakInfo: String
+  let lastRead = LastRead()
 
   /// The longest wait for the passphrase from a descriptor or a command: 60 seconds by default.
   package var timeout = Duration.seconds(60)

@@ -1,13 +1,18 @@
 package import CofferCore
 internal import CofferSystem
+internal import Synchronization
 
 /// The configuration file: an entry `backend = "NAME"` or `backend = "NAME:PLACE"`, and in the table `[key-files]` an entry
 /// `ID = "PATH"` for each vault. A relative PATH begins in the directory of the file, so that a copied home directory opens.
 ///
 /// An entry that is not known may be important, and is an error. A change writes one line, and keeps all others.
 struct ConfigurationFile {
-  private(set) var backend: BackendSelection?
-  private(set) var keyFiles: [String: String] = [:]
+  /// What the file records.
+  struct Entries: Sendable {
+    fileprivate(set) var backend: BackendSelection?
+    fileprivate(set) var keyFiles: [String: String] = [:]
+  }
+  private(set) var entries = Entries()
   /// Bytes.
   static let maximumLength = 65_536
   private static let maximumText = 4096
@@ -41,13 +46,13 @@ struct ConfigurationFile {
         if let place = selection.place, provider?.isRecordable(place: place) == false {
           throw entry.problem("does not have an absolute path")
         }
-        backend = selection
+        entries.backend = selection
       case ("key-files", .table(let table)) where !table.isInline:
         for entry in table.entries {
           guard Self.isVaultIdentifier(entry.name) else {
             throw entry.problem("has a vault id that is not 32 lower-case hexadecimal digits")
           }
-          keyFiles[entry.name] = try entry.text(maximum: Self.maximumText)
+          entries.keyFiles[entry.name] = try entry.text(maximum: Self.maximumText)
         }
       default: throw entry.problem("has “\(entry.name)” where backend or [key-files] is expected")
       }
@@ -174,8 +179,16 @@ extension BackendConfiguration {
     try PrivateFile.write("*\n".utf8.span, to: configurationDirectory + "/.gitignore", replacing: true)
   }
 
-  /// What the configuration file has. A missing file is empty.
-  func recorded() throws(SecretError) -> ConfigurationFile {
+  /// What the configuration file has, as it was read less than a second ago or is now.
+  func recorded() throws(SecretError) -> ConfigurationFile.Entries {
+    if let entries = lastRead.recent { return entries }
+    let entries = try read().entries
+    lastRead.note(entries)
+    return entries
+  }
+
+  /// Reads the configuration file. A missing file is empty.
+  private func read() throws(SecretError) -> ConfigurationFile {
     let text = try recordedText(at: configurationFile)
     let old = "\(configurationDirectory)/config"
     if text == nil, let text = try recordedText(at: old),
@@ -199,7 +212,7 @@ extension BackendConfiguration {
     try makeDirectory()
     try PrivateDirectory.create(configurationDirectory)
     try PrivateDirectory.withLock(configurationDirectory, timeout: .seconds(10)) { () throws(SecretError) in
-      var file = try recorded()
+      var file = try read()
       body(&file)
       // What cannot be read back is not written.
       var isReadable = file.text.utf8.count <= ConfigurationFile.maximumLength
@@ -209,7 +222,22 @@ extension BackendConfiguration {
           .configuration, "The configuration file \(configurationFile) cannot hold the change.",
           advice: "Use a shorter path or name, without a NUL, or remove lines that are not needed any more.")
       }
+      lastRead.note(nil)
       try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
+    }
+  }
+
+  /// The configuration file as it was read last, for the steps of one call. Thread-safe.
+  final class LastRead: Sendable {
+    private let last = Mutex<(entries: ConfigurationFile.Entries, time: ContinuousClock.Instant)?>(nil)
+    private static let period = Duration.seconds(1)
+
+    var recent: ConfigurationFile.Entries? {
+      last.withLock { last in last.flatMap { .now - $0.time < Self.period ? $0.entries : nil } }
+    }
+
+    func note(_ entries: ConfigurationFile.Entries?) {
+      last.withLock { $0 = entries.map { ($0, .now) } }
     }
   }
 }

@@ -9,7 +9,7 @@ package struct LinuxFileSystem: FileSystem {
   package func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
     let place = try PathWalk.place(of: path, followingLink: followingLink)
     return Location(
-      directory: try LinuxDirectory(place.directory), name: place.name, path: place.path,
+      directory: LinuxDirectory(place.directory), name: place.name, path: place.path,
       linkPath: place.linkPath)
   }
 
@@ -34,11 +34,14 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
 }
 
 struct LinuxDirectory: Directory {
+  /// It may be one that can only be used to find files: `O_PATH`.
   let descriptor: Descriptor
 
-  /// Opens the directory of a descriptor that can only be used to find files.
-  init(_ found: Descriptor) throws(FileSystemError) {
-    descriptor = try Descriptor(opening: ".", in: found, O_RDONLY | O_DIRECTORY)
+  init(_ descriptor: Descriptor) { self.descriptor = descriptor }
+
+  /// A descriptor that can be read, from the first entry on.
+  func reopened() throws(FileSystemError) -> Descriptor {
+    try Descriptor(opening: ".", in: descriptor, O_RDONLY | O_DIRECTORY)
   }
 
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
@@ -100,14 +103,17 @@ struct LinuxDirectory: Directory {
 
   /// Opens a directory in this one. Throws `ENOTDIR` for a link and for what is not a directory.
   func directory(_ name: String) throws(FileSystemError) -> LinuxDirectory {
-    try LinuxDirectory(Descriptor(opening: name, in: descriptor, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
+    LinuxDirectory(try Descriptor(opening: name, in: descriptor, O_RDONLY | O_DIRECTORY | O_NOFOLLOW))
   }
 
   func names() throws(FileSystemError) -> [String] {
-    try Path.names(in: LinuxDirectory(descriptor).descriptor).map { String(decoding: $0, as: UTF8.self) }
+    try Path.names(in: reopened()).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  func synchronize() throws(FileSystemError) { try check(fsync(descriptor.number)) }
+  func synchronize() throws(FileSystemError) {
+    let directory = try reopened()
+    try check(withExtendedLifetime(directory) { fsync(directory.number) })
+  }
 
   func watch(
     _ name: String, _ onChange: @escaping @Sendable () -> Void

@@ -110,11 +110,9 @@ package enum PrivateDirectory {
           || fchmodat(place.directory.number, place.name, 0o700, AT_SYMLINK_NOFOLLOW) == 0
       else { throw FileSystemError(errno) }
       // A directory that this user may change but not read cannot be opened.
-      let directory: LinuxDirectory
       do throws(FileSystemError) {
-        directory = try LinuxDirectory(place.directory)
+        return try uninterrupted(LinuxDirectory(place.directory).synchronize)
       } catch  where error.number == EACCES { return }
-      return try uninterrupted(directory.synchronize)
     }
     let failure = FileSystemError(errno)
     // Another process may have created it in the meantime.

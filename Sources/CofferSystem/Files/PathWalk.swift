@@ -32,7 +32,7 @@ struct PathWalk {
   private var linkCount = 0
   /// The owners of the directories and links that were passed one by one.
   private var owners: Set<uid_t> = []
-  private let user: uid_t
+  private var user: uid_t { geteuid() }
 
   /// Resolves every link in `path`; the last name only if `followingLink`. The last name need not exist, and a link
   /// there that leads nowhere is a place itself.
@@ -47,8 +47,8 @@ struct PathWalk {
   /// What does not exist belongs to nobody.
   static func isInHandsOfOthers(_ path: String) -> Bool {
     do throws(FileSystemError) {
-      // With the dot, the kernel does not pass several directories at once. With the slash, the last name is entered too.
-      var walk = try PathWalk("/./\(path)/")
+      // With the slash, the last name is entered too.
+      var walk = try PathWalk(path + "/", isStepwise: true)
       do throws(FileSystemError) { _ = try walk.place(followingLink: true) } catch {
         if error.refusedLink != nil { return true }
       }
@@ -56,13 +56,13 @@ struct PathWalk {
     } catch { return false }  // whoever uses the path reports the failure
   }
 
-  private init(_ path: String) throws(FileSystemError) {
-    user = geteuid()
+  /// `isStepwise`: every directory is passed by itself, so that its owner is known.
+  private init(_ path: String, isStepwise: Bool = false) throws(FileSystemError) {
     rest = Self.names(in: path)
     if path.utf8.first == UInt8(ascii: "/") {
       let names = rest.dropFirst().reversed() as [String]
-      let hasDots = names.contains { $0 == "." || $0 == ".." }
-      let number = hasDots ? -1 : coffer_open_directory_without_links("/" + names.joined(separator: "/"))
+      let isStepwise = isStepwise || names.contains { $0 == "." || $0 == ".." }
+      let number = isStepwise ? -1 : coffer_open_directory_without_links("/" + names.joined(separator: "/"))
       if number >= 0 {
         (directory, parents, rest) = (try Descriptor(opened: number), names, Array(rest.prefix(1)))
       } else {

@@ -60,7 +60,7 @@ package enum PrivateFile {
     let unconfirmed: FileSystemError?
     do throws(FileSystemError) {
       let place = try PathWalk.place(of: path, followingLink: true)
-      let directory = try LinuxDirectory(place.directory)
+      let directory = LinuxDirectory(place.directory)
       if replacing, try !isReplaceable(place.name, in: directory) { throw FileSystemError(EISDIR) }
       unconfirmed = try put(contents, at: place.name, in: directory, replacing: replacing)
     } catch {

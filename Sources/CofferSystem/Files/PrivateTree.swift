@@ -11,7 +11,7 @@ package final class PrivateTree {
   /// Creates the directory in `path`. Throws the `errno`, and `EACCES` unless `path` belongs to this user or root, and nobody
   /// else can exchange what is in it.
   package init(in path: String, prefix: String) throws(FileSystemError) {
-    place = try LinuxDirectory(Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
+    place = LinuxDirectory(try Descriptor(opening: path, O_RDONLY | O_DIRECTORY))
     let around = try place.status(of: ".")
     guard around.owner == geteuid() || FileStatus.isRoot(around.owner),
       around.mode & UInt32(S_ISVTX) != 0 || around.mode & 0o022 == 0
@@ -46,7 +46,7 @@ package final class PrivateTree {
     do throws(FileSystemError) {
       // An entry can be moved only out of a directory that can be written.
       if try below.status(of: ".").mode & 0o700 != 0o700 { fchmod(below.descriptor.number, 0o700) }
-      for name in try Path.names(in: LinuxDirectory(below.descriptor).descriptor) {
+      for name in try Path.names(in: below.reopened()) {
         remove(name, from: below, &directories)
       }
     } catch {}  // what stays keeps the directory from being removed
