@@ -5,17 +5,21 @@ internal import FoundationEssentials
 /// arguments when they are needed: a description of all commands takes much longer.
 final class CommandDescription {
   private let type: any ParsableCommand.Type
+  /// For the root command: a command whose options are completed before the name of a command.
+  private let example: (any ParsableCommand.Type)?
 
-  init(_ type: any ParsableCommand.Type) { self.type = type }
+  init(_ type: any ParsableCommand.Type, optionsLike example: (any ParsableCommand.Type)? = nil) {
+    (self.type, self.example) = (type, example)
+  }
 
   var name: String { type._commandName }
   var abstract: String { type.configuration.abstract }
   var isShown: Bool { type.configuration.shouldDisplay }
-  var subcommands: [CommandDescription] { type.configuration.subcommands.map(CommandDescription.init) }
+  var subcommands: [CommandDescription] { type.configuration.subcommands.map { CommandDescription($0) } }
 
   private(set) lazy var arguments: [Argument] = {
     // The root's description contains those of all commands, and it has no arguments of its own.
-    if type == SecretCommand.self { return [] }
+    if example != nil { return [] }
     do {
       return try JSONDecoder().decode(Tool.self, from: Data(type._dumpHelp().utf8)).command.arguments ?? []
     } catch {
@@ -28,9 +32,9 @@ final class CommandDescription {
   /// The options and flags. Before the name of the command, those of ``ArgumentOrder``, which every command with
   /// a backend declares.
   var options: [Argument] {
-    if type == SecretCommand.self {
+    if let example {
       let shared = ["--backend", "--vault", "--service", "--json", "--help"]
-      return CommandDescription(ListCommand.self).options.filter { $0.texts.contains(where: shared.contains) }
+      return CommandDescription(example).options.filter { $0.texts.contains(where: shared.contains) }
     }
     return arguments.filter { $0.kind != .positional && $0.shouldDisplay }
   }

@@ -23,10 +23,10 @@ struct Completion {
   private var isTerminated = false
   private var stored = StoredTexts()
 
-  /// Completes `current`, the word before the cursor, after `words`, which do not include the program's name.
+  /// Completes `current`, the word before the cursor, after `words`, which do not include the name of `root`.
   /// A word is `nil` if only the shell knows its text. Candidates need not begin with `current`.
-  init(of current: String, after words: [String?]) {
-    command = CommandDescription(SecretCommand.self)
+  init(of current: String, after words: [String?], of root: CommandDescription) {
+    command = root
     for word in words { read(word) }
     complete(current)
   }

@@ -1,11 +1,13 @@
 /// The records that the completion script of a shell reads: first `words`, or what the shell completes by itself,
 /// and then the candidates in the form that the script expects.
-enum CompletionAnswer {
+struct CompletionAnswer {
+  let root: CommandDescription
+
   /// `line` is the line up to the cursor, `end` is the part of it that bash replaces, and `type` is `COMP_TYPE`.
-  static func bash(line: String, end: String, type: String) -> [String] {
+  func bash(line: String, end: String, type: String) -> [String] {
     guard let line = BashLine(line, replacing: end), let current = line.current else { return [] }
     if line.isRedirected { return [Completion.Other.files.rawValue] }
-    let completion = Completion(of: current, after: Array(line.words.dropFirst()))
+    let completion = Completion(of: current, after: Array(line.words.dropFirst()), of: root)
     if let other = completion.other { return [other.rawValue] }
     let names = completion.candidates.map(\.text).filter { $0.utf8.starts(with: current.utf8) }
     guard let first = names.first else { return [] }
@@ -17,7 +19,7 @@ enum CompletionAnswer {
       // The Tab key inserts what the names have in common. bash compares quoted texts, and would end in the
       // middle of a quoted character: so it gets two texts that differ after the common part.
       case "9":
-        ["0", "1"].map { line.inserted(commonPrefix(names), isWhole: false) + $0 }
+        ["0", "1"].map { line.inserted(Self.commonPrefix(names), isWhole: false) + $0 }
       default: names.map { line.inserted($0, isWhole: false) }
       }
     return ["words"] + words
@@ -35,8 +37,8 @@ enum CompletionAnswer {
   /// `words` are the words after the program's name without quotes; the last one is unfinished. Each candidate
   /// has two records: the text, which zsh quotes, and what it lists. Texts that zsh would show as they are, although
   /// a terminal obeys or hides them, are left out.
-  static func zsh(_ words: [String]) -> [String] {
-    let completion = Completion(of: words.last ?? "", after: words.dropLast())
+  func zsh(_ words: [String]) -> [String] {
+    let completion = Completion(of: words.last ?? "", after: words.dropLast(), of: root)
     if let other = completion.other { return [other.rawValue] }
     return ["words"]
       + completion.candidates.filter(isShownAsItIs).flatMap { candidate in
@@ -45,12 +47,12 @@ enum CompletionAnswer {
   }
 
   /// The candidates for fish. Each candidate is one line: the text, and after a tab its description.
-  static func fish(_ words: [String]) -> [String] {
+  func fish(_ words: [String]) -> [String] {
     let typed = words.last ?? ""
     let current = typed.filter { !"\"'\\".contains($0) }
     // fish quotes everything but a tilde in front, which it would expand.
     let isTildeQuoted = typed.first.map { "\"'\\".contains($0) } ?? false
-    let completion = Completion(of: current, after: words.dropLast())
+    let completion = Completion(of: current, after: words.dropLast(), of: root)
     if let other = completion.other { return [other.rawValue] }
     return ["words"]
       + completion.candidates.filter { isShownAsItIs($0) && (isTildeQuoted || !$0.text.hasPrefix("~")) }.map {
@@ -58,7 +60,7 @@ enum CompletionAnswer {
       }
   }
 
-  private static func isShownAsItIs(_ candidate: Completion.Candidate) -> Bool {
+  private func isShownAsItIs(_ candidate: Completion.Candidate) -> Bool {
     !candidate.text.unicodeScalars.contains(where: \.isUnsafeOnTerminal)
   }
 }

@@ -5,7 +5,7 @@ internal import FoundationEssentials
 struct Diagnosis {
   let configuration = BackendConfiguration.current()
   /// The service whose secrets are counted.
-  private(set) var service = GlobalOptions.defaultService
+  private(set) var service = SecretReference.defaultService
   private(set) var findings: [Finding] = []
 
   init(_ options: GlobalOptions) {

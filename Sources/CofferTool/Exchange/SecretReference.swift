@@ -3,6 +3,9 @@ internal import Coffer
 /// A secret's full name, `secret://SERVICE/ACCOUNT`, percent-encoded, for `run` and templates.
 struct SecretReference {
   static let scheme = "secret://"
+  /// The service of a name that is not a reference, if neither an option, a variable nor the project's file names one.
+  static let defaultService = "secret"
+
   let identifier: SecretIdentifier
 
   /// Parses a reference. Returns `nil` if `text` does not begin with the scheme, and throws if it does and is

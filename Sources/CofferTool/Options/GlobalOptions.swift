@@ -3,13 +3,12 @@ internal import Coffer
 
 /// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command.
 struct GlobalOptions: ParsableArguments {
-  static let defaultService = "secret"
-
   @OptionGroup var backend: BackendOptions
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
-    help: "The service that the names belong to. Default: COFFER_SERVICE, or else \(Self.defaultService).",
+    help:
+      "The service that the names belong to. Default: COFFER_SERVICE, or else \(SecretReference.defaultService).",
     completion: CompletedValue.services.kind)
   var service: String?
 
@@ -43,7 +42,7 @@ struct GlobalOptions: ParsableArguments {
     get throws(SecretError) {
       if let name = service ?? Environment.value("COFFER_SERVICE") { return name }
       guard let project = try followedProject(), let name = project.file.service else {
-        return Self.defaultService
+        return SecretReference.defaultService
       }
       try project.requireAllowed()
       return name

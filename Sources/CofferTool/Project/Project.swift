@@ -151,7 +151,7 @@ struct Project {
       reason = "chooses among your own secrets, in the vault \(vault)"
     } else {
       reason =
-        "chooses among your own secrets, in the service “\(file.service ?? GlobalOptions.defaultService)”"
+        "chooses among your own secrets, in the service “\(file.service ?? SecretReference.defaultService)”"
     }
     if try AllowedProjects.contains(self) { return noteOnce() }
     let state =

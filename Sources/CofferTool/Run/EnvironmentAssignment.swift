@@ -7,8 +7,10 @@ struct EnvironmentAssignment {
 }
 
 extension EnvironmentAssignment {
-  /// Parses the argument of `option`, which has the form `VAR=NAME`. NAME may be a reference.
-  init(_ text: String, of option: String = "--set", _ options: GlobalOptions) throws {
+  /// Parses the argument of `option`, which has the form `VAR=NAME`. `identifier` parses NAME.
+  init(
+    _ text: String, of option: String = "--set", _ identifier: (String) throws -> SecretIdentifier
+  ) throws {
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       throw Failure.usage("“\(text)” has no equals sign. Write \(option) VAR=NAME.")
     }
@@ -19,7 +21,7 @@ extension EnvironmentAssignment {
         "“\(variable)” is not a valid variable name. Use letters, digits and underscores, and no digit first."
       )
     }
-    identifier = try options.identifier(name)
+    self.identifier = try identifier(name)
   }
 
   /// Derives the variable's name from the secret's name: `prefix`, and then the name in upper case, with an

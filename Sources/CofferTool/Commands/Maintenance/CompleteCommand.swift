@@ -18,13 +18,14 @@ struct CompleteCommand: ParsableCommand {
     signal(SIGALRM) { _ in _exit(0) }
     alarm(5)  // seconds: after them there are no completions, so that a slow keyring does not stop a shell
     redirectToNullDevice([STDERR_FILENO])
+    let answer = CompletionAnswer(root: CommandDescription(SecretCommand.self, optionsLike: ListCommand.self))
     do {
       let (records, separator): ([String], String) =
         switch shell {
         case .bash:
-          (words.count == 3 ? CompletionAnswer.bash(line: words[0], end: words[1], type: words[2]) : [], "\0")
-        case .zsh: (CompletionAnswer.zsh(words), "\0")
-        case .fish: (CompletionAnswer.fish(words), "\n")
+          (words.count == 3 ? answer.bash(line: words[0], end: words[1], type: words[2]) : [], "\0")
+        case .zsh: (answer.zsh(words), "\0")
+        case .fish: (answer.fish(words), "\n")
         }
       try Output.standard.write(records.map { $0 + separator }.joined())
     } catch {}

@@ -122,8 +122,8 @@ struct RunCommand: ParsableCommand {
     _ declared: [ProjectFile.Variable], of project: Project?, from backend: any SecretBackend
   ) throws -> SecretEnvironment {
     let options = global.following(project)
-    var chosen = try assignments.map { try EnvironmentAssignment($0, options) }
-    let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", options) }
+    var chosen = try assignments.map { try EnvironmentAssignment($0, options.identifier) }
+    let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", options.identifier) }
     try EnvironmentAssignment.checkDistinct(chosen + inFiles)
     // Variables set by option override those of files, those override the project's, and those the variables of --all.
     var named = Set((chosen + inFiles).map(\.variable))
@@ -219,7 +219,7 @@ struct RunCommand: ParsableCommand {
       """)
     guard !names.isEmpty else { return ExitCode(ExitStatus.usage.rawValue) }
     note("To declare them for this directory, in a file \(ProjectFile.name):")
-    if service != GlobalOptions.defaultService { note("service = \(ProjectFile.quoted(service))") }
+    if service != SecretReference.defaultService { note("service = \(ProjectFile.quoted(service))") }
     note("[variables]")
     for (variable, account) in names { note("\(variable) = \(ProjectFile.quoted(account))") }
     return ExitCode(ExitStatus.usage.rawValue)

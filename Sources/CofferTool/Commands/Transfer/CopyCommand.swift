@@ -31,7 +31,7 @@ struct CopyCommand: ParsableCommand {
     name: [.customShort("s", allowingJoined: true), .long],
     help: """
       Copy only the secrets of this service. Default: all services; of names, COFFER_SERVICE, or else \
-      \(GlobalOptions.defaultService).
+      \(SecretReference.defaultService).
       """)
   var service: String?
 
@@ -127,7 +127,8 @@ struct CopyCommand: ParsableCommand {
 
   private func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
     try SecretIdentifier(
-      service: service ?? Environment.value("COFFER_SERVICE") ?? GlobalOptions.defaultService, account: name)
+      service: service ?? Environment.value("COFFER_SERVICE") ?? SecretReference.defaultService, account: name
+    )
   }
 
   private func copy(
