@@ -212,21 +212,3 @@ struct KeySlotEditor {
     }
   }
 }
-
-extension VaultRecipient {
-  /// The beginning of the text: nobody can make another recipient with the same one.
-  var shortened: String { "\(description.prefix(28))…" }
-}
-
-extension VaultKeySlot {
-  /// The part of the id that commands print.
-  var shortID: String { String(id.prefix(12)) }
-
-  var kindName: String {
-    recipient.map { $0.isPostQuantum ? "hybrid recipient" : "X25519 recipient" } ?? kind?.description
-      ?? "unknown"
-  }
-
-  /// The slot in a message. Escapes the label, which anyone can choose.
-  var summary: String { "\(shortID) (\(kindName)\(label.isEmpty ? "" : ", “\(label.printable)”"))" }
-}
