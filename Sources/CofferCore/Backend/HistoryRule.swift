@@ -36,19 +36,6 @@ extension History {
   }
 }
 
-extension SecretVersion {
-  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
-  /// throws.
-  package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
-    try records.reversed().map { record throws(SecretError) in
-      let kind: Kind =
-        record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
-      return SecretVersion(
-        number: record.number, kind: kind, date: record.date, metadata: try record.metadata())
-    }
-  }
-}
-
 /// Decides which records of a secret a backend shows and keeps. `VaultFormat` specifies the rule under “History”.
 package struct HistoryRule: Sendable {
   package let limit: HistoryLimit

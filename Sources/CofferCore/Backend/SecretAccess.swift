@@ -224,3 +224,13 @@ extension SecretAccess {
     try remove(identifier, history: .none)
   }
 }
+
+/// Throws `.tooLarge` for a secret of more than `maximum` bytes.
+package func requireStorable(
+  _ value: SecretBytes, for identifier: SecretIdentifier, maximum: Int
+) throws(SecretError) {
+  guard value.count > maximum else { return }
+  throw SecretError(
+    .tooLarge, "The secret is \(value.count) bytes long, but this backend accepts at most \(maximum).",
+    advice: "Encrypt large data in a file, and store the file's key here.", identifier: identifier)
+}

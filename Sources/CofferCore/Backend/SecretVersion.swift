@@ -41,3 +41,16 @@ public struct RemovedSecret: Hashable, Sendable {
     self.removed = removed
   }
 }
+
+extension SecretVersion {
+  /// Returns the versions of a secret, newest first, from its records, oldest first. Throws what the metadata of a record
+  /// throws.
+  package static func list(_ records: [some HistoryRecord]) throws(SecretError) -> [SecretVersion] {
+    try records.reversed().map { record throws(SecretError) in
+      let kind: Kind =
+        record.isRemoval ? .removal : record.number == records.last?.number ? .current : .earlier
+      return SecretVersion(
+        number: record.number, kind: kind, date: record.date, metadata: try record.metadata())
+    }
+  }
+}
