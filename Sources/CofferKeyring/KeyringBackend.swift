@@ -186,7 +186,7 @@ public final class KeyringBackend: SecretBackend {
       } catch  where ofOneItem.contains(error.code) {}
       for item in batch {
         guard let identifier = item.identifier else { continue }
-        if let value = values.removeValue(forKey: item.path) {
+        if let value = values.removeValue(forKey: item.path).map(ValueEncoding.decoded) {
           try body(Secret(identifier, value: value, metadata: item.metadata(of: identifier)))
         } else if let secret = try readable(identifier, unless: ofOneItem) {
           try body(secret)

@@ -251,14 +251,14 @@ struct SecretServiceProxy: Sendable {
     try transfer(item, .item, "GetSecret", [.path(session)])[0]
   }
 
-  /// Returns the secrets of those of `items` that exist and are unlocked.
+  /// Returns the values, as they are stored, of those of `items` that exist and are unlocked.
   func secrets(
     of items: [String], in session: SecretSession
   ) throws(ServiceFailure) -> [String: SecretBytes] {
     let answer = try transfer(Self.path, .service, "GetSecrets", [.paths(items), .path(session.path)])
     var result: [String: SecretBytes] = [:]
     for (item, sealed) in try answer.element(0, \.secrets) {
-      result[item] = ValueEncoding.decoded(try session.open(sealed))
+      result[item] = try session.open(sealed)
     }
     return result
   }
