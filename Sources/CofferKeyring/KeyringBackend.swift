@@ -3,9 +3,6 @@ public import CofferCore
 public import FoundationEssentials
 internal import Synchronization
 
-/// What an item is that a list leaves out, and why it cannot be read.
-typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
-
 /// Stores secrets in the desktop's keyring: a Secret Service, such as GNOME's, through libsecret.
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.

@@ -137,9 +137,6 @@ final class Variant {
   /// The elements of an `ao`.
   var paths: [String]? { elements("ao", \.path) }
 
-  /// The items whose paths are the elements of an `ao`.
-  var items: [FoundItem]? { paths?.map { FoundItem(path: $0) } }
-
   private func elements(_ signature: String, _ type: (Variant) -> String?) -> [String]? {
     self.signature == signature ? children.compactMap(type) : nil
   }

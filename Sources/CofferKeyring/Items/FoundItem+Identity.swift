@@ -1,19 +1,7 @@
 #if Keyring
 package import CofferCore
 
-/// An item with the properties that were read. The others, and the attributes too, are then empty.
-struct FoundItem {
-  let path: String
-  var attributes: [String: String] = [:]
-  var label: String?
-  /// In seconds since 1970. 0 means that the time is not known.
-  var created: UInt64 = 0
-  var modified: UInt64 = 0
-
-  static let properties: Set = ["Attributes", "Label", "Created", "Modified"]
-  /// The properties that decide which of several items are different secrets, and which one is read.
-  static let difference: Set = ["Attributes", "Label", "Modified"]
-
+extension FoundItem {
   /// The attributes by which another program tells this item from others with the same identifier.
   var distinction: [String: String] { ItemAttributes.distinction(attributes) }
 
@@ -45,11 +33,6 @@ struct FoundItem {
   func metadata(of identifier: SecretIdentifier) -> SecretMetadata {
     ItemAttributes.metadata(of: self, identifier)
   }
-}
-
-struct FoundItems {
-  var unlocked: [FoundItem] = []
-  var locked: [FoundItem] = []
 }
 
 /// Of several items with one identifier, the greatest one is read.
