@@ -115,24 +115,31 @@ public final class KeyringBackend: SecretBackend {
 
   /// Returns the secret, or `nil` if there is none. Throws the errors of the service.
   public func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
-      try Self.retrying { () throws(ServiceFailure) -> Secret? in
-        guard var item = try search.item(identifier) else { return nil }
-        let value = try search.secret(of: item.path) { () throws(ServiceFailure) in
-          item = try search.service.read(FoundItem.properties, of: [item]).first ?? item
-        }
-        return Secret(
-          identifier, value: ValueEncoding.decoded(value), metadata: item.metadata(of: identifier))
+    try read(identifier) { search, item throws(ServiceFailure) in
+      var item = item
+      let value = try search.secret(of: item.path) { () throws(ServiceFailure) in
+        item = try search.service.read(FoundItem.properties, of: [item]).first ?? item
       }
+      return Secret(
+        identifier, value: ValueEncoding.decoded(value), metadata: item.metadata(of: identifier))
     }
   }
 
   /// Returns the value, or `nil` if there is no item. Throws the errors of the service.
   public func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try search(for: identifier, beginningSession: true) { search throws(ServiceFailure) in
-      try Self.retrying { () throws(ServiceFailure) -> SecretBytes? in
+    try read(identifier) { search, item throws(ServiceFailure) in
+      ValueEncoding.decoded(try search.secret(of: item.path))
+    }
+  }
+
+  private func read<R>(
+    _ identifier: SecretIdentifier, _ body: (ItemSearch, FoundItem) throws(ServiceFailure) -> R
+  ) throws(SecretError) -> R? {
+    connection.expectSession()
+    return try search(for: identifier) { search throws(ServiceFailure) in
+      try Self.retrying { () throws(ServiceFailure) -> R? in
         guard let item = try search.item(identifier) else { return nil }
-        return ValueEncoding.decoded(try search.secret(of: item.path))
+        return try body(search, item)
       }
     }
   }
@@ -284,12 +291,10 @@ public final class KeyringBackend: SecretBackend {
   // MARK: Searches
 
   func search<R: ~Copyable>(
-    for identifier: SecretIdentifier?, beginningSession: Bool = false,
-    _ body: (ItemSearch) throws(ServiceFailure) -> R
+    for identifier: SecretIdentifier?, _ body: (ItemSearch) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     do throws(SecretError) {
-      return try connection.withService(beginningSession: beginningSession) {
-        process, deadline throws(ServiceFailure) in
+      return try connection.withService { process, deadline throws(ServiceFailure) in
         try body(
           ItemSearch(
             process: process, deadline: deadline, options: options, prompter: prompter,

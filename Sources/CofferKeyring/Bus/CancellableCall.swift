@@ -44,13 +44,14 @@ final class CancellableCall<R>: Sendable {
   func letEnd() { state.isCancelledOnRelease.store(false, ordering: .releasing) }
 
   /// Waits for the end of the call, and cancels it at the deadline. Does not wait long for the end of a cancelled call: GDBus
-  /// does not cancel its first call to a bus, whose answer it awaits for 25 seconds. To be called once.
+  /// does not cancel its first call to a bus, whose answer it awaits for 25 seconds.
   func result(by deadline: Deadline) throws(ServiceFailure) -> R {
     let timeout = DispatchTimeInterval.milliseconds(Int(try deadline.remainingMilliseconds()))
     if state.ended.wait(timeout: .now() + timeout) == .timedOut {
       g_cancellable_cancel(state.cancellable)
       if state.ended.wait(timeout: .now() + .milliseconds(100)) == .timedOut { throw deadline.failure }
     }
+    state.ended.signal()  // for the next caller
     do throws(ServiceFailure) { return try state.result.get() } catch .timedOut { throw deadline.failure }
   }
 }

@@ -1,7 +1,7 @@
 #if Keyring
 internal import CLibsecret
 
-/// The beginning of a session: libsecret makes a key pair, and asks for a session with it.
+/// A session from its beginning: libsecret makes a key pair, and asks for a session with it.
 ///
 /// libsecret asks on a connection of its own, whose other end is here. ``path(by:_:)`` passes the question on to the
 /// service, and passes the answer back after a check of its type, which libsecret does not do. So the key pair is made
@@ -14,6 +14,8 @@ final class SessionNegotiation: Sendable {
 
   private let end: SocketEnd
   private let session: CancellableCall<SecretSession>
+  /// The path of the session, when the service has told it. Accessed by one thread at a time.
+  private nonisolated(unsafe) var path: String?
 
   /// Begins on a thread of its own.
   init() {
@@ -24,14 +26,15 @@ final class SessionNegotiation: Sendable {
     }
   }
 
-  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns the path of the session.
-  /// To be called once.
+  /// Passes each `OpenSession` of libsecret to `call`, and the answer back to libsecret. Returns the path of the session,
+  /// which later calls know. One thread may call it at a time.
   ///
   /// Throws what `call` throws, except that libsecret asks again, for a session without encryption, if the service does not
   /// support the first one.
   func path(
     by deadline: Deadline, _ call: ([Variant]) throws(ServiceFailure) -> Variant
   ) throws(ServiceFailure) -> String {
+    if let path { return path }
     while let question = try end.receive(by: deadline) {
       let arguments = question.arguments
       do throws(ServiceFailure) {
@@ -40,6 +43,7 @@ final class SessionNegotiation: Sendable {
         guard let path = Self.sessionPath(answer, isEncrypted: isEncrypted) else { throw .malformed }
         session.letEnd()
         try end.send(question.answer(answer))
+        self.path = path
         return path
       } catch .remote(let name, _) where name == "org.freedesktop.DBus.Error.NotSupported" {
         try end.send(question.error(name))
@@ -48,7 +52,7 @@ final class SessionNegotiation: Sendable {
     return try session(by: deadline).path  // throws why libsecret does not ask
   }
 
-  /// Waits until libsecret has computed the key. To be called once, after ``path(by:_:)``.
+  /// Waits until libsecret has computed the key. To be called after ``path(by:_:)``.
   func session(by deadline: Deadline) throws(ServiceFailure) -> SecretSession {
     try session.result(by: deadline)
   }

@@ -14,6 +14,7 @@ final class SecretServiceConnection: Sendable {
   private let shared = Mutex<(deadline: Deadline, ended: ContinuousClock.Instant)?>(nil)
   /// What ``isAvailable()`` has found, for the first call.
   private nonisolated(unsafe) var unused: ServiceProcess.Found?
+  private let expectsSession = Atomic(false)
 
   init(environment: [String: String], options: KeyringOptions) {
     self.environment = environment
@@ -23,6 +24,9 @@ final class SecretServiceConnection: Sendable {
   /// Lets successive operations have `options.operationTimeout` together, without the time between them, and half a second
   /// more for each. It begins anew after five seconds without an operation.
   func shareDeadline() { shared.withLock { $0 = (Deadline(after: options.operationTimeout), .now) } }
+
+  /// Makes libsecret begin a session while a connection is made, because a value will be read.
+  func expectSession() { expectsSession.store(true, ordering: .relaxed) }
 
   private func deadline() -> Deadline {
     shared.withLock { shared in
@@ -54,15 +58,14 @@ final class SecretServiceConnection: Sendable {
 
   /// Runs `body` with the service. If the service goes away, or if a session with it does not work, `body` runs a
   /// second time: it must begin with a search, and must not repeat a change that cannot be repeated. Both runs have
-  /// `options.operationTimeout` together. `beginningSession` is for a `body` that needs a session soon.
+  /// `options.operationTimeout` together.
   func withService<R: ~Copyable>(
-    beginningSession: Bool = false,
     _ body: (ServiceProcess, Deadline) throws(ServiceFailure) -> R
   ) throws(SecretError) -> R {
     let deadline = deadline()
     defer { shared.withLock { $0?.ended = .now } }
     func attempt() throws(ServiceFailure) -> R {
-      let process = try process(beginningSession, deadline)
+      let process = try process(by: deadline)
       do throws(ServiceFailure) {
         return try body(process, deadline)
       } catch  where error.mayPassWithNewConnection {
@@ -81,15 +84,13 @@ final class SecretServiceConnection: Sendable {
     }
   }
 
-  private func process(
-    _ beginningSession: Bool, _ deadline: Deadline
-  ) throws(ServiceFailure) -> ServiceProcess {
+  private func process(by deadline: Deadline) throws(ServiceFailure) -> ServiceProcess {
     try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
       if let current, !current.bus.isClosed { return current }
       current = nil
       defer { unused = nil }
-      let process = try ServiceProcess(
-        environment, options, unused, beginningSession: beginningSession, by: deadline)
+      let session = expectsSession.load(ordering: .relaxed) ? SessionNegotiation() : nil
+      let process = try ServiceProcess(environment, options, unused, session, by: deadline)
       current = process
       return process
     }

@@ -11,16 +11,8 @@ final class ServiceProcess: Sendable {
   /// The user's `XDG_DATA_HOME`.
   let dataDirectory: String
   private let lock = DeadlineLock()
-  // Accessed only with `lock` held.
-  private nonisolated(unsafe) var session = Session.none
-
-  private enum Session {
-    case none
-    case begun(SessionNegotiation)
-    /// The service has told the path, and libsecret computes the key.
-    case named(SessionNegotiation, path: String)
-    case open(SecretSession)
-  }
+  /// The session, or `nil` if none was begun or the last one failed. Accessed only with `lock` held.
+  private nonisolated(unsafe) var negotiation: SessionNegotiation?
 
   /// A connection, and the service that it has found.
   typealias Found = (bus: BusConnection, owner: Owner?)
@@ -29,14 +21,12 @@ final class ServiceProcess: Sendable {
   typealias Owner = (name: String, kind: ServiceKind)
 
   /// Connects to the session bus that `environment` names, or uses what was `found`, and starts the service if the bus can
-  /// activate it. Takes at most `options.connectTimeout`. If `beginningSession`, libsecret begins a session at the same
-  /// time.
+  /// activate it. Takes at most `options.connectTimeout`. `negotiation` is a session that was begun for this process.
   init(
-    _ environment: [String: String], _ options: KeyringOptions, _ found: Found?, beginningSession: Bool,
-    by deadline: Deadline
+    _ environment: [String: String], _ options: KeyringOptions, _ found: Found?,
+    _ negotiation: SessionNegotiation?, by deadline: Deadline
   ) throws(ServiceFailure) {
-    if beginningSession { session = .begun(SessionNegotiation()) }
-    self.options = options
+    (self.options, self.negotiation) = (options, negotiation)
     let home = environment["HOME"] ?? ""
     dataDirectory = environment["XDG_DATA_HOME"].flatMap { $0.isEmpty ? nil : $0 } ?? home + "/.local/share"
     let deadline = deadline.limited(to: options.connectTimeout)
@@ -45,48 +35,37 @@ final class ServiceProcess: Sendable {
     (owner, kind) = if let owner = found.owner { owner } else { try Self.start(on: bus, by: deadline) }
   }
 
-  /// Returns the path by which messages name the session, which the first call asks for. The service tells the path before
-  /// this process has computed the key.
+  /// Returns the path by which messages name the session. The service tells the path before this process has computed the
+  /// key.
   func sessionPath(by deadline: Deadline) throws(ServiceFailure) -> String {
-    try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
-      if case .open(let session) = session { return session.path }
-      return try negotiated(by: deadline.limited(to: options.connectTimeout)).path
-    }
+    try negotiated(by: deadline) { _, path, _ in path }
   }
 
-  /// Returns the session, which the first call opens.
   func session(by deadline: Deadline) throws(ServiceFailure) -> SecretSession {
+    try negotiated(by: deadline) { negotiation, _, deadline throws(ServiceFailure) in
+      try negotiation.session(by: deadline)
+    }
+  }
+
+  /// Calls `body` with a session, its path, and the deadline of its beginning. The first call asks the service for the
+  /// session. After a failure, the next call asks for another one.
+  private func negotiated<R>(
+    by deadline: Deadline, _ body: (SessionNegotiation, String, Deadline) throws(ServiceFailure) -> R
+  ) throws(ServiceFailure) -> R {
     try lock.withLock(deadline.remaining()) { () throws(ServiceFailure) in
-      if case .open(let session) = session { return session }
       let deadline = deadline.limited(to: options.connectTimeout)
-      let (negotiation, _) = try negotiated(by: deadline)
-      session = .none
-      let opened = try Self.ofSession { () throws(ServiceFailure) in try negotiation.session(by: deadline) }
-      session = .open(opened)
-      return opened
-    }
-  }
-
-  /// Asks for a session, unless one was asked for. To be called with `lock` held, and without an open session. A failure
-  /// makes the next call ask for another session.
-  private func negotiated(
-    by deadline: Deadline
-  ) throws(ServiceFailure) -> (SessionNegotiation, path: String) {
-    if case .named(let negotiation, let path) = session { return (negotiation, path) }
-    let negotiation = if case .begun(let begun) = session { begun } else { SessionNegotiation() }
-    session = .none
-    let service = SecretServiceProxy(
-      bus: bus, name: owner, timeout: options.connectTimeout, deadline: deadline)
-    let path = try Self.ofSession { () throws(ServiceFailure) in
-      try negotiation.path(by: deadline, service.openSession)
-    }
-    session = .named(negotiation, path: path)
-    return (negotiation, path)
-  }
-
-  private static func ofSession<R>(_ body: () throws(ServiceFailure) -> R) throws(ServiceFailure) -> R {
-    do throws(ServiceFailure) { return try body() } catch  where error.mayBeOfSession {
-      throw .session(error)
+      let current = negotiation ?? SessionNegotiation()
+      negotiation = nil
+      let service = SecretServiceProxy(
+        bus: bus, name: owner, timeout: options.connectTimeout, deadline: deadline)
+      do throws(ServiceFailure) {
+        let path = try current.path(by: deadline, service.openSession)
+        let result = try body(current, path, deadline)
+        negotiation = current
+        return result
+      } catch  where error.mayBeOfSession {
+        throw .session(error)
+      }
     }
   }
 

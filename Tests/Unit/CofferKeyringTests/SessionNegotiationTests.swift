@@ -42,6 +42,8 @@ import Testing
     #expect(try negotiation.path(by: Self.deadline, service.answer) == "/session/1")
     let session = try negotiation.session(by: Self.deadline)
     #expect(session.path == "/session/1")
+    #expect(try negotiation.path(by: Self.deadline, service.answer) == "/session/1")
+    #expect(try negotiation.session(by: Self.deadline) === session)
     #expect(service.questions.count == 1)
     #expect(service.questions.first?.algorithm == "dh-ietf1024-sha256-aes128-cbc-pkcs7")
     #expect(service.questions.first?.output == "ay")
