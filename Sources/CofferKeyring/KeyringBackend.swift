@@ -7,7 +7,7 @@ internal import Synchronization
 ///
 /// A secret is an item with the attributes `service` and `username`. A lookup uses these two attributes only.
 /// Python's keyring, go-keyring, keyring-rs and `secret-tool` use the same attributes, and so share secrets
-/// with this backend. An item with `account` in place of `username`, as keytar, Visual Studio Code and JetBrains' programs
+/// with this backend. An item with `account` instead of `username`, as keytar, Visual Studio Code and JetBrains' programs
 /// store it, has the identifier too.
 ///
 /// - Several items may have one identifier. They are the same secret if they differ at most in attributes that begin
@@ -101,8 +101,8 @@ public final class KeyringBackend: SecretBackend {
   /// earlier observer. Thread-safe.
   package func observePrompts(_ observer: @escaping @Sendable () -> () -> Void) { prompter.observe(observer) }
 
-  /// Makes lists leave out the items that the service does not let be read, and call `observer` with what each is and why.
-  /// Otherwise such an item ends a list, with the error. Values that are asked for at once are a list.
+  /// Makes lists leave out the items that the service refuses to read, and call `observer` with a description and the error
+  /// of each. Without an observer, such an item ends a list with the error. The same holds for values that are read together.
   package func leaveOutUnreadable(_ observer: @escaping @Sendable (String, SecretError) -> Void) {
     unreadable.withLock { $0 = observer }
   }

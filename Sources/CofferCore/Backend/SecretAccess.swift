@@ -2,9 +2,9 @@ public import FoundationEssentials
 
 /// What can be done with secrets in a backend and in a transaction of it.
 ///
-/// A backend of one's own implements ``secret(_:)``, ``items(inService:)``, ``store(_:for:metadata:history:)`` and
-/// ``remove(_:history:)``. The other requirements have defaults, for backends that can do them at less cost. What an *error of
-/// the store* is, ``SecretBackend`` lists.
+/// Your own backend implements ``secret(_:)``, ``items(inService:)``, ``store(_:for:metadata:history:)`` and
+/// ``remove(_:history:)``. The other requirements have defaults, for backends that can do them at less cost. ``SecretBackend``
+/// lists the *errors of the store*.
 public protocol SecretAccess {
   /// Returns the secret with its value, exactly as stored, and its metadata, or `nil` if there is no such secret.
   ///

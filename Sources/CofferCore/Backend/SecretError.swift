@@ -14,7 +14,7 @@ public struct SecretError: Error, Hashable, Sendable {
   /// What to do about it, as one or more sentences, or `nil`.
   public let advice: String?
 
-  /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given in the place of
+  /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given instead of
   /// a path, are cut off.
   public init(_ code: Code, _ reason: String, advice: String? = nil, identifier: SecretIdentifier? = nil) {
     (self.code, self.identifier) = (code, identifier)
@@ -81,7 +81,7 @@ extension SecretError {
     public static let tampered = Code("tampered")
     /// The vault is authentic, but older than a state that was seen before. A backup may have been restored.
     public static let rolledBack = Code("rolledBack")
-    /// Another vault is in the place of the one that was seen there.
+    /// Another vault is at the path of the one that was seen before.
     public static let unexpectedVault = Code("unexpectedVault")
     /// The vault has a master key that does not follow from the one that was seen: an older or a foreign one.
     public static let unexpectedKey = Code("unexpectedKey")

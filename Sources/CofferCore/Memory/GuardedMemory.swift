@@ -7,9 +7,8 @@ internal import Glibc
 /// `sodium_malloc` costs several system calls and four memory mappings, of which a process has about 65,000
 /// (`vm.max_map_count`). Blocks of up to 4096 bytes are therefore parts of 64 KiB slabs, whose parts of 4096 bytes each
 /// hold blocks of one size. A slab without a block in use is freed if there is another one. Only larger blocks have an
-/// allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not
-/// locked and may be swapped; ``isLocked`` is then `false`. If guarded memory is not available, the block is on the heap,
-/// and is still wiped. Thread-safe.
+/// allocation of their own. Pages beyond `RLIMIT_MEMLOCK` are not locked and may be swapped; ``isLocked`` is then
+/// `false`. If guarded memory is not available, the block is on the heap, and is still wiped. Thread-safe.
 enum GuardedMemory {
   /// The allocator of a block.
   enum Origin {

@@ -45,7 +45,7 @@ public final class SecretBytes: @unchecked Sendable {  // the block is not writt
     }
   }
 
-  /// Creates at most `capacity` bytes, which `body` fills in place. It returns their number, and throws what this throws.
+  /// Creates at most `capacity` bytes, which `body` fills in place. `body` returns their number. Throws what `body` throws.
   package init<E: Error>(
     capacity: Int, initializingWith body: (UnsafeMutableRawBufferPointer) throws(E) -> Int
   ) throws(E) {

@@ -54,8 +54,8 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
   /// The name by which the bus knows this connection, such as `:1.7`.
   var uniqueName: String { g_dbus_connection_get_unique_name(raw).map { String(cString: $0) } ?? "" }
 
-  /// Delivers what has arrived for `context`, whose subscriptions were released. GLib keeps a signal that nobody
-  /// receives, and with it the connection and the context.
+  /// Delivers the signals that have arrived for `context` and whose subscriptions were released. Otherwise GLib keeps the
+  /// signals, and with them the connection and the context.
   func deliverLast(on context: EventContext) {
     if !isClosed {
       // The bus handles messages in order: no signal of the subscriptions follows this answer.

@@ -35,12 +35,13 @@ final class CancellableCall<R>: Sendable {
     if result != 0 { state.ended.signal() }
   }
 
-  // Not if the call has ended: GDBus may still use the cancellable, and would keep the connection and a context for good.
+  // A call that has ended is not cancelled: GDBus may still use the cancellable, and would never free the connection and
+  // its context.
   deinit {
     if state.isCancelledOnRelease.load(ordering: .acquiring) { g_cancellable_cancel(state.cancellable) }
   }
 
-  /// Lets the call end by itself if this object is released before. For a call that waits for nothing more.
+  /// Lets the call end by itself, even if this object is released first. For a call that no longer waits for anything.
   func letEnd() { state.isCancelledOnRelease.store(false, ordering: .releasing) }
 
   /// Waits for the end of the call, and cancels it at the deadline. Does not wait long for the end of a cancelled call: GDBus

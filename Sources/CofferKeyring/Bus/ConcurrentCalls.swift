@@ -48,7 +48,7 @@ extension BusConnection {
         if pending > 0 {
           g_cancellable_cancel(cancellable)
           while pending > 0 { context.iterate(timeout: nil) }
-          // An answer that arrives during the cancellation leaves work to the context, which keeps the connection.
+          // An answer that arrives during the cancellation is still queued on the context, and keeps the connection.
           deliverLast(on: context)
         }
       }

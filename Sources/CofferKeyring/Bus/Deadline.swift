@@ -3,12 +3,12 @@ internal import Synchronization
 
 /// The time that a method of the backend, or a part of it, has for everything that it waits for.
 final class Deadline: Sendable {
-  /// The end, the time in all, and how many answers came of those that were expected so far.
+  /// The end, the whole time, and how many of the answers that were expected so far have come.
   private let state: Mutex<(end: ContinuousClock.Instant, total: Duration, came: Int, expected: Int)>
 
   init(after total: Duration) { state = Mutex((.now + total, total, 0, 0)) }
 
-  /// Adds the time for `count` answers: for each several times what gnome-keyring with 3,000 items needs.
+  /// Adds 50 milliseconds for each of `count` answers: several times what gnome-keyring with 3,000 items needs.
   func expectAnswers(_ count: Int) {
     let more = Duration.milliseconds(50) * count
     state.withLock { $0 = ($0.end + more, $0.total + more, $0.came, $0.expected + count) }
@@ -28,7 +28,7 @@ final class Deadline: Sendable {
 
   var hasPassed: Bool { timeLeft <= .zero }
 
-  /// The failure of what has not ended at the deadline.
+  /// The failure of an operation that has not ended at the deadline.
   var failure: ServiceFailure { state.withLock { .timedOut($0.total, answers: $0.came, of: $0.expected) } }
 
   /// Returns the time that is left. Throws `.timedOut` if there is none.
@@ -44,7 +44,7 @@ final class Deadline: Sendable {
     Int32(min(max(1, try remaining() / .milliseconds(1)), Double(Int32.max)))
   }
 
-  /// Leaves the time since `start` out of account.
+  /// Does not count the time since `start`.
   func leaveOut(since start: ContinuousClock.Instant) { state.withLock { $0.end += .now - start } }
 }
 #endif

@@ -2,7 +2,7 @@
 internal import CLibsecret
 internal import CofferCore
 
-/// The failure of a call to the Secret Service, in the detail that the next step depends on.
+/// The failure of a call to the Secret Service. The cases are those after which this module goes on in different ways.
 ///
 /// If a call that carries a secret is answered by a D-Bus error, only the name of the error is kept: its message might quote
 /// the secret.
@@ -131,14 +131,15 @@ extension DeadlineLock {
 }
 
 extension ServiceFailure {
-  /// Takes over and frees `error`, which a call until `deadline` set. Without one, the caller names the time in `.timedOut`.
+  /// Takes over and frees `error`, which a call with this deadline has set. Without a deadline, the time in `.timedOut` is 0,
+  /// and the caller replaces it.
   init(consuming error: UnsafeMutablePointer<GError>?, _ deadline: Deadline? = nil) {
     guard let error else {
       self = .failed("GLib reported no reason")
       return
     }
     defer { g_error_free(error) }
-    // libsecret removes the name of a remote error. GLib knows only the standard names by the code.
+    // libsecret removes the name of a remote error. GLib can restore only a standard name, from the code.
     var name = g_dbus_error_get_remote_error(error)
     if name == nil, error.pointee.domain == g_dbus_error_quark() { name = g_dbus_error_encode_gerror(error) }
     defer { g_free(name) }

@@ -21,8 +21,8 @@ final class SocketEnd: Sendable {
 
   /// A connection of GDBus over this end, without a bus. The connection has a descriptor of its own.
   ///
-  /// `otherEnd` stays open as long as the connection, which the thread of GDBus may release last: a connection that loses
-  /// its other end reports that to a context that nobody iterates, and neither would ever be freed.
+  /// The connection keeps `otherEnd` open, because GDBus's thread may be the last to release the connection. A connection
+  /// that loses its other end reports that to a context that no thread iterates, and neither would ever be freed.
   func connection(
     with otherEnd: SocketEnd, _ cancellable: UnsafeMutablePointer<GCancellable>
   ) throws(ServiceFailure) -> OpaquePointer {
@@ -104,7 +104,7 @@ final class Message {
     return answer
   }
 
-  /// The error of this name in answer to this call.
+  /// Returns a D-Bus error reply to this call, named `name`.
   func error(_ name: String) -> Message {
     Message(owning: g_dbus_message_new_method_error_literal(raw, name, name))
   }

@@ -169,7 +169,7 @@ enum ItemAttributes {
   ///
   /// These do not count: attributes that begin with `xdg:` or `coffer:`, those that this module wrote as metadata,
   /// those that the service adds by itself, and `target=default`, which keyring-rs gives every item. An item with
-  /// `account` in place of `username` differs in that from one with `username`.
+  /// `account` instead of `username` differs by that from one with `username`.
   static func distinction(_ attributes: [String: String]) -> [String: String] {
     let own = OwnNames(attributes[ownNames])
     return attributes.filter { name, value in

@@ -15,7 +15,7 @@ struct ItemWriter {
   func store(_ value: SecretBytes) throws(ServiceFailure) {
     // Before the lock, because unlocking may show a prompt.
     let collection = try matches().isEmpty ? search.collectionForStoring() : nil
-    // Otherwise two stores may create an item each, or one may create the item whose attributes the other changes.
+    // Without this lock two stores could each create an item, or one could change an item that the other is creating.
     try turn.withLock(search.options.operationTimeout) { () throws(ServiceFailure) in
       let isHeld = acquireLock()
       defer { if isHeld { service.bus.releaseName(Self.lockName, by: Deadline(after: service.timeout)) } }
@@ -48,15 +48,15 @@ struct ItemWriter {
     try search.items(matching: ItemAttributes.queries(identifier), unlockingAll: false)
   }
 
-  /// Updates the secret's item. Returns `false` if there is none: no item has the identifier, or several items of
-  /// other programs have it, which none of them must lose.
+  /// Updates the secret's item. Returns `false` if there is none to update: no item has the identifier, or only several
+  /// items of other programs, which must not lose their values.
   private func update(_ found: [FoundItem], to value: SecretBytes) throws(ServiceFailure) -> Bool {
     let candidates = found.count == 1 ? found : found.filter(\.isGeneral)
     guard let item = candidates.max() else { return false }
     let shadowed = try shadowed(by: item, among: found)
     try update(item, to: value, beside: found.filter { $0.path != item.path })
     for other in shadowed {
-      // A failure is ignored: the store has succeeded by then.
+      // A failure is ignored: the store has already succeeded.
       do throws(ServiceFailure) { try service.delete(other.path, confirmedBy: search.prompter) } catch {}
     }
     return true
@@ -92,16 +92,16 @@ struct ItemWriter {
     if others.isEmpty && !ItemAttributes.isWithoutUserName(item.attributes)
       && ![.keePassXC, .kWallet].contains(search.process.kind)
     {
-      // No other item has these attributes. Some services write a value to the disk only when an item is created. Two do
-      // not need that: KeePassXC asks before it replaces an item, and KWallet forgets when the item was created.
+      // No other item has these attributes. Some services write a value to the disk only when an item is created. Not for
+      // KeePassXC, which would ask before it replaces the item, nor for KWallet, which would lose the time of creation.
       let path = try service.createItem(
         in: String(item.collection), label: label, attributes: attributes, stored, contentType,
         replacing: true, in: search.session(), confirmedBy: search.prompter)
       if path == nil { try requireStored(value) }
     } else {
       try service.setSecret(of: item.path, to: stored, contentType, in: search.session())
-      // gnome-keyring sends no signal for `SetSecret`, but sends one if the label is set to itself. KWallet may lose the value
-      // by that if it is killed soon. A failure is ignored: the store has succeeded by then.
+      // gnome-keyring sends no signal for `SetSecret`, but sends one when the label is set again. Not for KWallet, which may
+      // then lose the value if it is killed soon. A failure is ignored: the store has already succeeded.
       guard search.process.kind == .gnomeKeyring else { return }
       do throws(ServiceFailure) {
         try service.setProperty("Label", of: item.path, to: .string(label))
@@ -132,8 +132,8 @@ struct ItemWriter {
 
   /// Returns the metadata for `item`, or for a new item.
   ///
-  /// Callers change what they have read, and they read the newest item. What is unchanged since stays as it is in `item`.
-  /// No attribute makes another program take the item for one of `others`.
+  /// Callers change the metadata that they have read, and they read the newest item. What they have not changed stays as it
+  /// is in `item`. No attribute makes another program take the item for one of `others`.
   private func metadata(of item: FoundItem?, beside others: [FoundItem]) -> SecretMetadata? {
     guard var metadata = change.replacement else {
       return change.given(over: item?.metadata(of: identifier))

@@ -86,7 +86,7 @@ package struct SecretPortal: Sendable {
     let context = EventContext()
     var response: (code: UInt32, token: String?)?
     var isPortalGone = false
-    // The path of the request follows from this name. The answer may come before the path is known otherwise.
+    // The request's path is derived from this name, so that we can subscribe before we call: the answer may arrive first.
     let request = "coffer\(getpid())_\(UInt64.random(in: 0 ... .max))"
     let options = [("handle_token", request)] + (token.map { [("token", $0)] } ?? [])
     let arguments = [Variant.handle(0), .properties(options.map { ($0.0, .string($0.1)) })]

@@ -1,7 +1,7 @@
 #if Keyring
 internal import CofferCore
 
-/// An item with the properties that were read. The others, and the attributes too, are then empty.
+/// An item with the properties that were read. The other properties are empty, even the attributes.
 struct FoundItem: Equatable {
   let path: String
   var attributes: [String: String] = [:]
@@ -20,7 +20,7 @@ struct FoundItems {
   var locked: [FoundItem] = []
 }
 
-/// What an item is that a list leaves out, and why it cannot be read.
+/// Receives a description of an item that a list leaves out, and the error of reading it.
 typealias UnreadableObserver = @Sendable (String, SecretError) -> Void
 
 extension Variant {

@@ -15,7 +15,7 @@ final class Prompter: Sendable {
   private let cancellations = Atomic(0)
   private let observer = Mutex<PromptObserver?>(nil)
 
-  /// `timeout` is the time in which a person must answer a prompt. `nil`: any.
+  /// `timeout` is the time in which a person must answer a prompt. `nil` means no limit.
   init(mayPrompt: Bool, timeout: Duration?) { (self.mayPrompt, self.timeout) = (mayPrompt, timeout) }
 
   func observe(_ observer: @escaping PromptObserver) { self.observer.withLock { $0 = observer } }
@@ -34,7 +34,7 @@ final class Prompter: Sendable {
       service.dismiss(prompt)
       throw refusal
     }
-    // Before the observer, which may cancel at once.
+    // Read before the observer is called, because it may cancel at once.
     let cancellation = cancellations.load(ordering: .relaxed)
     let end = observer.withLock { $0 }?()
     defer { end?() }

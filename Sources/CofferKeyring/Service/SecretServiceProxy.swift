@@ -18,8 +18,8 @@ struct SecretServiceProxy: Sendable {
   static let wellKnownName = "org.freedesktop.secrets"
   private static let path = "/org/freedesktop/secrets"
 
-  /// The largest number of objects in one operation. A keyring is never so large, and a service that means harm must
-  /// not keep the caller busy.
+  /// The largest number of objects in one operation. A keyring is never so large. A hostile service must not keep the
+  /// caller busy.
   private static let maximumObjects = 50_000
 
   let bus: BusConnection
