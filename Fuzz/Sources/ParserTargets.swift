@@ -237,23 +237,25 @@ enum ParserTargets {
     let text = String(decoding: input, as: UTF8.self)
     parse([.configuration]) { () throws(SecretError) in
       let providers = BackendRegistry.providers
+      func entries(_ text: String) throws(SecretError) -> ConfigurationFile.Entries {
+        try ConfigurationFile(parsing: text, path: "/config", providers: providers).entries
+      }
       let file = try ConfigurationFile(parsing: text, path: "/config", providers: providers)
-      let again = try ConfigurationFile(parsing: file.text, path: "/config", providers: providers)
-      require(
-        again.entries.backend == file.entries.backend && again.entries.keyFiles == file.entries.keyFiles, "the text has the same content")
+      require(try entries(file.text) == file.entries, "the text has the same content")
       let id = String(repeating: "a", count: 32)
       for change in [
         { $0.set(backend: BackendSelection(.vault)) }, { $0.set(keyFile: "/\"\\\n", forVault: id) },
       ]
         as [(inout ConfigurationFile) -> Void]
       {
-        var (copy, expected) = (file, file.keyFiles)
+        var (copy, expected) = (file, file.entries.keyFiles)
         change(&copy)
-        let changed = try ConfigurationFile(parsing: copy.text, path: "/config", providers: providers)
+        let changed = try entries(copy.text)
         if changed.keyFiles != expected { expected[id] = "/\"\\\n" }
         require(changed.keyFiles == expected, "a key file is read back, and no other changes")
         require(
-          [file.backend, BackendSelection(.vault)].contains(changed.backend), "the backend is read back")
+          [file.entries.backend, BackendSelection(.vault)].contains(changed.backend),
+          "the backend is read back")
       }
     }
   }

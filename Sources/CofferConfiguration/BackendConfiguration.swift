@@ -175,7 +175,7 @@ public struct BackendConfiguration: Sendable {
     return path
   }
 
-  /// The path of the directory in which `secret allow` records projects' files.
+  /// The path of the directory of the records of projects' files that a person allowed.
   package var allowedProjectsDirectory: String { directories.path(.state) + "/coffer/allowed-projects" }
 
   /// Whether `path` exists and belongs to the effective user or to root.

@@ -23,7 +23,7 @@ internal import Synchronization
 ///   other item has the identifier. Otherwise it updates or creates an item of its own.
 /// - A store also deletes outdated items in the same collection: the same secret stored twice, and an item that differs
 ///   only in `application` or the label and has the value that the store overwrote.
-/// - `remove` throws `.ambiguous` if the items are different secrets. `secret remove --all` deletes all of them.
+/// - `remove` throws `.ambiguous` if the items are different secrets.
 /// - A value with a control character other than tab, a backslash, white space at an end, or bytes that are
 ///   not UTF-8 is stored as `coffer:base64:` and its base64, because services change such values. gnome-keyring's
 ///   encrypted files do not, and there only a value with NUL or bytes that are not UTF-8 is encoded.

@@ -27,7 +27,7 @@ public import FoundationEssentials
 /// alone, and other programs can read them. It is never guessed from the bytes. A secret without the attribute was
 /// stored before there were versions, and is the first version: another program may have stored it, too.
 ///
-/// A program that replaces the bytes and keeps the metadata, such as `secret set`, stores a value of the version that was
+/// A program that replaces the bytes and keeps the metadata, such as the tool, stores a value of the version that was
 /// there. In a keyring, a program can also remove the attribute, as `secret-tool store` does. The value is then the first
 /// version: a read throws `.decodingFailed` if it is no such value, and changes nothing until a new value is stored.
 /// `secret info` prints the attribute.

@@ -8,7 +8,7 @@ internal import Synchronization
 /// An entry that is not known may be important, and is an error. A change writes one line, and keeps all others.
 struct ConfigurationFile {
   /// What the file records.
-  struct Entries: Sendable {
+  struct Entries: Hashable, Sendable {
     fileprivate(set) var backend: BackendSelection?
     fileprivate(set) var keyFiles: [String: String] = [:]
   }

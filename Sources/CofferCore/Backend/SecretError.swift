@@ -13,17 +13,32 @@ public struct SecretError: Error, Hashable, Sendable {
   public let reason: String
   /// What to do about it, as one or more sentences, or `nil`.
   public let advice: String?
+  /// What a person can do with the tool. ``advice`` says it without the tool's commands.
+  package let remedy: Remedy?
+
+  package enum Remedy: Hashable, Sendable {
+    /// To accept the vault at a path as it is, if a person knows that it is the right one.
+    case trust(path: String)
+    /// To let `doctor` say what is to be set up.
+    case diagnosis
+  }
 
   /// Creates an error. The texts of keys and identities in `reason` and `advice`, such as a key that was given instead of
   /// a path, are cut off.
   public init(_ code: Code, _ reason: String, advice: String? = nil, identifier: SecretIdentifier? = nil) {
-    (self.code, self.identifier) = (code, identifier)
+    self.init(code, reason, advice: advice, identifier: identifier, remedy: nil)
+  }
+
+  package init(
+    _ code: Code, _ reason: String, advice: String?, identifier: SecretIdentifier? = nil, remedy: Remedy?
+  ) {
+    (self.code, self.identifier, self.remedy) = (code, identifier, remedy)
     (self.reason, self.advice) = (reason.withoutKeys, advice?.withoutKeys)
   }
 
   /// Returns the error with `identifier`, unless it already has an identifier.
   package func about(_ identifier: SecretIdentifier) -> SecretError {
-    SecretError(code, reason, advice: advice, identifier: self.identifier ?? identifier)
+    SecretError(code, reason, advice: advice, identifier: self.identifier ?? identifier, remedy: remedy)
   }
 }
 

@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferSystem
 
 extension SecretError {
   /// What to do about an error of the libraries: their advice, which is about their API, with the command to use, or what
@@ -14,7 +15,12 @@ extension SecretError {
     case .vaultNotFound: command = "To create a vault: secret init"
     case .unavailable: command = "To use a vault instead: secret init"
     case .ambiguous: command = "To remove or move all of them: --all"
-    default: return advice
+    default:
+      switch remedy {
+      case .trust(let path): command = "To confirm it: secret trust --vault \(path.quotedForShell)"
+      case .diagnosis: command = "To print the line: secret doctor"
+      case nil: return advice
+      }
     }
     return advice.map { "\($0) \(command)" } ?? command
   }

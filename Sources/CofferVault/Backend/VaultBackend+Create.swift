@@ -13,7 +13,7 @@ extension VaultBackend {
   ///
   /// With ``VaultOptions/knownVaultsDirectory``, the vault is recorded there if possible, in place of a vault that
   /// was recorded for the path before. If it cannot be recorded, its first use records it, or throws if another vault is
-  /// recorded for the path: `secret trust` accepts the new one.
+  /// recorded for the path, until a person accepts the new one.
   @discardableResult
   public static func create(
     at path: String, credential: VaultCredential, label: String = "",

@@ -44,6 +44,13 @@ public final class VaultBackend: SecretBackend {
     self.init(path: path, credentials: credentials, options: options, environment: VaultEnvironment())
   }
 
+  /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
+  ///
+  /// Nothing is opened yet. If `key` does not have 32 bytes, each use throws `.invalidKey`.
+  public convenience init(path: String, key: SecretBytes, options: VaultOptions = VaultOptions()) {
+    self.init(path: path, credentials: [VaultCredentialSource("the given key", .key(key))], options: options)
+  }
+
   package convenience init(
     path: String, credentials: [VaultCredentialSource], options: VaultOptions, environment: VaultEnvironment
   ) {
@@ -284,16 +291,10 @@ public final class VaultBackend: SecretBackend {
     }
   }
 
-  /// The pin of a vault; whether one of ``VaultOptions/pins`` was compared with it; why it is refused; and the error if a master
-  /// key of the vault was seen at any path, and this one does not follow from it.
-  package typealias Unconfirmed = (
-    pin: String, isPinned: Bool, refusal: SecretError?, keyRefusal: SecretError?
-  )
-
   /// Returns what a person should know before ``trust(_:pin:onlyHere:)``, and changes nothing. A person compares the pin with
   /// one that came by another way: a forged vault has a pin as well. Throws if the vault is not in the state of `pin`, and an
   /// error of the vault.
-  package func unconfirmed(pin: String? = nil) throws(SecretError) -> Unconfirmed {
+  package func unconfirmed(pin: String? = nil) throws(SecretError) -> UnconfirmedVault {
     let pins = try VaultPins(pin.map { [$0] } ?? [])
     return try withSession { session throws(SecretError) in try session.unconfirmed(pins, unlocking) }
   }

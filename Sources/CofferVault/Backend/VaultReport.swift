@@ -4,16 +4,6 @@ internal import FoundationEssentials
 
 /// The result of a successful verification: the whole vault is authentic.
 public struct VaultReport: Hashable, Sendable {
-  /// What a vault is compared with when it is opened. Bytes that are authentic may be those of an older copy.
-  package enum Comparison: String, Hashable, Sendable {
-    /// The pins in ``VaultOptions/pins`` that apply to the vault.
-    case pin
-    /// What was recorded of the vault in ``VaultOptions/knownVaultsDirectory``.
-    case record
-    /// Nothing: without a pin, this was the first use that a record shows.
-    case nothing
-  }
-
   /// The number of secrets in the vault.
   public let secretCount: Int
   /// The number of earlier versions within the history limit.
@@ -32,7 +22,7 @@ public struct VaultReport: Hashable, Sendable {
   /// The pin of this vault and master key that accepts every state.
   package let identityPin: String
   /// What the vault was compared with.
-  package let compared: Comparison
+  package let compared: VaultComparison
   /// Whether the file shows that the vault was in the state of each pin of the options that names its master key. Otherwise it
   /// has moved past what its file can show.
   package let showsPins: Bool
@@ -40,7 +30,9 @@ public struct VaultReport: Hashable, Sendable {
   package let isRecovered: Bool
 
   /// Reads and authenticates the whole file.
-  init(verifying open: VaultSnapshot, compared: Comparison, showsPins: Bool, now: Date) throws(SecretError) {
+  init(verifying open: VaultSnapshot, compared: VaultComparison, showsPins: Bool, now: Date)
+    throws(SecretError)
+  {
     let (file, keys) = (open.file, open.keys)
     if let lineage = open.base.settings.lineage {
       try keys.openLineage(lineage, vault: file.header.vaultID)

@@ -183,7 +183,7 @@ final class VaultSession {
   /// The vault as it is now, if `pins` accept it, whatever was accepted before: see ``VaultBackend/unconfirmed(pin:)``.
   func unconfirmed(
     _ pins: VaultPins, _ unlocking: Unlocking
-  ) throws(SecretError) -> VaultBackend.Unconfirmed {
+  ) throws(SecretError) -> UnconfirmedVault {
     try readUnconfirmed(unlocking, pins) { opened throws(SecretError) in try knownVaults.unconfirmed(opened) }
   }
 

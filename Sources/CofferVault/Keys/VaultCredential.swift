@@ -45,7 +45,7 @@ extension VaultCredential {
   /// One or more identities. The first slot of one of their recipients opens the vault.
   ///
   /// Anyone can make a vault for a recipient. A vault that an identity alone opened is therefore refused with `.untrusted`,
-  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or `secret trust` accepts it.
+  /// until ``VaultOptions/pins`` name it, a record says that it was used at its path, or a person accepts it.
   public static func identities(_ identities: [VaultIdentity]) -> VaultCredential {
     VaultCredential(kind: .identity, secret: SecretBytes(""), identities: identities)
   }

@@ -72,12 +72,3 @@ extension VaultFile {
     VaultDescription(path: path, id: header.vaultID.hex, slots: header.slots)
   }
 }
-
-extension VaultBackend {
-  /// A vault at `path` that is opened with `key`: the 32 bytes of a key, such as ``VaultKey/parse(_:)`` returns.
-  ///
-  /// Nothing is opened yet. If `key` does not have 32 bytes, each use throws `.invalidKey`.
-  public convenience init(path: String, key: SecretBytes, options: VaultOptions = VaultOptions()) {
-    self.init(path: path, credentials: [VaultCredentialSource("the given key", .key(key))], options: options)
-  }
-}

@@ -29,7 +29,7 @@ public struct VaultRecipient: Hashable, Sendable, CustomStringConvertible {
         VaultCredential.isSecret(text)
           ? "That is an identity, the secret half of a recipient, and other programs may have seen it."
           : "That is not a recipient, or it is mistyped.",
-        advice: "A recipient begins with age1, as secret key new and age-keygen print it; copy it again.")
+        advice: "A recipient begins with age1, as age-keygen prints it; copy it again.")
     }
     self.key = key.withUnsafeBytes { Array($0) }
   }
@@ -141,7 +141,7 @@ public struct VaultIdentity: Sendable {
   private static var invalid: SecretError {
     SecretError(
       .invalidKey, "That is not an identity, or it is mistyped.",
-      advice: "An identity begins with \(prefix), as secret key new and age-keygen write it; copy it again.")
+      advice: "An identity begins with \(prefix), as age-keygen writes it; copy it again.")
   }
 }
 

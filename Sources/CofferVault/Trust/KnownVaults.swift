@@ -37,7 +37,7 @@ struct KnownVaults {
   /// Whether a record could not be written.
   private(set) var isUnrecorded = false
   /// What the vault was compared with when it was opened.
-  private(set) var compared = VaultReport.Comparison.nothing
+  private(set) var compared = VaultComparison.nothing
   /// Whether there are pins, and none of them is for a path of the vault.
   private(set) var ignoresPins = false
   /// Another path, at which the key of this vault was seen last.
@@ -237,7 +237,8 @@ struct KnownVaults {
       var isRecorded = true
       for pathRecord in pathRecords {
         do throws(SecretError) {
-          isRecorded = self.record(record, in: pathRecord, having: try pathRecord.load(), opened) && isRecorded
+          isRecorded =
+            self.record(record, in: pathRecord, having: try pathRecord.load(), opened) && isRecorded
         } catch {
           // The record is damaged or may not be opened: the next program that opens the vault refuses it.
           isRecorded = false
@@ -277,7 +278,7 @@ struct KnownVaults {
 
   /// What a person should know before ``trustAndPublish(_:_:isDetached:knowsOtherKey:)``: see
   /// ``VaultBackend/unconfirmed(pin:)``. Changes nothing.
-  mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> VaultBackend.Unconfirmed {
+  mutating func unconfirmed(_ opened: VaultSnapshot) throws(SecretError) -> UnconfirmedVault {
     var (refusal, keyRefusal): (SecretError?, SecretError?)
     try locate(opened.file)
     let isPinned = try !requirePins(of: opened.file).isEmpty
@@ -286,7 +287,8 @@ struct KnownVaults {
       _ = try judge(opened)
     } catch { refusal = error }
     do throws(SecretError) { try requireKey(of: opened) } catch { keyRefusal = error }
-    return (VaultPin(opened).description, isPinned, refusal, keyRefusal)
+    return UnconfirmedVault(
+      pin: VaultPin(opened).description, isPinned: isPinned, refusal: refusal, keyRefusal: keyRefusal)
   }
 
   /// Throws unless the master key is the one in the vault's record, or follows from it.

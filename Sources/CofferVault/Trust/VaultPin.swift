@@ -45,7 +45,7 @@ struct VaultPin: Hashable, Sendable, CustomStringConvertible {
     }
     let malformed = SecretError(
       .configuration, "That is not a pin of a vault, or it is mistyped.",
-      advice: "A pin begins with \(Self.prefix), as `secret verify` prints it; copy it again.")
+      advice: "A pin begins with \(Self.prefix) and has 114 characters; copy it again.")
     let body = Array(text.utf8.dropFirst(Self.prefix.utf8.count))
     guard text.utf8.starts(with: Self.prefix.utf8), body.count == Self.textLength,
       let decoded = SecretBytes.decodingBase64(body.span, isURLSafe: true)

@@ -60,7 +60,7 @@ struct VaultPins {
       throw SecretError(
         .unexpectedKey, "The vault at \(file.path) has another master key than the one that the pin names.",
         advice:
-          "If you changed its keys, take the new pin from `secret verify` there; otherwise do not use it.")
+          "If you changed its keys, take its new pin there; otherwise do not use it.")
     }
   }
 

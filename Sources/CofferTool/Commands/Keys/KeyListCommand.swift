@@ -53,6 +53,6 @@ struct KeyListCommand: ParsableCommand {
     }
     throw SecretError(
       refusal.code, "The key slots of \(vault.path) are not verified: \(refusal.reason)",
-      advice: refusal.advice)
+      advice: refusal.advice, remedy: refusal.remedy)
   }
 }

@@ -52,7 +52,7 @@ struct TrustCommand: ParsableCommand {
     var scope = scope
     // A copy that counts only here is not refused at its path. --everywhere needs the same care as a refused vault.
     if let refusal = found.refusal ?? (scope == .everywhere ? found.keyRefusal : nil) {
-      guard refusal.canBeConfirmed else { throw refusal }
+      guard case .trust = refusal.remedy else { throw refusal }
       explain(refusal, found)
       if pin == nil && !found.isPinned { try confirm(found, vault.path) }
       if scope == nil && found.keyRefusal != nil { scope = try askForScope() }
@@ -72,7 +72,7 @@ struct TrustCommand: ParsableCommand {
     }
   }
 
-  private func explain(_ refusal: SecretError, _ found: VaultBackend.Unconfirmed) {
+  private func explain(_ refusal: SecretError, _ found: UnconfirmedVault) {
     let consequence =
       switch refusal.code {
       case .rolledBack: "what was stored or removed since then is undone"
@@ -85,7 +85,7 @@ struct TrustCommand: ParsableCommand {
     if let other = found.keyRefusal, other.code != refusal.code { note(other.reason) }
   }
 
-  private func confirm(_ found: VaultBackend.Unconfirmed, _ path: String) throws {
+  private func confirm(_ found: UnconfirmedVault, _ path: String) throws {
     let option = scope.map { $0 == .onlyHere ? " --only-here" : " --everywhere" } ?? ""
     let command = "secret trust --vault \(path.quotedForShell)\(option) --pin PIN"
     note(
