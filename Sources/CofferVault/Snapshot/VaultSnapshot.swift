@@ -154,8 +154,8 @@ package final class VaultSnapshot: Sendable {
   /// Returns the newest record with a lookup id.
   private func newest(_ id: Bytes16) throws(SecretError) -> BlockEntry? {
     if let entry = try tail.newest(id) { return entry }
-    guard let place = try block(for: id) else { return nil }
-    let block = try block(place.entry)
+    guard let position = try block(for: id) else { return nil }
+    let block = try block(position.entry)
     let next = block.index(of: VersionPosition(id: id, sequence: .max))
     guard next > 0, block.position(next - 1).id == id else { return nil }
     return try block.item(next - 1, valuesFrom: file.baseStart)
@@ -168,8 +168,8 @@ package final class VaultSnapshot: Sendable {
     let id = id ?? lookupID(identifier)
     var records: [BlockEntry] = []
     // From the newest on: the versions of one secret may begin in an earlier block.
-    var place = try block(for: id)
-    while let current = place {
+    var position = try block(for: id)
+    while let current = position {
       let block = try block(current.entry)
       var found: [BlockEntry] = []
       for index in block.index(of: VersionPosition(id: id, sequence: 0))..<block.count {
@@ -177,7 +177,7 @@ package final class VaultSnapshot: Sendable {
         found.append(try block.item(index, valuesFrom: file.baseStart))
       }
       records = found + records
-      place = current.entry.first.id == id ? try self.block(before: current) : nil
+      position = current.entry.first.id == id ? try self.block(before: current) : nil
     }
     records += try tail.entries(id)
     guard records.allSatisfy({ $0.record.isAbout(identifier) }) else { throw .foreignLookupID }
@@ -186,8 +186,8 @@ package final class VaultSnapshot: Sendable {
 
   // MARK: Blocks
 
-  /// A block's place in the index: the list that names it, and its index there.
-  private struct BlockPlace {
+  /// A block's position in the index: the list that names it, and its index there.
+  private struct BlockPosition {
     let node: Int
     let list: [BaseIndex.Entry]
     let index: Int
@@ -203,18 +203,18 @@ package final class VaultSnapshot: Sendable {
     }
   }
 
-  /// Returns the place of the only block that can have the newest version of `id`, or `nil` if `id` comes before the first.
-  private func block(for id: Bytes16) throws(SecretError) -> BlockPlace? {
+  /// Returns the position of the only block that can have the newest version of `id`, or `nil` if `id` comes before the first.
+  private func block(for id: Bytes16) throws(SecretError) -> BlockPosition? {
     let node: Int? = base.hasNodes ? base.entries.index(for: id) : 0
     guard let node, let index = try list(node).index(for: id) else { return nil }
-    return BlockPlace(node: node, list: try list(node), index: index)
+    return BlockPosition(node: node, list: try list(node), index: index)
   }
 
-  private func block(before place: BlockPlace) throws(SecretError) -> BlockPlace? {
-    if place.index > 0 { return BlockPlace(node: place.node, list: place.list, index: place.index - 1) }
-    guard place.node > 0 else { return nil }
-    let list = try list(place.node - 1)
-    return BlockPlace(node: place.node - 1, list: list, index: list.count - 1)
+  private func block(before position: BlockPosition) throws(SecretError) -> BlockPosition? {
+    if position.index > 0 { return BlockPosition(node: position.node, list: position.list, index: position.index - 1) }
+    guard position.node > 0 else { return nil }
+    let list = try list(position.node - 1)
+    return BlockPosition(node: position.node - 1, list: list, index: list.count - 1)
   }
 
   private func block(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {

@@ -139,7 +139,9 @@ struct StressWorker {
   /// Adds a key slot, or removes one that a worker added. A change by another worker at the same time may cause a
   /// refusal.
   private mutating func changeSlots() throws {
-    let slots = try VaultBackend(path: vault, credentials: []).description().keySlots.filter { $0.label.hasPrefix(Self.slotLabel) }
+    let slots = try VaultBackend(path: vault, credentials: []).description().keySlots.filter {
+      $0.label.hasPrefix(Self.slotLabel)
+    }
     let label = "\(Self.slotLabel)\(prefix).\(step)"
     let removed = slots.count < 4 ? nil : slots.randomElement(using: &random)
     try call("", refusals: [.conflict, .locked, .configuration]) { () throws(SecretError) in

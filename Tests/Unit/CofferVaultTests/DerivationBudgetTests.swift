@@ -69,7 +69,8 @@ import Testing
     #expect(try vault.bytes == before)
     // A key costs nothing, and a replaced slot makes room.
     try vault.open(options: options).addKeySlot(FixedCredential.otherKey.credential)
-    let slot = try #require(VaultBackend(path: vault.path, credentials: []).description().keySlots.first { $0.kind == .passphrase })
+    let slot = try #require(
+      VaultBackend(path: vault.path, credentials: []).description().keySlots.first { $0.kind == .passphrase })
     let new = try vault.open(options: options).replaceKeySlot(id: slot.id, with: passphrase(4).credential)
     for index in [1, 2, 4] {
       #expect(try vault.open(passphrase(index), options: options).get("name") == [1, 2, 3])

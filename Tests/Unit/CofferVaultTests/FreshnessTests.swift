@@ -178,7 +178,8 @@ import Testing
     let credential = FixedCredential(kind: .passphrase("two"))
     let before = try drawn(vault, FixedCredential(kind: .passphrase("one")))
     let backend = vault.open(FixedCredential(kind: .passphrase("one")))
-    let id = try #require(try VaultBackend(path: vault.path, credentials: []).description().keySlots.first?.id)
+    let id = try #require(
+      try VaultBackend(path: vault.path, credentials: []).description().keySlots.first?.id)
     try backend.replaceKeySlot(id: id, with: credential.credential)
     let after = try drawn(vault, credential)
     expectDistinct(

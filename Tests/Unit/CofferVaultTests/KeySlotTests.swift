@@ -34,7 +34,10 @@ import Testing
     #expect(slot.kind == .passphrase && slot.cost?.memory == 64 << 10 && slot.cost?.passes == 1)
     #expect(try opens(vault, .key) && opens(vault, Self.first))
     #expect(try !opens(vault, Self.second))
-    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind) == [.key, slot.kind])
+    #expect(
+      try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind) == [
+        .key, slot.kind,
+      ])
   }
 
   @Test func aReplacedCredentialDoesNotOpenTheVault() throws {
@@ -71,7 +74,9 @@ import Testing
       opened: backend.openKeySlots(with: [FixedCredential.key]))
     #expect(try !opensWithTheFormerMasterKey() && !opens(vault, Self.first))
     #expect(try opens(vault, Self.second) && opens(vault, .key))
-    #expect(try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind) == slots.map(\.kind))
+    #expect(
+      try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.kind)
+        == slots.map(\.kind))
   }
 
   @Test func removingASlotChangesTheMasterKey() throws {
@@ -192,7 +197,8 @@ import Testing
     let vault = try vault(Self.first)
     let slot = try vault.open(Self.first, options: Self.costly).addKeySlot(Self.second.credential)
     let backend = vault.open(Self.first, options: Self.limited)
-    let staying = try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.id).filter { $0 != slot.id }
+    let staying = try VaultBackend(path: vault.path, credentials: []).description().keySlots.map(\.id).filter
+    { $0 != slot.id }
     #expect(try backend.openKeySlots(with: [Self.second]).ids == Set(staying))
     try backend.removeKeySlots(ids: [slot.id])
     #expect(try opens(vault, Self.first))

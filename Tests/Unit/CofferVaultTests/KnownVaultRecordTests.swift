@@ -24,7 +24,9 @@ import Testing
   /// The record of the vault.
   private var vaultRecord: String {
     get throws {
-      states.file(KnownVaultFile.Subject.vault(try VaultBackend(path: vault.path, credentials: []).description().id).fileName)
+      states.file(
+        KnownVaultFile.Subject.vault(try VaultBackend(path: vault.path, credentials: []).description().id)
+          .fileName)
     }
   }
 

@@ -1,6 +1,7 @@
 import CofferCore
 import CofferTestSupport
 import CofferVault
+import Foundation
 import Testing
 
 /// A transaction that is longer than what a writer keeps in memory.
@@ -50,10 +51,13 @@ import Testing
     #expect(throws: SecretError.self) {
       try backend.withTransaction { transaction throws(SecretError) in
         try fill(transaction)
+        let left = { try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) }
+        #expect(try left() == ["test.vault"], "a kill would leave it")
         throw SecretError(.conflict, "A test ends the transaction.", advice: "")
       }
     }
     #expect(try vault.bytes == before)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: vault.directory.path) == ["test.vault"])
     #expect(try backend.get("big0") == nil && backend.get("kept") == [1])
   }
 }

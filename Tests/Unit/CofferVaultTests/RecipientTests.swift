@@ -125,7 +125,10 @@ import Testing
     let own2 = try recipient(own)
     try VaultBackend.create(
       at: path, credential: .recipient(own2), recipients: [recipient(other), own2], options: .cheap)
-    #expect(try VaultBackend(path: path, credentials: []).description().keySlots.map(\.recipient) == [own2, recipient(other)])
+    #expect(
+      try VaultBackend(path: path, credentials: []).description().keySlots.map(\.recipient) == [
+        own2, recipient(other),
+      ])
     let backend = VaultBackend(path: path, credentials: source(other), options: .cheap)
     try backend.trust()
     try backend.set("name", [1])

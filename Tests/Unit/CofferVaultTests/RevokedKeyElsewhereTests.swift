@@ -125,7 +125,8 @@ import Testing
   @Test func anUnchangedKeyIsNotWrittenAgain() throws {
     try revoke()
     let record = states.file(
-      KnownVaultFile.Subject.vault(try VaultBackend(path: vault.path, credentials: []).description().id).fileName)
+      KnownVaultFile.Subject.vault(try VaultBackend(path: vault.path, credentials: []).description().id)
+        .fileName)
     let before = try bytes(at: record)
     try write(vault.bytes, to: elsewhere)
     for path in [vault.path, elsewhere] {
