@@ -246,7 +246,7 @@ final class VaultSession {
         close()
         vault = try read(unlocking) { vault throws(SecretError) in vault }
       }
-      try vault.file.requireWritable(allowingReaders: chain.options.isInWorkTree)
+      try vault.file.prepareForChange(allowingReaders: chain.options.isInWorkTree)
       return vault.file
     } _: { file throws(SecretError) in
       let (result, publication) = try body(try current(unlocking, checked: file))

@@ -49,13 +49,14 @@ final class LocalFile: MediumFile {
 
   // MARK: Rights
 
-  func requireWritable(allowingReaders: Bool) throws(SecretError) {
+  func prepareForChange(allowingReaders: Bool) throws(SecretError) {
     if !isWritable { throw .io(FileSystemError(EACCES), "write", path: path) }
     guard facts.now.status.mode & (allowingReaders ? 0o033 : 0o077) == 0 else {
       throw SecretError(
         .denied, "The vault at \(path) is open to other users, so it was not changed.",
         advice: "Close it with `chmod 600 \(path.quotedForShell)` first.")
     }
+    try synchronizeName()
   }
 
   /// Nobody but this user and root may have written what this user reads.

@@ -49,8 +49,9 @@ package protocol MediumFile: AnyObject, Sendable {
   var isWritable: Bool { get }
   /// Whether other users may read the file.
   var isReadableByOthers: Bool { get }
-  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`.
-  func requireWritable(allowingReaders: Bool) throws(SecretError)
+  /// Throws `.denied` unless this user may change the file and nobody else may; nor read it, unless `allowingReaders`. Does what
+  /// a change needs and can be done before the lock is taken.
+  func prepareForChange(allowingReaders: Bool) throws(SecretError)
 
   // MARK: Locks
 

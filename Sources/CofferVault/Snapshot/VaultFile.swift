@@ -26,13 +26,13 @@ package struct VaultFile: Sendable {
   }
 
   /// Throws `.denied` unless the vault can be changed: by nobody else, and if not `allowingReaders`, read by nobody else.
-  func requireWritable(allowingReaders: Bool) throws(SecretError) {
+  func prepareForChange(allowingReaders: Bool) throws(SecretError) {
     if header.readOnlyCompatible != 0 {
       throw SecretError(
         .denied,
         "The vault at \(path) was last written by a later version of Coffer, and this one may only read it.",
         advice: "Update Coffer to change it.")
     }
-    try storage.requireWritable(allowingReaders: allowingReaders)
+    try storage.prepareForChange(allowingReaders: allowingReaders)
   }
 }

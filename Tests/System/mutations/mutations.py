@@ -274,7 +274,7 @@ REMEMBERED = [
     M("former key kept in the kernel", "KeySlotEditor.noteNewMasterKey", omit("KernelKeyring().forget"), TOOL, "unlock outlives a removal"),
     M("damage not named with a rollback", "KnownVaults.check(_:against:path:)",
       operator("opened.slots.isRecovered", "false"), ATTACK + "only_an_older_slot", "a bad sector is reported as an attack"),
-    M("exposed vault written", "LocalFile.requireWritable", passes(1), ATTACK + "open_to_others",
+    M("exposed vault written", "LocalFile.prepareForChange", passes(1), ATTACK + "open_to_others",
       "an exposed file is taken for a private one"),
     M("vault of another user read", "LocalFile.requireTrustworthy", body(""), "OpeningTests|CofferVaultTests.SharingTests|HostileWriterTests|TrustTests",
       "another user chooses the contents"),

@@ -125,7 +125,7 @@ private final class MemoryFile: MediumFile {
   }
 
   func isCurrent() throws(SecretError) -> Bool { medium.isAt(content.withLock { $0.version }) }
-  func requireWritable(allowingReaders: Bool) throws(SecretError) {}
+  func prepareForChange(allowingReaders: Bool) throws(SecretError) {}
   func tryLock(exclusive: Bool) throws(SecretError) -> Bool { true }
   func unlock() throws(SecretError) {}
   func tryLease(_ number: Int64) throws(SecretError) -> (any Sendable)? { medium.tryLease(number) }
