@@ -17,7 +17,7 @@ package enum Path {
 
   /// `path` with another name after its last slash.
   package static func sibling(of path: String, _ name: String) -> String {
-    path[..<self.name(of: path).startIndex] + name
+    String(path[..<self.name(of: path).startIndex]) + name
   }
 
   /// `path` from the root directory on, for use after the working directory has changed. Links stay, even those

@@ -3,7 +3,9 @@ internal import Synchronization
 
 /// The option `--quiet`, of the commands that use a backend.
 struct QuietOption: ParsableArguments {
-  @Flag(help: "Leave out the messages that only inform. Errors and warnings are printed.")
+  static let help: ArgumentHelp = "Leave out the messages that only inform. Errors and warnings are printed."
+
+  @Flag(help: Self.help)
   var quiet = false
 
   private static let given = Atomic(false)
@@ -11,5 +13,7 @@ struct QuietOption: ParsableArguments {
   /// Whether the option was given, for what prints messages.
   static var isGiven: Bool { given.load(ordering: .relaxed) }
 
-  func validate() throws { if quiet { Self.given.store(true, ordering: .relaxed) } }
+  static func apply(_ quiet: Bool) { if quiet { given.store(true, ordering: .relaxed) } }
+
+  func validate() throws { Self.apply(quiet) }
 }

@@ -17,7 +17,11 @@ struct BackendOptions: ParsableArguments {
       valueName: "name"))
   var collection: String?
 
-  @OptionGroup var messages: QuietOption
+  // Not the group QuietOption: the parser examines each type of a group anew.
+  @Flag(help: QuietOption.help)
+  var quiet = false
+
+  func validate() throws { QuietOption.apply(quiet) }
 }
 
 extension BackendOptions {

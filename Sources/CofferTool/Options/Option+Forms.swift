@@ -1,5 +1,11 @@
 internal import ArgumentParser
 
+extension ExpressibleByArgument where Self: CaseIterable & RawRepresentable<String> {
+  // The parser's own implementations use key paths and generic code, which cost much at their first use.
+  static var allValueStrings: [String] { allCases.map { $0.rawValue } }
+  static var allValueDescriptions: [String: String] { [:] }
+}
+
 extension Option {
   /// An option whose value is the path of a file.
   init(name: NameSpecification = .long, path help: String) where Value == String? {

@@ -73,8 +73,11 @@ extension VaultCredential {
 
   /// Whether `text` contains the beginning of a key or of an identity, in letters of either case.
   static func isSecret(_ text: String) -> Bool {
-    let text = text.lowercased()
-    return text.contains("coffer-key-v1:") || text.contains("age-secret-key-")
+    // Not `contains` of a text in a text, whose first use costs more than to read a vault.
+    let bytes = Array(text.lowercased().utf8)
+    return ["coffer-key-v1:", "age-secret-key-"].contains { beginning in
+      bytes.indices.contains { bytes[$0...].starts(with: beginning.utf8) }
+    }
   }
 
   /// Throws `.configuration` if `path`, which `name` gives, is a key: it must not stand in a message as a path does.

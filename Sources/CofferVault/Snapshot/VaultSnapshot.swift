@@ -12,29 +12,24 @@ package final class VaultSnapshot: Sendable {
   package let base: BaseIndex
   package let tail: Tail
   private let lookupKey: SecretBytes
-  private let parts: OpenedParts
+  private let blocks: OpenedParts<Block>
+  private let nodes: OpenedParts<[BaseIndex.Entry]>
   /// Whether no process was writing when the file was opened in this state.
   let wasOpenedLocked: Bool
 
-  /// The blocks and nodes of one base that were used last, by their offsets.
-  private final class OpenedParts: Sendable {
-    struct Parts {
-      var blocks: [Int: Block] = [:]
-      var nodes: [Int: [BaseIndex.Entry]] = [:]
-    }
-    private let parts = Mutex(Parts())
-    /// The number of blocks, and of nodes, that are kept, of 16 KiB each.
-    private static let maximumCount = 64
+  /// The blocks or the nodes of one base that were used last, by their offsets.
+  private final class OpenedParts<Part: Sendable>: Sendable {
+    private let parts = Mutex<[Int: Part]>([:])
+    /// The number of parts that are kept, of 16 KiB each.
+    private let maximumCount = 64
 
     /// Returns the part at `offset`, which `open` opens if it is not kept. Throws what `open` throws.
-    func part<P: Sendable>(
-      _ kind: WritableKeyPath<Parts, [Int: P]>, at offset: Int, open: () throws(SecretError) -> P
-    ) throws(SecretError) -> P {
-      if let part = parts.withLock({ $0[keyPath: kind][offset] }) { return part }
+    func part(at offset: Int, open: () throws(SecretError) -> Part) throws(SecretError) -> Part {
+      if let part = parts.withLock({ $0[offset] }) { return part }
       let part = try open()
       parts.withLock { parts in
-        if parts[keyPath: kind].count >= Self.maximumCount { parts[keyPath: kind] = [:] }
-        parts[keyPath: kind][offset] = part
+        if parts.count >= maximumCount { parts = [:] }
+        parts[offset] = part
       }
       return part
     }
@@ -44,7 +39,8 @@ package final class VaultSnapshot: Sendable {
 
   /// Reads the commit slots, the root and the tail. Throws `.tampered` if any of them is not authentic.
   package init(_ file: VaultFile, keys: DerivedKeys, isLocked: Bool = false) throws(SecretError) {
-    (self.file, self.keys, wasOpenedLocked, parts) = (file, keys, isLocked, OpenedParts())
+    (self.file, self.keys, wasOpenedLocked) = (file, keys, isLocked)
+    (blocks, nodes) = (OpenedParts(), OpenedParts())
     slots = try CommitSlots(reading: file, keys: keys)
     let state = slots.state
     let root = try Self.part(
@@ -62,7 +58,7 @@ package final class VaultSnapshot: Sendable {
   /// The state after `former` that `slots` names, in the same file.
   private init(after former: VaultSnapshot, _ slots: CommitSlots, _ tail: Tail) {
     (file, keys, base) = (former.file, former.keys, former.base)
-    (parts, lookupKey) = (former.parts, former.lookupKey)
+    (blocks, nodes, lookupKey) = (former.blocks, former.nodes, former.lookupKey)
     (self.slots, self.tail, wasOpenedLocked) = (slots, tail, false)
   }
 
@@ -198,7 +194,7 @@ package final class VaultSnapshot: Sendable {
   private func list(_ node: Int) throws(SecretError) -> [BaseIndex.Entry] {
     guard base.hasNodes else { return base.entries }
     let entry = base.entries[node]
-    return try parts.part(\.nodes, at: entry.offset) { () throws(SecretError) in
+    return try nodes.part(at: entry.offset) { () throws(SecretError) in
       try BaseIndex.entries(ofNode: part(.node, entry), entry, start: file.baseStart)
     }
   }
@@ -218,7 +214,7 @@ package final class VaultSnapshot: Sendable {
   }
 
   private func block(_ entry: BaseIndex.Entry) throws(SecretError) -> Block {
-    try parts.part(\.blocks, at: entry.offset) { () throws(SecretError) in
+    try blocks.part(at: entry.offset) { () throws(SecretError) in
       try Block(part(.block, entry), entry: entry)
     }
   }
