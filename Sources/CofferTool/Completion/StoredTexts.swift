@@ -26,7 +26,7 @@ struct StoredTexts {
       let options = try GlobalOptions.parse(options)
       let service = options.service ?? Environment.value("COFFER_SERVICE") ?? SecretReference.defaultService
       // The Tab key must never cause a prompt or a delay.
-      let backend = try options.backend.open(BackendConfiguration.current().unattended)
+      let backend = try BackendOptions.open(options.selected(), .current().unattended)
       UnreadableItems.leaveOut(of: backend)
       switch value {
       case .names, .assignment: return try backend.identifiers(inService: service).map(\.account)

@@ -12,7 +12,7 @@ struct Diagnosis {
     do {
       service = try options.serviceName
       let selected = try options.selection()
-      let source = try options.backend.isGiven ? "an option" : Project.current()?.path ?? ""
+      let source = try options.isGiven ? "an option" : Project.current()?.path ?? ""
       examine(try choose(selected, by: source))
     } catch let error as SecretError {
       add("backend", error)

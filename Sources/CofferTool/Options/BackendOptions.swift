@@ -2,29 +2,32 @@ internal import ArgumentParser
 internal import Coffer
 internal import Synchronization
 
-/// The options that select a backend. Commands that implement another program's protocol take only these,
-/// because the protocol determines the service.
-struct BackendOptions: ParsableArguments {
-  @Option(help: "The backend to use. Default: the one that `secret doctor` reports.")
-  var backend: BackendArgument?
+/// The options that select a backend.
+///
+/// Each type with these options declares them itself, with the same texts: each type of a group, even of one within another,
+/// costs the argument parser several searches through the whole program.
+protocol StoreOptions: ParsableArguments {
+  var backend: BackendArgument? { get }
+  var vault: String? { get }
+  var collection: String? { get }
+}
 
-  @Option(path: "The vault file to use, like --backend vault:PATH.")
-  var vault: String?
+/// The options of commands that implement another program's protocol, which determines the service.
+struct BackendOptions: StoreOptions {
+  static let backendHelp: ArgumentHelp = "The backend to use. Default: the one that `secret doctor` reports."
+  static let vaultHelp = "The vault file to use, like --backend vault:PATH."
+  static let collectionHelp = ArgumentHelp(
+    "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.", valueName: "name")
 
-  @Option(
-    help: ArgumentHelp(
-      "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.",
-      valueName: "name"))
-  var collection: String?
-
-  // Not the group QuietOption: the parser examines each type of a group anew.
-  @Flag(help: QuietOption.help)
-  var quiet = false
+  @Option(help: Self.backendHelp) var backend: BackendArgument?
+  @Option(path: Self.vaultHelp) var vault: String?
+  @Option(help: Self.collectionHelp) var collection: String?
+  @Flag(help: QuietOption.help) var quiet = false
 
   func validate() throws { QuietOption.apply(quiet) }
 }
 
-extension BackendOptions {
+extension StoreOptions {
   /// Whether an option decides, and no file.
   var isGiven: Bool { backend != nil || vault != nil || collection != nil }
 
@@ -47,7 +50,9 @@ extension BackendOptions {
     }
     return implied.selection
   }
+}
 
+extension BackendOptions {
   /// Returns the backend, without opening it.
   func open(_ configuration: BackendConfiguration = .current()) throws -> any SecretBackend {
     try Self.open(selected(), configuration)

@@ -2,8 +2,11 @@ internal import ArgumentParser
 internal import Coffer
 
 /// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command.
-struct GlobalOptions: ParsableArguments {
-  @OptionGroup var backend: BackendOptions
+struct GlobalOptions: StoreOptions {
+  @Option(help: BackendOptions.backendHelp) var backend: BackendArgument?
+  @Option(path: BackendOptions.vaultHelp) var vault: String?
+  @Option(help: BackendOptions.collectionHelp) var collection: String?
+  @Flag(help: QuietOption.help) var quiet = false
 
   @Option(
     name: [.customShort("s", allowingJoined: true), .long],
@@ -13,19 +16,20 @@ struct GlobalOptions: ParsableArguments {
   var service: String?
 
   func validate() throws {
+    QuietOption.apply(quiet)
     if service?.isEmpty == true { throw ValidationError("The service of --service is empty. Name one.") }
   }
 
   /// The project, if neither an option nor a variable selects the store.
   private func followedProject() throws(SecretError) -> Project? {
     let variables = ["COFFER_BACKEND", "COFFER_VAULT"]
-    if backend.isGiven || variables.contains(where: { Environment.value($0) != nil }) { return nil }
+    if isGiven || variables.contains(where: { Environment.value($0) != nil }) { return nil }
     return try Project.current()
   }
 
   /// The project whose variables a command uses, or `nil` if an option selects the store or if there is no project.
   func project() throws(SecretError) -> Project? {
-    guard !backend.isGiven, let project = try Project.current() else { return nil }
+    guard !isGiven, let project = try Project.current() else { return nil }
     try project.requireAllowed(usingVault: followedProject() != nil)
     return project
   }
@@ -51,7 +55,7 @@ struct GlobalOptions: ParsableArguments {
 
   /// The store that an option or the project's file selects, or `nil` if the configuration decides.
   func selection() throws -> BackendSelection? {
-    if let selected = try backend.selected() { return selected }
+    if let selected = try selected() { return selected }
     guard let project = try followedProject(), let vault = project.vault else { return nil }
     try project.requireAllowed()
     return BackendSelection(.vault, at: vault)

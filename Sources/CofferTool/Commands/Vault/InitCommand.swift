@@ -60,7 +60,7 @@ struct InitCommand: ParsableCommand {
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
     if FileStatus(of: path, followingLink: false) != nil {
-      if global.backend.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
+      if global.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
         let id = try configuration.vault(at: path, credentials: []).description().id
         return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
