@@ -7,27 +7,33 @@
 
 extern char **environ;
 
-static int was_set;
+static const char *was_set;
 static int count;
 static char **arguments;
 
 // In a static executable, Swift's runtime reads the executable's path from /proc to find the program that prints
 // backtraces, which is not installed there. The search takes nineteen system calls, and ends the process if there is no
-// /proc, as in an empty root directory. With SWIFT_BACKTRACE set so, the runtime does not search, nor look for a terminal. A
-// static executable has no interpreter, whose address is AT_BASE.
+// /proc, as in an empty root directory. With SWIFT_BACKTRACE set so, the runtime does not search, nor look for a terminal;
+// beside a value of the user's, SWIFT_ROOT shortens the search. A static executable has no interpreter, whose address is
+// AT_BASE.
 //
 // glibc passes the arguments of main to constructors. Priority 101 runs before the runtime's constructors, which have
 // no priority.
 __attribute__((constructor(101))) static void prepare(int argc, char **argv) {
   count = argc;
   arguments = argv;
-  if (getauxval(AT_BASE) == 0 && getenv("SWIFT_BACKTRACE") == NULL) {
-    was_set = setenv("SWIFT_BACKTRACE", "enable=no,color=no,interactive=no,swift-backtrace=/nonexistent", 0) == 0;
+  if (getauxval(AT_BASE) != 0) return;
+  if (getenv("SWIFT_BACKTRACE") == NULL) {
+    was_set = "SWIFT_BACKTRACE";
+    setenv(was_set, "enable=no,color=no,interactive=no,swift-backtrace=/nonexistent", 0);
+  } else if (getenv("SWIFT_ROOT") == NULL) {
+    was_set = "SWIFT_ROOT";
+    setenv(was_set, "/nonexistent", 0);
   }
 }
 
 void coffer_started(void) {
-  if (was_set) unsetenv("SWIFT_BACKTRACE");
+  if (was_set) unsetenv(was_set);
 }
 
 void coffer_conceal(const char *name) {

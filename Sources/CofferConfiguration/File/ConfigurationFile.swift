@@ -181,10 +181,7 @@ extension BackendConfiguration {
 
   /// What the configuration file has, as it was read less than a second ago or is now.
   func recorded() throws(SecretError) -> ConfigurationFile.Entries {
-    if let entries = lastRead.recent { return entries }
-    let entries = try read().entries
-    lastRead.note(entries)
-    return entries
+    try lastRead.entries { () throws(SecretError) in try read().entries }
   }
 
   /// Reads the configuration file. A missing file is empty.
@@ -222,8 +219,9 @@ extension BackendConfiguration {
           .configuration, "The configuration file \(configurationFile) cannot hold the change.",
           advice: "Use a shorter path or name, without a NUL, or remove lines that are not needed any more.")
       }
-      lastRead.note(nil)
-      try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
+      try lastRead.forget { () throws(SecretError) in
+        try PrivateFile.write(file.text.utf8.span, to: configurationFile, replacing: true)
+      }
     }
   }
 
@@ -232,12 +230,25 @@ extension BackendConfiguration {
     private let last = Mutex<(entries: ConfigurationFile.Entries, time: ContinuousClock.Instant)?>(nil)
     private static let period = Duration.seconds(1)
 
-    var recent: ConfigurationFile.Entries? {
-      last.withLock { last in last.flatMap { .now - $0.time < Self.period ? $0.entries : nil } }
+    /// Returns the entries, which `read` reads unless that was done less than a second ago. That there are none is not kept:
+    /// another program may be about to write them.
+    func entries(
+      _ read: () throws(SecretError) -> ConfigurationFile.Entries
+    ) throws(SecretError) -> ConfigurationFile.Entries {
+      try last.withLock { last throws(SecretError) in
+        if let last, .now - last.time < Self.period { return last.entries }
+        let entries = try read()
+        last = entries == ConfigurationFile.Entries() ? nil : (entries, .now)
+        return entries
+      }
     }
 
-    func note(_ entries: ConfigurationFile.Entries?) {
-      last.withLock { $0 = entries.map { ($0, .now) } }
+    /// Runs `write`, before and after which others read the file.
+    func forget(_ write: () throws(SecretError) -> Void) throws(SecretError) {
+      try last.withLock { last throws(SecretError) in
+        last = nil
+        try write()
+      }
     }
   }
 }

@@ -1,6 +1,7 @@
 internal import CofferCore
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// The real disk.
 package struct LinuxFileSystem: FileSystem {
@@ -33,15 +34,28 @@ private func check<I: SignedInteger>(_ result: I) throws(FileSystemError) -> I {
   return result
 }
 
-struct LinuxDirectory: Directory {
+final class LinuxDirectory: Directory {
   /// It may be one that can only be used to find files: `O_PATH`.
   let descriptor: Descriptor
+  /// The descriptor of ``synchronize()``.
+  private let readable = Mutex<Descriptor?>(nil)
 
   init(_ descriptor: Descriptor) { self.descriptor = descriptor }
 
   /// A descriptor that can be read, from the first entry on.
   func reopened() throws(FileSystemError) -> Descriptor {
     try Descriptor(opening: ".", in: descriptor, O_RDONLY | O_DIRECTORY)
+  }
+
+  /// Opens the descriptor of ``synchronize()``, so that it cannot fail for want of one after a file was given its name.
+  @discardableResult
+  func prepareToSynchronize() throws(FileSystemError) -> Descriptor {
+    try readable.withLock { readable throws(FileSystemError) in
+      if let readable { return readable }
+      let descriptor = try reopened()
+      readable = descriptor
+      return descriptor
+    }
   }
 
   func open(_ name: String, writable: Bool) throws(FileSystemError) -> any File {
@@ -51,6 +65,7 @@ struct LinuxDirectory: Directory {
   }
 
   func create(_ name: String) throws(FileSystemError) -> any File {
+    try prepareToSynchronize()
     let flags = O_RDWR | O_CREAT | O_EXCL
     let file = try LinuxFile(Descriptor(opening: name, in: descriptor, flags, mode: 0o600))
     // The umask may have cleared bits, and a default ACL of the directory may have set some.
@@ -63,6 +78,7 @@ struct LinuxDirectory: Directory {
 
   /// Gives a name to a file. Throws `EEXIST` if the name is taken.
   func link(_ file: LinuxFile, to name: String) throws(FileSystemError) {
+    try prepareToSynchronize()
     if coffer_link_descriptor(file.descriptor.number, descriptor.number, name) == 0 { return }
     if errno == EEXIST { throw FileSystemError(EEXIST) }
     try check(coffer_link_path(file.descriptor.path, descriptor.number, name))
@@ -111,7 +127,7 @@ struct LinuxDirectory: Directory {
   }
 
   func synchronize() throws(FileSystemError) {
-    let directory = try reopened()
+    let directory = try prepareToSynchronize()
     try check(withExtendedLifetime(directory) { fsync(directory.number) })
   }
 

@@ -1,5 +1,7 @@
 public import CofferCore
+internal import CofferSystem
 internal import CofferVaultFormat
+internal import Glibc
 
 extension VaultBackend {
   /// Creates an empty vault with one key slot, in an existing directory. When the vault is on the disk, returns it. `credential`
@@ -53,12 +55,11 @@ extension VaultBackend {
     var writer = VaultFileWriter(
       try medium.newFile(), header: Header(vaultID: vault, slots: slots), keys: keys,
       index: BaseIndex(sequence: 1, settings: settings, recent: BaseIndex.Recent(floor: 1)))
-    do throws(SecretError) {
-      _ = try writer.finish()
-      _ = try writer.draft.publish()
-    } catch {
-      writer.draft.discard()
-      throw error
+    _ = try writer.finish()
+    switch try writer.draft.publish() {
+    case .done: break
+    case .refused: throw .io(FileSystemError(EEXIST), "make", path: medium.path)
+    case .unconfirmed(let error): throw .unconfirmed(error, path: medium.path)
     }
     guard options.knownVaultsDirectory != nil else { return false }
     do throws(SecretError) {

@@ -354,7 +354,11 @@ public final class VaultBackend: SecretBackend {
   /// Returns what can be read of the vault without a key. Throws `.vaultNotFound`, `.notAVault`,
   /// `.denied`, `.unsupportedVersion`, `.tampered` or `.io`.
   public func description() throws(SecretError) -> VaultDescription {
-    try withSession { session throws(SecretError) in try session.description() }
+    // Another thread's call may wait for a person.
+    if let description = try lock.withLockIfFree({ () throws(SecretError) in try session.description() }) {
+      return description
+    }
+    return try VaultFile(medium.open()).description
   }
 
   /// The same vault, to be opened with the first credential of `credentials` that fits.

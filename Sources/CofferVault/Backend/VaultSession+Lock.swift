@@ -12,7 +12,7 @@ extension VaultSession {
     let deadline = environment.uptime() + lockTimeout
     while true {
       let file = try candidate()
-      try acquireLock(of: file.storage, exclusive: exclusive)
+      try acquireLock(of: file.storage, exclusive: exclusive, until: deadline)
       defer {
         do throws(SecretError) { try file.storage.unlock() } catch {
           // Closing the file releases the lock as well.
@@ -25,11 +25,13 @@ extension VaultSession {
           .timedOut, "Other programs changed the vault at \(path) again and again for \(lockTimeout).",
           advice: "Try again.")
       }
+      environment.sleep(.milliseconds(5))
     }
   }
 
-  private func acquireLock(of file: any MediumFile, exclusive: Bool) throws(SecretError) {
-    let deadline = environment.uptime() + lockTimeout
+  private func acquireLock(
+    of file: any MediumFile, exclusive: Bool, until deadline: Duration
+  ) throws(SecretError) {
     var pause = Duration.microseconds(500)
     while try !file.tryLock(exclusive: exclusive) {
       guard environment.uptime() < deadline else {

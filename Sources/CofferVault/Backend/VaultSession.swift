@@ -16,8 +16,8 @@ final class VaultSession {
   /// The keys that opened the vault last. They open a file that another process rewrote without unlocking it.
   private var keys: (vault: Bytes16, keys: DerivedKeys)?
   private(set) var knownVaults: KnownVaults
-  /// The file that was opened last.
-  private var file: VaultFile?
+  /// The file that was opened last. Its header is read again at each use, because another one may be copied into it.
+  private var storage: (any MediumFile)?
   /// After a failed rewrite of the file with that id: the tail's replay length from which the next rewrite is tried.
   private var nextRewrite: (fileID: Bytes16, replayLength: Int)?
   /// The notices of the last use of the vault.
@@ -68,9 +68,7 @@ final class VaultSession {
     _ unlocking: Unlocking, _ body: (VaultSnapshot) throws(SecretError) -> R
   ) throws(SecretError) -> R {
     shared.close()
-    return try withLock(exclusive: false) { () throws(SecretError) in
-      try VaultFile(openFile().storage)
-    } _: { file throws(SecretError) in
+    return try withLock(exclusive: false, of: openFile) { file throws(SecretError) in
       let opened = try open(file, unlocking, isLocked: true)
       observe(opened)
       return try body(opened)
@@ -87,23 +85,27 @@ final class VaultSession {
         return snapshot
       }
     } catch {
-      // The next use opens the file again.
-      shared.close()
+      close()
       throw error
     }
     shared.close()
     let previous = shared.accepted?.record.checkpoint
-    let opened = try open(openFile(), unlocking)
+    let opened: VaultSnapshot
+    do throws(SecretError) { opened = try open(openFile(), unlocking) } catch {
+      // The descriptor may be one that fails from now on.
+      close()
+      throw error
+    }
     if let previous, previous != opened.state.checkpoint { shared.note([SecretChange(nil)]) }
     return opened
   }
 
   /// Returns the file that is at the vault's place now.
   private func openFile() throws(SecretError) -> VaultFile {
-    if let file, try file.storage.isCurrent() { return file }
-    let opened = try VaultFile(medium.open())
-    file = opened
-    return opened
+    if let storage, try storage.isCurrent() { return try VaultFile(storage) }
+    let opened = try medium.open()
+    storage = opened
+    return try VaultFile(opened)
   }
 
   /// What can be read of the vault without its keys.
@@ -115,7 +117,7 @@ final class VaultSession {
   /// Closes the file. The next use opens it again.
   func close() {
     shared.close()
-    file = nil
+    storage = nil
   }
 
   private func open(
@@ -252,7 +254,9 @@ final class VaultSession {
       let (result, publication) = try body(try current(unlocking, checked: file))
       switch publication {
       case .done: return result
-      case .refused: return nil
+      case .refused:
+        close()
+        return nil
       case .unconfirmed(let error): throw .unconfirmed(error, path: path)
       }
     }
@@ -308,8 +312,8 @@ final class VaultSession {
       return try rewrite(vault, VaultSnapshot.RewriteChanges(of: vault), transaction)
     } catch {
       // After a failed barrier the file cannot be trusted to keep what is written to it. Otherwise the
-      // changes can be appended although the rewrite failed.
-      if isRequired { throw error }
+      // changes can be appended although the rewrite failed, unless the new file is there in spite of the error.
+      guard try isRequired ? false : vault.file.storage.isCurrent() else { throw error }
       nextRewrite = (fileID, 2 * replayLength)
       return nil
     }

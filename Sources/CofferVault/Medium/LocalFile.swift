@@ -143,13 +143,12 @@ final class LocalFile: MediumFile {
   private func append(_ appendix: Appendix) throws(SecretError) {
     // What an interrupted commit left behind the end was never acknowledged.
     if try size() > appendix.offset { try storage.truncate(to: appendix.offset) }
-    var written = 0
-    while let draft = appendix.draft, written < appendix.draftLength {
-      let piece = try draft.read(min(appendix.draftLength - written, LocalDraft.pieceLength), at: written)
-      try storage.write(piece, at: appendix.offset + written)
-      written += piece.count
+    let drafted = appendix.draft?.length ?? 0
+    for start in stride(from: 0, to: drafted, by: LocalDraft.pieceLength) {
+      let piece = try appendix.draft?.file.read(min(drafted - start, LocalDraft.pieceLength), at: start)
+      try storage.write(piece ?? [], at: appendix.offset + start)
     }
-    try storage.write(appendix.bytes, at: appendix.offset + written)
+    try storage.write(appendix.bytes, at: appendix.offset + drafted)
   }
 }
 
@@ -159,6 +158,7 @@ final class LocalDraft: MediumDraft {
   private let new: NewFile
   private let file: StorageFile
   private let purpose: DraftPurpose
+  private var hasTemporaryName = true
   /// What is known of the file that is replaced, or `nil` for a new vault.
   private let former: FileFacts?
 
@@ -179,7 +179,14 @@ final class LocalDraft: MediumDraft {
     location.removeAbandoned(of: environment.user)
     new = try location.createNew(environment.randomness)
     file = StorageFile(new.file, path: location.path)
-    if purpose == .appendix { new.abandon() }
+    if purpose == .appendix { removeTemporaryName() }
+  }
+
+  deinit { if hasTemporaryName { removeTemporaryName() } }
+
+  private func removeTemporaryName() {
+    new.abandon()
+    hasTemporaryName = false
   }
 
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError) {
@@ -200,6 +207,7 @@ final class LocalDraft: MediumDraft {
       try file.setMode(0o600 | (readers & 0o004 == 0 ? 0 : readers))
     }
     try location.put(new, replacing: former != nil)
+    hasTemporaryName = false
     do throws(SecretError) { try location.synchronize() } catch {
       if former != nil { return .unconfirmed(error) }
       // No caller knows of the new vault yet.
@@ -208,6 +216,4 @@ final class LocalDraft: MediumDraft {
     }
     return .done
   }
-
-  func discard() { new.abandon() }
 }

@@ -23,7 +23,8 @@ package final class LocalMedium: VaultMedium {
     guard status.isRegular else { throw .notAVault(path: path) }
     let facts = facts.withLock { facts in
       if let known = facts, known.now.status.isSameFile(as: status) {
-        known.change { $0.status = status }
+        // Another file may have the same inode by now.
+        known.change { ($0.status, $0.isNameDurable) = (status, false) }
         return known
       }
       let new = FileFacts(status)

@@ -81,7 +81,8 @@ package enum DraftPurpose: Sendable {
   case appendix
 }
 
-/// A file that is being written and is no vault yet. It is removed when it is discarded. Not thread-safe.
+/// A file that is being written and is no vault yet. It is removed with its last reference, unless it was published. Not
+/// thread-safe.
 package protocol MediumDraft: AnyObject {
   /// Throws `.tooLarge` if the medium holds no file of that size, and `.io`.
   func write(_ bytes: [UInt8], at offset: Int) throws(SecretError)
@@ -89,16 +90,14 @@ package protocol MediumDraft: AnyObject {
   /// Puts the file in its place. If it throws, nothing was changed. Nobody else changes the new file as long as the draft
   /// exists.
   func publish() throws(SecretError) -> Publication
-  func discard()
 }
 
 /// What a commit adds to a file: bytes behind the end of the last commit, and the commit slots that make them count.
 package struct Appendix {
   /// The end of the last commit. What is behind it in the file was never acknowledged.
   package let offset: Int
-  /// The first bytes, if there are many. Of the draft, ``draftLength`` bytes count.
-  package let draft: (any MediumDraft)?
-  package let draftLength: Int
+  /// The first bytes, if there are many, and their number.
+  package let draft: (file: any MediumDraft, length: Int)?
   /// The bytes after those of the draft.
   package let bytes: [UInt8]
   /// Both commit slots. The other slot of the file must stay whole until the first of them is safe.

@@ -207,7 +207,9 @@ package final class VaultSnapshot: Sendable {
   }
 
   private func block(before position: BlockPosition) throws(SecretError) -> BlockPosition? {
-    if position.index > 0 { return BlockPosition(node: position.node, list: position.list, index: position.index - 1) }
+    if position.index > 0 {
+      return BlockPosition(node: position.node, list: position.list, index: position.index - 1)
+    }
     guard position.node > 0 else { return nil }
     let list = try list(position.node - 1)
     return BlockPosition(node: position.node - 1, list: list, index: list.count - 1)

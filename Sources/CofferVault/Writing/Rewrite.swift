@@ -53,32 +53,28 @@ extension VaultSnapshot {
     var writer = try VaultFileWriter(
       file.storage.draft(.replacement), header: header, keys: newKeys,
       index: BaseIndex(sequence: sequence, settings: settings, recent: BaseIndex.Recent(floor: floor)))
-    do throws(SecretError) {
-      // The base has its values in the order of the new file; the tail does not.
-      var reader = BufferedFileReader(file.storage, end: state.baseEnd)
-      try forEachSecret(transaction.tail) { records throws(SecretError) in
-        guard let newest = records.last?.record else { return }
-        let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
-        for entry in kept {
-          if entry.isRemoval {
-            try writer.append(entry.record, sealedValue: [])
-            continue
-          }
-          let sealed =
-            try entry.valueOffset < state.baseEnd
-            ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
-            : transaction.sealedValue(of: entry)
-          try copy(entry.record, sealed, under: newKeys, to: &writer)
+    // The base has its values in the order of the new file; the tail does not.
+    var reader = BufferedFileReader(file.storage, end: state.baseEnd)
+    try forEachSecret(transaction.tail) { records throws(SecretError) in
+      guard let newest = records.last?.record else { return }
+      let kept = rules.reduce(transaction.withoutErased(records, newest.id)) { $1.kept($0) }
+      for entry in kept {
+        if entry.isRemoval {
+          try writer.append(entry.record, sealedValue: [])
+          continue
         }
+        let sealed =
+          try entry.valueOffset < state.baseEnd
+          ? reader.array(at: entry.valueOffset, count: entry.record.valueLength)
+          : transaction.sealedValue(of: entry)
+        try copy(entry.record, sealed, under: newKeys, to: &writer)
       }
-      let newState = try writer.finish(recent: recent)
-      let publication = try writer.draft.publish()
-      if case .done = publication { recording(newState) }
-      return publication
-    } catch {
-      writer.draft.discard()
-      throw error
     }
+    let newState = try writer.finish(recent: recent)
+    let publication = try writer.draft.publish()
+    if case .done = publication { recording(newState) }
+    withExtendedLifetime(writer.draft) {}
+    return publication
   }
 
   /// The time of the record with the highest sequence, or `nil` if there is none.

@@ -21,10 +21,9 @@ final class VaultTransaction: SecretAccess {
   private(set) var erased: [Bytes16: Int] = [:]
   /// The frames and values that are not in ``draft``.
   private var buffer: [UInt8] = []
-  /// The frames and values before those in ``buffer``, if there are many.
-  private var draft: (any MediumDraft)?
-  /// The length of what ``draft`` holds, in bytes.
-  private var draftLength = 0
+  /// The frames and values before those in ``buffer``, if there are many, and their length in bytes.
+  private var draft: (file: any MediumDraft, length: Int)?
+  private var hasDrafts = true
 
   /// The length of ``buffer`` in bytes from which the next change writes it to ``draft``: 1 MiB.
   private static let bufferLength = 1 << 20
@@ -95,15 +94,16 @@ final class VaultTransaction: SecretAccess {
   func sealedValue(of item: BlockEntry) throws(SecretError) -> [UInt8] {
     let (start, length) = (item.valueOffset - vault.state.end, item.record.valueLength)
     if start < 0 { return try vault.sealedValue(of: item) }
-    if let draft, start < draftLength { return try draft.read(length, at: start) }
-    return Array(buffer[start - draftLength..<start - draftLength + length])
+    if let draft, start < draft.length { return try draft.file.read(length, at: start) }
+    let index = start - (draft?.length ?? 0)
+    return Array(buffer[index..<index + length])
   }
 
   private func append(_ record: Record, sealedValue: [UInt8] = []) throws(SecretError) {
     // If one of these fails, the change is not made. The first throws if an earlier version of the secret is damaged or has
     // another name.
     if newest[record.id] == nil { _ = try vault.records(record.identifier(), id: record.id) }
-    if buffer.count >= Self.bufferLength { try writeBuffer() }
+    if buffer.count >= Self.bufferLength, hasDrafts { try writeBuffer() }
     let (plaintext, keys) = (record.frame, vault.keys)
     let length = Layout.padded(plaintext.count)
     let metadata = keys.seal(
@@ -126,15 +126,21 @@ final class VaultTransaction: SecretAccess {
   }
 
   private func writeBuffer() throws(SecretError) {
-    if draft == nil { draft = try vault.file.storage.draft(.appendix) }
-    try draft?.write(buffer, at: draftLength)
-    draftLength += buffer.count
+    do throws(SecretError) {
+      if draft == nil { draft = (try vault.file.storage.draft(.appendix), 0) }
+    } catch {
+      // The vault may be a file in a directory in which nothing can be made. Then the changes stay in memory.
+      hasDrafts = false
+      return
+    }
+    try draft?.file.write(buffer, at: draft?.length ?? 0)
+    draft?.length += buffer.count
     buffer.removeAll(keepingCapacity: true)
   }
 
   /// The changes as what is added to the file. `slots` are the commit slots that name ``state``.
   func appendix(slots: [(offset: Int, page: [UInt8])]) -> Appendix {
-    Appendix(offset: vault.state.end, draft: draft, draftLength: draftLength, bytes: buffer, slots: slots)
+    Appendix(offset: vault.state.end, draft: draft, bytes: buffer, slots: slots)
   }
 
   // MARK: SecretAccess

@@ -55,7 +55,7 @@ DURABILITY = [
       "a large transaction that failed leaves a file"),
     M("refused change taken for a published one", "VaultSession.write", operator("return nil", "return result"), "MediumTests",
       "a change that lost a race is acknowledged and lost"),
-    M("draft of a large change left out", "VaultTransaction.appendix", operator("draftLength: draftLength", "draftLength: 0"),
+    M("draft of a large change left out", "VaultTransaction.appendix", operator("draft: draft", "draft: nil"),
       "LargeTransactionTests|MediumTests", "the first part of a large change is lost"),
     M("new file not on the disk before its name", "NewFile.takeName", omit("uninterrupted"), CRASHES,
       "a power loss leaves a name without content"),

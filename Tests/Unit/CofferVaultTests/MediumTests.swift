@@ -109,6 +109,19 @@ import Testing
     #expect(events.count == 3 && events.values.allSatisfy { $0 > 50 })
   }
 
+  @Test func aNewVaultIsRefusedWhereAnotherOneCameFirst() throws {
+    for (event, code) in [(MemoryMedium.Event.refusal, SecretError.Code.alreadyExists), (.unconfirmed, .io)] {
+      let medium = MemoryMedium()
+      medium.events = [event]
+      let error = #expect(throws: SecretError.self) {
+        try VaultBackend.create(
+          on: medium, credential: FixedCredential.key.credential, options: .cheap,
+          environment: Self.environment())
+      }
+      #expect(error?.code == code)
+    }
+  }
+
   @Test func aBodyRunsAgainAfterARefusalAndItsLastResultCounts() throws {
     let (environment, medium) = (Self.environment(), MemoryMedium())
     try VaultBackend.create(

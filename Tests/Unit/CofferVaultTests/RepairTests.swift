@@ -51,7 +51,8 @@ import Testing
   /// The real disk, where some calls fail.
   private struct FailingFileSystem: FileSystem {
     var creations: Count?
-    var failsToSynchronize = false
+    /// After one, the directory's barrier fails.
+    var renames: Count?
 
     func locate(_ path: String, followingLink: Bool) throws(FileSystemError) -> Location {
       let location = try LinuxFileSystem().locate(path, followingLink: followingLink)
@@ -70,8 +71,13 @@ import Testing
         throw FileSystemError(ENOSPC)
       }
 
+      func rename(_ name: String, to newName: String, replacing: Bool) throws(FileSystemError) {
+        try directory.rename(name, to: newName, replacing: replacing)
+        fileSystem.renames?.add()
+      }
+
       func synchronize() throws(FileSystemError) {
-        if fileSystem.failsToSynchronize { throw FileSystemError(EIO) }
+        if let renames = fileSystem.renames, renames.value > 0 { throw FileSystemError(EIO) }
         try directory.synchronize()
       }
     }
@@ -102,7 +108,7 @@ import Testing
   @Test func aReplacementWhoseLastBarrierFailedIsReportedAsSuch() throws {
     let vault = try TestVault()
     let backend = vault.open(
-      environment: VaultEnvironment(fileSystem: FailingFileSystem(failsToSynchronize: true)))
+      environment: VaultEnvironment(fileSystem: FailingFileSystem(renames: Count())))
     let error = #expect(throws: SecretError.self) { try backend.compact() }
     #expect(error?.code == .io)
     #expect(error?.reason.hasPrefix("The change is in the vault at \(vault.path), but may be lost") == true)

@@ -6,6 +6,17 @@ import Glibc
 import Testing
 
 @Suite struct SharingTests {
+  /// The file stays the same one, as a file that is mounted by itself does.
+  @Test func aVaultThatIsCopiedIntoAnOpenFileIsFound() throws {
+    let (other, vault) = (try TestVault(.otherKey), try TestVault())
+    try vault.open().set("a", [1])
+    let backend = VaultBackend(path: other.path, credentials: [FixedCredential.key], options: .cheap)
+    #expect(throws: SecretError.self) { try backend.get("a") }
+    try Data(vault.bytes).write(to: URL(filePath: other.path))
+    #expect(try backend.get("a") == [1])
+    #expect(try backend.description().id == vault.open().description().id)
+  }
+
   @Test func twoBackendsSeeEachOthersChanges() throws {
     let vault = try TestVault()
     let (one, two) = (vault.open(), vault.open())

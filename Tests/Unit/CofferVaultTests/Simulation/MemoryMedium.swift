@@ -139,7 +139,7 @@ private final class MemoryFile: MediumFile {
     let version = content.withLock { $0.version }
     let published = try medium.publish(after: version) { old throws(SecretError) in
       var new = Array(old.prefix(appendix.offset))
-      if let draft = appendix.draft { new += try draft.read(appendix.draftLength, at: 0) }
+      if let draft = appendix.draft { new += try draft.file.read(draft.length, at: 0) }
       new += appendix.bytes
       for slot in appendix.slots {
         new.replaceSubrange(slot.offset..<slot.offset + slot.page.count, with: slot.page)
@@ -173,6 +173,4 @@ private final class MemoryDraft: MediumDraft {
   func publish() throws(SecretError) -> Publication {
     try medium.publish(after: version) { _ in bytes }?.0 ?? .refused
   }
-
-  func discard() {}
 }
