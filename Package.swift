@@ -100,7 +100,8 @@ let package = Package(
     .target(
       name: "CofferTestSupport", dependencies: ["CofferCore", "CLinux"], path: "Tests/Support/TestSupport"),
     .executableTarget(
-      name: "CofferProbe", dependencies: ["Coffer", "CofferConfiguration", "CofferVault", "CofferCore"],
+      name: "CofferProbe",
+      dependencies: ["Coffer", "CofferConfiguration", "CofferVault", "CofferCore", "CSodium"],
       path: "Tests/Support/Probe"),
 
     .testTarget(

@@ -1,217 +1,212 @@
 internal import Coffer
-internal import CofferConfiguration
 internal import CofferCore
 internal import CofferVault
 internal import Foundation
-internal import Synchronization
 
-/// Measures what the documentation says of the library's speed. Needs an optimised build.
-struct Figures: Sendable {
-  private let path: String
-  private let backend: VaultBackend
+/// Measures the library beside the raw work that it cannot avoid, or beside the same without what is measured. Needs an
+/// optimised build.
+///
+/// Prints a line for each comparison: the work, what it is compared with, and the nanoseconds of each round of both,
+/// separated by tabs. The two take turns, so that a busy machine slows both.
+struct Figures {
+  private static let many = 100_000
+  private static let key = SecretBytes([UInt8](repeating: 7, count: VaultKey.length))
+  private let directory: String
+  private let value = SecretBytes([UInt8](repeating: 9, count: 40))
 
-  init(vault: String) {
-    path = vault
-    backend = Self.open(vault)
-  }
-
-  private static func open(_ path: String) -> VaultBackend {
-    var options = VaultOptions()
-    options.lockTimeout = .seconds(60)
-    return BackendConfiguration.current().vault(at: path, options: options)
-  }
+  init(directory: String) { self.directory = directory }
 
   func print() async throws {
-    try await reads()
-    try readsBesideAWriter()
-    try await heartbeat()
-    try await items()
-    try await largeItems()
-  }
-
-  private func line(_ text: String) { Probe.write(text + "\n") }
-
-  private func milliseconds(_ duration: Duration) -> String {
-    String(format: "%.3f ms", duration / .milliseconds(1))
-  }
-
-  private func identifier(_ number: Int) throws(SecretError) -> SecretIdentifier {
-    try SecretIdentifier(service: "figures", account: "\(number % 100)")
-  }
-
-  // MARK: Reads
-
-  private func reads() async throws {
-    try backend.withTransaction { transaction in
-      for number in 0..<100 {
-        try transaction.store(SecretBytes("value \(number)"), for: identifier(number))
-      }
+    let (small, large) = (try vault("small"), try vault("large"))
+    for (backend, count) in [(small, 10), (large, Self.many)] {
+      try fill(backend, count)
+      try await changes(backend, count)
     }
-    for isAsync in [false, true] {
-      let one = try await time(tasks: 1, reads: 80_000, isAsync: isAsync)
-      let eight = try await time(tasks: 8, reads: 10_000, isAsync: isAsync)
-      let name = isAsync ? "async" : "synchronous"
-      line(
-        "\(name): 1 task × 80,000 reads \(milliseconds(one)), 8 × 10,000 \(milliseconds(eight)), ratio \(one / eight)"
-      )
-    }
+    try await lookups(large)
+    try await openings("large", among: Self.many, beside: "small", "the same among 10")
+    try await histories()
+    try await wholeVaults(large)
+    try await tasks(small)
+    try await besideAWriter(small)
+    try await items(count: Self.many, text: "")
+    try await items(count: 10_000, text: String(repeating: "x", count: 8000))
   }
 
-  private func time(tasks: Int, reads: Int, isAsync: Bool) async throws -> Duration {
+  private func compare(
+    _ work: String, beside other: String, rounds: Int, _ one: () async throws -> Void,
+    _ another: () async throws -> Void
+  ) async throws {
     let clock = ContinuousClock()
-    return try await clock.measure {
+    var times: [[Duration]] = [[], []]
+    for _ in 0..<rounds {
+      times[0].append(try await clock.measure(one))
+      times[1].append(try await clock.measure(another))
+    }
+    let columns = times.map { $0.map { "\(Int64($0 / .nanoseconds(1)))" }.joined(separator: ",") }
+    Probe.write(([work, other] + columns).joined(separator: "\t") + "\n")
+  }
+
+  // MARK: Vaults
+
+  private func path(_ name: String) -> String { "\(directory)/\(name).vault" }
+
+  private func vault(_ name: String, history: HistoryLimit = .standard) throws -> VaultBackend {
+    try VaultBackend.create(at: path(name), credential: .key(Self.key), history: history)
+    return VaultBackend(path: path(name), key: Self.key)
+  }
+
+  private func name(_ index: Int) throws(SecretError) -> SecretIdentifier {
+    try SecretIdentifier(service: "figures", account: "account \(index)")
+  }
+
+  private func fill(_ backend: VaultBackend, _ count: Int) throws {
+    try backend.withTransaction { transaction throws(SecretError) in
+      for index in 0..<count { try transaction.store(value, for: name(index)) }
+    }
+  }
+
+  /// Calls `body` with the next indexes below `count`, in an order that is not that of the file.
+  private func each(_ rounds: Int, below count: Int, _ index: inout Int, _ body: (Int) throws -> Void)
+    rethrows
+  {
+    for _ in 0..<rounds {
+      index = (index + 7919) % count
+      try body(index)
+    }
+  }
+
+  private func read(_ backend: VaultBackend, _ index: Int) throws {
+    if try backend.lookUp(name(index)) == nil { Probe.fail("a secret is missing") }
+  }
+
+  /// A round is long enough for several rewrites of the file.
+  private func changes(_ backend: VaultBackend, _ count: Int) async throws {
+    let raw = RawCommit(path: directory + "/raw")
+    let frame = [UInt8](repeating: 6, count: 300)
+    var index = 0
+    try await compare(
+      "changes in an open vault of \(count) secrets, rewrites included", beside: "their raw input and output",
+      rounds: 5
+    ) {
+      try each(1000, below: count, &index) { try backend.store(value, for: name($0)) }
+    } _: {
+      for _ in 0..<1000 { raw.commit(frame) }
+    }
+  }
+
+  private func lookups(_ backend: VaultBackend) async throws {
+    var (raw, index) = (RawSodium(size: 16_384), 0)
+    try await compare(
+      "lookups in an open vault of \(Self.many)", beside: "opening a block of 16 KB for each with libsodium",
+      rounds: 101
+    ) {
+      try each(100, below: Self.many, &index) { try read(backend, $0) }
+    } _: {
+      for _ in 0..<100 { raw.open() }
+    }
+  }
+
+  private func openings(_ one: String, among count: Int, beside other: String, _ words: String) async throws {
+    func open(_ vault: String) throws { try read(VaultBackend(path: path(vault), key: Self.key), 5) }
+    try await compare(
+      "opening a vault of \(count) and one lookup", beside: words, rounds: 101, { try open(one) },
+      { try open(other) })
+  }
+
+  private func histories() async throws {
+    let count = 200
+    let both = (try vault("history"), try vault("none", history: .none))
+    for backend in [both.0, both.1] { try fill(backend, count) }
+    var indexes = (0, 0)
+    let words = "the same without history"
+    try await compare("changes in a vault with a history of 10 versions", beside: words, rounds: 12) {
+      try each(count, below: count, &indexes.0) { try both.0.store(value, for: name($0)) }
+    } _: {
+      try each(count, below: count, &indexes.1) { try both.1.store(value, for: name($0)) }
+    }
+    try await compare("lookups in a vault with a history of 10 versions", beside: words, rounds: 101) {
+      try each(100, below: count, &indexes.0) { try read(both.0, $0) }
+    } _: {
+      try each(100, below: count, &indexes.1) { try read(both.1, $0) }
+    }
+    try await openings("history", among: count, beside: "none", words)
+  }
+
+  private func wholeVaults(_ large: VaultBackend) async throws {
+    var (raw, round) = (RawSodium(size: 64), 0)
+    func sealAll() { for _ in 0..<Self.many { raw.seal() } }
+    try await compare(
+      "storing \(Self.many) secrets in one transaction", beside: "sealing as many values with libsodium",
+      rounds: 5
+    ) {
+      round += 1
+      try fill(vault("filled \(round)"), Self.many)
+    } _: {
+      sealAll()
+    }
+    try await compare(
+      "a new master key for \(Self.many) secrets", beside: "copying the file and sealing as many values",
+      rounds: 5
+    ) {
+      try large.rekey()
+    } _: {
+      copyDurably(path("large"), to: directory + "/raw")
+      sealAll()
+    }
+  }
+
+  // MARK: Threads
+
+  private func tasks(_ backend: VaultBackend) async throws {
+    func run(tasks: Int) async throws {
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for task in 0..<tasks {
-          group.addTask {
-            for number in 0..<reads {
-              let name = try identifier(number + task)
-              if isAsync { _ = try await backend.perform { try $0.lookUp(name) } } else { try readNow(name) }
-            }
-          }
+        for _ in 0..<tasks {
+          group.addTask { for number in 0..<(80_000 / tasks) { _ = try backend.lookUp(name(number % 10)) } }
         }
         try await group.waitForAll()
       }
     }
+    try await compare(
+      "80,000 lookups by 8 tasks", beside: "as many by one task", rounds: 7, { try await run(tasks: 8) },
+      { try await run(tasks: 1) })
   }
 
-  private func readNow(_ name: SecretIdentifier) throws { _ = try backend.lookUp(name) }
-
-  /// Reads while another thread of the process commits one change after another.
-  private func readsBesideAWriter() throws {
-    let flag = Flag()
-    let (backend, name) = (backend, try identifier(0))
-    let writer = Thread {
-      while !flag.isSet { try? backend.store(SecretBytes("new"), for: name) }
-      flag.end()
-    }
-    writer.start()
-    var times: [Duration] = []
-    for _ in 0..<20_000 {
-      times.append(try ContinuousClock().measure { try readNow(name) })
-    }
-    flag.set()
-    flag.wait()
-    times.sort()
-    line(
-      "reads beside a writer: median \(milliseconds(times[10_000])), 99 % \(milliseconds(times[19_800])), "
-        + "longest \(milliseconds(times[19_999]))")
-  }
-
-  // MARK: Heartbeat
-
-  private func heartbeat() async throws {
-    for isWriting in [false, true] {
-      let (backend, name) = (backend, try identifier(1))
-      let transaction = Task.detached {
-        try await onAThread {
-          try backend.withTransaction { _ in Thread.sleep(forTimeInterval: 3) }
-        }
-      }
-      try await Task.sleep(for: .milliseconds(100))
-      let calls = Task {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          for _ in 0..<8 {
-            group.addTask {
-              if isWriting {
-                try await backend.perform { try $0.store(SecretBytes("new"), for: name) }
-              } else {
-                _ = try await backend.perform { try $0.lookUp(name) }
-              }
-            }
-          }
-          try await group.waitForAll()
-        }
-      }
-      let start = ContinuousClock.now
-      var longest = Duration.zero
-      var last = start
-      while ContinuousClock.now - start < .seconds(3) {
-        try await Task.sleep(for: .milliseconds(20))
-        longest = max(longest, .now - last)
-        last = .now
-      }
-      try await calls.value
-      _ = try await transaction.value
-      line(
-        "heartbeat of 20 ms beside 8 waiting \(isWriting ? "stores" : "lookups"): longest pause \(milliseconds(longest))"
-      )
-    }
-  }
-
-  private func onAThread(_ body: @escaping @Sendable () throws -> Void) async throws {
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+  private func besideAWriter(_ backend: VaultBackend) async throws {
+    func run() throws { for number in 0..<5000 { try read(backend, number % 10) } }
+    try await compare("lookups beside a thread that changes the vault", beside: "lookups alone", rounds: 7) {
+      let (value, name) = (value, try name(0))
+      let writer = Task.detached { while !Task.isCancelled { try backend.store(value, for: name) } }
+      try run()
+      writer.cancel()
+      try await writer.value
+    } _: {
+      try run()
     }
   }
 
   // MARK: Items
 
-  private func items() async throws {
-    func store(_ count: Int) async throws -> Store<LibraryScenario.Item> {
-      try await Store(storage: SecretScope(service: "\(count) items", backend: Self.open(path)))
-    }
-    let clock = ContinuousClock()
-    for count in [100, 10_000, 100_000] {
-      let many = (0..<count).map { LibraryScenario.Item(id: "\($0 &* 7919 % count)") }
-      try await store(count).insert(many)
-      var restarted: Store<LibraryScenario.Item>?
-      let locked = Self.lockedMemory()
-      let load = try await clock.measure { restarted = try await store(count) }
-      line("\(count) items: \(Self.lockedMemory() - locked) KiB more of locked memory after the load")
-      guard let restarted else { return }
-      // The same items in a file of JSON, read by Foundation.
-      let file = URL(filePath: path + ".json")
-      try JSONEncoder().encode(many).write(to: file)
-      var decoded: [LibraryScenario.Item] = []
-      let json = try clock.measure {
-        decoded = try JSONDecoder().decode([LibraryScenario.Item].self, from: Data(contentsOf: file))
-      }
-      line(
-        "\(count) items: loaded in \(milliseconds(load)), \(load / json) × JSON, in order: "
-          + "\(restarted.items == decoded)")
-      var times: [[Duration]] = [[], []]
-      for number in 0..<100 {
-        times[0].append(try await clock.measure { try await restarted.insert(.init(id: "new \(number)")) })
-        times[1].append(try await clock.measure { try await restarted.remove(many[number * count / 100]) })
-      }
-      let medians = times.map { milliseconds($0.sorted()[50]) }
-      line("\(count) items: one insert \(medians[0]), one removal \(medians[1])")
-    }
-  }
-}
-
-extension Figures {
-  /// The locked memory of this process in KiB. Source: proc_pid_status(5).
-  private static func lockedMemory() -> Int {
-    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-    let line = status.split(separator: "\n").first { $0.hasPrefix("VmLck:") } ?? ""
-    return line.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0
+  private struct Item: Codable, Sendable, Equatable, Identifiable {
+    var id: String
+    var sent = Date().timeIntervalSince1970
+    var text: String
   }
 
-  /// Values of 8 KiB, each of which has an allocation of its own while it is decoded.
-  private func largeItems() async throws {
-    let count = 20_000
-    func store() async throws -> Store<LargeItem> {
-      try await Store(storage: SecretScope(service: "large items", backend: Self.open(path)))
+  /// The same items in a vault, and in a file of JSON that Foundation reads.
+  private func items(count: Int, text: String) async throws {
+    let scope = SecretScope(service: "items", backend: try vault("items of \(text.count) bytes"))
+    let many = (0..<count).map { Item(id: "\($0 &* 7919 % count)", text: text) }
+    try await Store<Item>(storage: scope).insert(many)
+    let file = URL(filePath: directory + "/items.json")
+    try JSONEncoder().encode(many).write(to: file)
+    let words = text.isEmpty ? "" : " of 8 KB"
+    try await compare(
+      "loading a Store of \(count) items\(words)", beside: "decoding them from one file of JSON", rounds: 5
+    ) {
+      guard try await Store<Item>(storage: scope).items == many else { Probe.fail("the items differ") }
+    } _: {
+      let decoded = try JSONDecoder().decode([Item].self, from: Data(contentsOf: file))
+      guard decoded == many else { Probe.fail("the items differ") }
     }
-    let text = String(repeating: "x", count: 8000)
-    try await store().insert((0..<count).map { LargeItem(id: "\($0)", text: text) })
-    var loaded: Store<LargeItem>?
-    let load = try await ContinuousClock().measure { loaded = try await store() }
-    line("\(loaded?.items.count ?? 0) items of 8 KiB: loaded in \(milliseconds(load))")
   }
-}
-
-private struct LargeItem: Codable, Sendable, Equatable, Identifiable {
-  var id: String
-  var text: String
-}
-
-/// Tells a thread to end, and waits for it.
-private final class Flag: Sendable {
-  private let state = Mutex((isSet: false, hasEnded: false))
-  var isSet: Bool { state.withLock { $0.isSet } }
-  func set() { state.withLock { $0.isSet = true } }
-  func end() { state.withLock { $0.hasEnded = true } }
-  func wait() { while !state.withLock({ $0.hasEnded }) { Thread.sleep(forTimeInterval: 0.001) } }
 }

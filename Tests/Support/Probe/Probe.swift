@@ -8,7 +8,7 @@ internal import Glibc
 ///     CofferProbe stress VAULT PREFIX STEP   changes an open vault until it is killed
 ///     CofferProbe refresh VAULT COUNT        refreshes a token with its lease
 ///     CofferProbe items VAULT PREFIX COUNT TOTAL   inserts into a `Store` until it has TOTAL items
-///     CofferProbe figures VAULT              measures the library on a vault that it fills
+///     CofferProbe figures DIRECTORY          measures the library on vaults that it makes there
 ///     CofferProbe value VAULT MODE           changes a value with a definition, and ends as MODE says
 ///     CofferProbe scope                      uses a value inside and outside of a scope of a test
 @main
@@ -29,7 +29,9 @@ struct Probe {
         waiting {
           try await LibraryScenario(vault: arguments[2]).insertItems(arguments[3], count, total: total)
         }
-      case ("figures", 3): waiting { try await Figures(vault: arguments[2]).print() }
+      case ("figures", 3):
+        let directory = arguments[2]
+        waiting { try await Figures(directory: directory).print() }
       case ("value", 4): try DelayedValue.run(arguments[3])
       case ("scope", 2): waiting { await ScopeScenario.run() }
       default: fail("usage: CofferProbe memory|stress|refresh|items|figures|value|scope …; see the source")

@@ -1,7 +1,7 @@
-import CBenchmarkSodium
-import Glibc
+internal import CSodium
+internal import Glibc
 
-/// The libsodium calls that the vault makes, without the vault: what its times are compared with.
+/// The calls of libsodium that a vault makes, without the vault.
 struct RawSodium {
   private var key = [UInt8](repeating: 1, count: 32)
   private var nonce = [UInt8](repeating: 2, count: 24)
@@ -42,19 +42,12 @@ func copyDurably(_ path: String, to copy: String) {
 final class RawCommit {
   private let file: Int32
   private var end: Int
-  private let start: Int
   private let page = [UInt8](repeating: 5, count: 4096)
   private var slot = 0
-  private let isCopied: Bool
 
-  /// `isCopied`: whether the second page is written.
-  init(path: String, size: Int = 12_288, isCopied: Bool = true) {
-    self.isCopied = isCopied
+  init(path: String) {
     file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0o600)
-    let bytes = [UInt8](repeating: 1, count: 1 << 20)
-    end = 0
-    while end < size { end += pwrite(file, bytes, min(bytes.count, size - end), end) }
-    start = end
+    end = pwrite(file, [UInt8](repeating: 1, count: 3 * page.count), 3 * page.count, 0)
     fsync(file)
   }
 
@@ -66,6 +59,6 @@ final class RawCommit {
     slot = 1 - slot
     pwrite(file, page, page.count, 4096 * (1 + slot))
     fdatasync(file)
-    if isCopied { pwrite(file, page, page.count, 4096 * (2 - slot)) }
+    pwrite(file, page, page.count, 4096 * (2 - slot))
   }
 }
