@@ -30,6 +30,7 @@ struct BashLine {
   private(set) var quote = Quote.none
 
   private var bytes: [UInt8] = []
+  private var text: String { String(decoding: bytes, as: UTF8.self) }
   private var isLiteral = true
   private var isInWord = false
 
@@ -44,73 +45,54 @@ struct BashLine {
     var quoteStart = 0
     var open = Quote.none
     while index < line.count {
-      if index == start { (kept, quote) = (String(decoding: bytes, as: UTF8.self), open) }
+      if index == start { (kept, quote) = (text, open) }
       let byte = line[index]
       let next = index + 1 < line.count ? line[index + 1] : nil
       index += 1
-      switch open {
-      case .none:
-        switch byte {
-        case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"): endWord()
-        case UInt8(ascii: "<"), UInt8(ascii: ">"):
-          // A number before it is the number of a descriptor.
-          if bytes.allSatisfy({ (0x30...0x39).contains($0) }) { clearWord() } else { endWord() }
-          isRedirected = true
-        case UInt8(ascii: "|"), UInt8(ascii: "&"), UInt8(ascii: ";"), UInt8(ascii: "("), UInt8(ascii: ")"):
-          endWord()
-          (words, isRedirected) = ([], false)
-        case UInt8(ascii: "'"), UInt8(ascii: "\""):
-          open = byte == UInt8(ascii: "'") ? .single : .double
-          (isInWord, quoteStart) = (true, index)
-        case UInt8(ascii: "$") where next == UInt8(ascii: "'"):
-          if index == start { (kept, quote) = (String(decoding: bytes, as: UTF8.self), .none) }
-          open = .dollar
-          index += 1
-          (isInWord, quoteStart) = (true, index)
-        case UInt8(ascii: "\\"):
-          isInWord = true
-          if let next {
-            if index == start { return nil }
-            if next != UInt8(ascii: "\n") { bytes.append(next) }
-            index += 1
-          }
-        case UInt8(ascii: "$"), UInt8(ascii: "`"): append(byte, isLiteral: false)
-        default: append(byte)
-        }
-      case .single:
-        if byte == UInt8(ascii: "'") { open = .none } else { append(byte) }
-      case .double:
-        switch byte {
-        case UInt8(ascii: "\""): open = .none
-        case UInt8(ascii: "$"), UInt8(ascii: "`"): append(byte, isLiteral: false)
-        case UInt8(ascii: "\\"):
-          guard let next else { break }
-          if index == start { return nil }
-          if "$`\"\\".utf8.contains(next) {
-            append(next)
-            index += 1
-          } else {
-            append(byte)
-          }
-        default: append(byte)
-        }
-      case .dollar:
-        switch byte {
-        case UInt8(ascii: "'"): open = .none
-        case UInt8(ascii: "\\"):
-          guard next != nil else { break }
-          let (value, length) = Self.escape(line[index...])
-          append(value ?? 0, isLiteral: value != nil)
-          if (index..<(index + length)).contains(start) { return nil }
-          index += length
-        default: append(byte)
-        }
+      switch (open, Unicode.Scalar(byte)) {
+      case (.none, " "), (.none, "\t"), (.none, "\n"): endWord()
+      case (.none, "<"), (.none, ">"):
+        // A number before it is the number of a descriptor.
+        if bytes.allSatisfy(\.isASCIIDigit) { clearWord() } else { endWord() }
+        isRedirected = true
+      case (.none, "|"), (.none, "&"), (.none, ";"), (.none, "("), (.none, ")"):
+        endWord()
+        (words, isRedirected) = ([], false)
+      case (.none, "'"), (.none, "\""):
+        open = byte == UInt8(ascii: "'") ? .single : .double
+        (isInWord, quoteStart) = (true, index)
+      case (.none, "$") where next == UInt8(ascii: "'"):
+        if index == start { (kept, quote) = (text, .none) }
+        open = .dollar
+        index += 1
+        (isInWord, quoteStart) = (true, index)
+      case (.single, "'"), (.double, "\""), (.dollar, "'"): open = .none
+      case (.none, "$"), (.none, "`"), (.double, "$"), (.double, "`"): append(byte, isLiteral: false)
+      case (.none, "\\"):
+        isInWord = true
+        guard let next else { break }
+        if index == start { return nil }
+        if next != UInt8(ascii: "\n") { bytes.append(next) }
+        index += 1
+      case (.double, "\\"):
+        guard let next else { break }
+        if index == start { return nil }
+        let isEscape = "$`\"\\".utf8.contains(next)
+        append(isEscape ? next : byte)
+        if isEscape { index += 1 }
+      case (.dollar, "\\"):
+        guard next != nil else { break }
+        let (value, length) = Self.escape(line[index...])
+        append(value ?? 0, isLiteral: value != nil)
+        if (index..<(index + length)).contains(start) { return nil }
+        index += length
+      default: append(byte)
       }
     }
-    if start == line.count { (kept, quote) = (String(decoding: bytes, as: UTF8.self), open) }
+    if start == line.count { (kept, quote) = (text, open) }
     // In an open quote, bash replaces everything after it.
     if open != .none && quoteStart != start { return nil }
-    current = isLiteral ? String(decoding: bytes, as: UTF8.self) : nil
+    current = isLiteral ? text : nil
   }
 
   private mutating func append(_ byte: UInt8, isLiteral: Bool = true) {
@@ -125,7 +107,7 @@ struct BashLine {
 
   private mutating func endWord() {
     guard isInWord else { return }
-    if !isRedirected { words.append(isLiteral ? String(decoding: bytes, as: UTF8.self) : nil) }
+    if !isRedirected { words.append(isLiteral ? text : nil) }
     isRedirected = false
     clearWord()
   }

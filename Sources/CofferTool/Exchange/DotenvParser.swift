@@ -69,8 +69,7 @@ struct DotenvParser {
     }
     let value: SecretBytes
     switch peek(bytes) {
-    case UInt8(ascii: "'"): value = try singleQuoted(bytes)
-    case UInt8(ascii: "\""): value = try doubleQuoted(bytes)
+    case let quote? where "'\"".utf8.contains(quote): value = try quoted(quote, bytes)
     default: value = try bare(bytes)
     }
     let end = index
@@ -102,41 +101,31 @@ struct DotenvParser {
     return SecretBytes(bytes.extracting(start..<index))
   }
 
-  private mutating func singleQuoted(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
+  /// The value between two of `quote`. Only double quotes have escapes.
+  private mutating func quoted(_ quote: UInt8, _ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
+    let isDouble = quote == UInt8(ascii: "\"")
     index += 1
     let start = index
-    while let byte = peek(bytes), byte != UInt8(ascii: "'") {
+    var escapes = 0
+    while let byte = peek(bytes), byte != quote {
       if byte == 0 { throw problem("has a value that contains a NUL") }
-      advance(byte)
-    }
-    guard index < bytes.count else { throw problem("has an unclosed single quote") }
-    index += 1
-    return SecretBytes(bytes.extracting(start..<(index - 1)))
-  }
-
-  private mutating func doubleQuoted(_ bytes: Span<UInt8>) throws(Dotenv.Problem) -> SecretBytes {
-    index += 1
-    let start = index
-    var count = 0
-    while let byte = peek(bytes), byte != UInt8(ascii: "\"") {
-      switch byte {
-      case 0: throw problem("has a value that contains a NUL")
-      case UInt8(ascii: "$"), UInt8(ascii: "`"):
+      if isDouble && "$`".utf8.contains(byte) {
         throw problem("has an unescaped $ or backquote in double quotes: write a backslash before it")
-      case UInt8(ascii: "\\"):
+      }
+      if isDouble && byte == UInt8(ascii: "\\") {
         index += 1
+        escapes += 1
         guard let escape = peek(bytes), Self.escaped(escape) != nil else {
           throw problem("has an unknown escape in double quotes")
         }
-      default: break
       }
-      if let byte = peek(bytes) { advance(byte) }
-      count += 1
+      advance(bytes[index])
     }
-    guard index < bytes.count else { throw problem("has an unclosed double quote") }
+    if index == bytes.count { throw problem("has an unclosed \(isDouble ? "double" : "single") quote") }
     let raw = bytes.extracting(start..<index)
     index += 1
-    return SecretWriter.bytes(capacity: count) { writer in
+    if escapes == 0 { return SecretBytes(raw) }
+    return SecretWriter.bytes(capacity: raw.count - escapes) { writer in
       var next = 0
       while next < raw.count {
         let isEscape = raw[next] == UInt8(ascii: "\\")
