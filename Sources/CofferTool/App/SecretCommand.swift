@@ -41,7 +41,7 @@ struct SecretCommand: ParsableCommand {
     secret://SERVICE/ACCOUNT. Write -- before a NAME that begins with a hyphen or is no reference.
 
     Every command that uses a backend accepts these options, before or after its name:
-      --backend \(BackendArgument.forms.joined(separator: "|"))
+      --backend \(BackendRegistry.providers.forms.joined(separator: "|"))
       --vault PATH, --collection NAME, -s/--service SERVICE
     copy has --from and --to instead of the first three. Credential helpers have no --service.
     --quiet leaves out the messages on standard error that only inform, such as “Revealing …” and “Stored. …”; errors \

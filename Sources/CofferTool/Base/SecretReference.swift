@@ -1,25 +1,23 @@
 internal import Coffer
 
 /// A secret's full name, `secret://SERVICE/ACCOUNT`, percent-encoded, for `run` and templates.
-struct SecretReference {
+enum SecretReference {
   static let scheme = "secret://"
   /// The service of a name that is not a reference, if neither an option, a variable nor the project's file names one.
   static let defaultService = "secret"
 
-  let identifier: SecretIdentifier
-
-  /// Parses a reference. Returns `nil` if `text` does not begin with the scheme, and throws if it does and is
+  /// The secret that `text` refers to. Returns `nil` if it does not begin with the scheme, and throws if it does and is
   /// invalid.
-  init?(_ text: String) throws {
-    guard text.utf8.starts(with: Self.scheme.utf8) else { return nil }
-    let parts = text.utf8.dropFirst(Self.scheme.utf8.count)
+  static func identifier(_ text: String) throws -> SecretIdentifier? {
+    guard text.utf8.starts(with: scheme.utf8) else { return nil }
+    let parts = text.utf8.dropFirst(scheme.utf8.count)
       .split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, let service = Self.decoded(parts[0]), let account = Self.decoded(parts[1]) else {
+    guard parts.count == 2, let service = decoded(parts[0]), let account = decoded(parts[1]) else {
       throw Failure.usage(
-        "“\(text)” is not a valid reference. Write \(Self.scheme)SERVICE/ACCOUNT, with %2F for a slash and %25 for a percent sign."
+        "“\(text)” is not a valid reference. Write \(scheme)SERVICE/ACCOUNT, with %2F for a slash and %25 for a percent sign."
       )
     }
-    identifier = try SecretIdentifier(service: service, account: account)
+    return try SecretIdentifier(service: service, account: account)
   }
 
   /// The reference to a secret. Parsing it returns the same identifier.

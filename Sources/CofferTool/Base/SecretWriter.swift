@@ -7,14 +7,13 @@ struct SecretWriter {
 
   /// Returns the bytes that `body` appends: at most `capacity`.
   static func bytes(capacity: Int, _ body: (inout SecretWriter) -> Void) -> SecretBytes {
-    var count = 0
-    let bytes = SecretBytes(count: capacity) { block in
+    let bytes = SecretBytes(capacity: capacity) { block in
       var writer = SecretWriter(block: block)
       body(&writer)
-      count = writer.count
+      return writer.count
     }
-    if count == capacity { return bytes }
-    return bytes.prefix(count)
+    // What is not used would take the place of other values in locked memory.
+    return bytes.count == capacity ? bytes : bytes.prefix(bytes.count)
   }
 
   /// Returns the bytes of `parts`, one after the other.

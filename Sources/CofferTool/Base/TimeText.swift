@@ -1,3 +1,4 @@
+internal import CofferCore
 internal import FoundationEssentials
 
 /// The forms of a time in an option: a moment, a day, or a span from or to now.
@@ -11,15 +12,18 @@ enum TimeText {
     span(text).map { now.addingTimeInterval(Double($0)) } ?? absolute(text)
   }
 
-  /// Parses a time whose span ends now, or returns `nil`. A second includes its fractions, because commands
-  /// print times without them.
-  static func pastMoment(_ text: String, now: Date) -> Date? {
+  /// Parses the time of `option`, whose span ends now. A second includes its fractions, because commands print times
+  /// without them.
+  static func pastMoment(_ text: String, of option: String, now: Date = Date()) throws(Failure) -> Date {
     if let seconds = span(text) { return now.addingTimeInterval(-Double(seconds)) }
-    return absolute(text).map { text.contains("T") ? $0.addingTimeInterval(0.999) : $0 }
+    guard let moment = absolute(text) else {
+      throw .usage("“\(text)” is not a valid time for \(option). Write \(pastForms).")
+    }
+    return text.contains("T") ? moment.addingTimeInterval(0.999) : moment
   }
 
   private static func absolute(_ text: String) -> Date? {
-    let shape = String(decoding: text.utf8.map { (0x30...0x39).contains($0) ? 0x30 : $0 }, as: UTF8.self)
+    let shape = String(decoding: text.utf8.map { $0.isASCIIDigit ? UInt8(ascii: "0") : $0 }, as: UTF8.self)
     let (style, inUTC): (Date.ISO8601FormatStyle, String)
     switch shape {
     case "0000-00-00": (style, inUTC) = (.iso8601.year().month().day(), text)
@@ -39,8 +43,8 @@ enum TimeText {
     let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
     guard let last = text.last, let unit = units[last] else { return nil }
     let digits = text.dropLast()
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits)
-    else { return nil }
+    // Int accepts a sign.
+    guard digits.utf8.allSatisfy(\.isASCIIDigit), let number = Int(digits) else { return nil }
     let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
     return overflow || seconds == 0 || seconds > 36_525 * 86_400 ? nil : seconds
   }

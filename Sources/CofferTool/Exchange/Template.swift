@@ -23,8 +23,8 @@ struct Template: ~Copyable {
         let part = part.drop { $0 == " " || $0 == "\t" }
         return part.lastIndex { $0 != " " && $0 != "\t" }.map { String(part[...$0]) } ?? ""
       }
-      guard let reference = try SecretReference(parts[0]) else { return nil }
-      identifier = reference.identifier
+      guard let identifier = try SecretReference.identifier(parts[0]) else { return nil }
+      self.identifier = identifier
       filters = try parts.dropFirst().map { name in
         if let filter = TemplateFilter(rawValue: name) { return filter }
         let all = TemplateFilter.allCases.map(\.rawValue).joined(separator: ", ")

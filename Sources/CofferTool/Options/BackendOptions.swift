@@ -7,7 +7,7 @@ internal import Synchronization
 /// Each type with these options declares them itself, with the same texts: each type of a group, even of one within another,
 /// costs the argument parser several searches through the whole program.
 protocol StoreOptions: ParsableArguments {
-  var backend: BackendArgument? { get }
+  var backend: BackendSelection? { get }
   var vault: String? { get }
   var collection: String? { get }
 }
@@ -19,7 +19,7 @@ struct BackendOptions: StoreOptions {
   static let collectionHelp = ArgumentHelp(
     "The keyring's collection to use, by its alias or label, like --backend keyring:NAME.", valueName: "name")
 
-  @Option(help: Self.backendHelp) var backend: BackendArgument?
+  @Option(help: Self.backendHelp) var backend: BackendSelection?
   @Option(path: Self.vaultHelp) var vault: String?
   @Option(help: Self.collectionHelp) var collection: String?
   @Flag(help: QuietOption.help) var quiet = false
@@ -42,9 +42,9 @@ extension StoreOptions {
     } else if let collection {
       implied = ("--collection", BackendSelection(.keyring, at: collection))
     } else {
-      return backend?.selection
+      return backend
     }
-    if let given = backend?.selection, given.name != implied.selection.name || given.place != nil {
+    if let given = backend, given.name != implied.selection.name || given.place != nil {
       throw .usage(
         "\(implied.option) selects \(implied.selection), and --backend selects \(given). Use one of them.")
     }

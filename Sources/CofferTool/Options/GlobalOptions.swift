@@ -3,7 +3,7 @@ internal import Coffer
 
 /// The options of every command that uses a backend. ``ArgumentOrder`` also accepts them before the command.
 struct GlobalOptions: StoreOptions {
-  @Option(help: BackendOptions.backendHelp) var backend: BackendArgument?
+  @Option(help: BackendOptions.backendHelp) var backend: BackendSelection?
   @Option(path: BackendOptions.vaultHelp) var vault: String?
   @Option(help: BackendOptions.collectionHelp) var collection: String?
   @Flag(help: QuietOption.help) var quiet = false
@@ -91,7 +91,7 @@ struct GlobalOptions: StoreOptions {
   /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the account,
   /// verbatim. An argument after `--` is no reference.
   func identifier(_ name: String) throws -> SecretIdentifier {
-    if !Self.isVerbatim(name), let reference = try SecretReference(name) { return reference.identifier }
+    if !Self.isVerbatim(name), let identifier = try SecretReference.identifier(name) { return identifier }
     return try SecretIdentifier(service: serviceName, account: name)
   }
 

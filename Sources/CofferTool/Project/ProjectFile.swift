@@ -171,7 +171,7 @@ extension TOMLTable.Entry {
   /// The name of a secret, or a reference.
   fileprivate func secret() throws(TOMLTable.Problem) -> String {
     let text = try text()
-    do { _ = try SecretReference(text) } catch {
+    do { _ = try SecretReference.identifier(text) } catch {
       throw problem("has a reference that is not valid for “\(name)”")
     }
     return text

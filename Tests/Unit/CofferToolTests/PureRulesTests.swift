@@ -151,8 +151,8 @@ import Testing
   }
 
   @Test func otherTextIsNotAReference() throws {
-    #expect(try SecretReference("Secret://s/a") == nil)
-    #expect(try SecretReference("a") == nil)
+    #expect(try SecretReference.identifier("Secret://s/a") == nil)
+    #expect(try SecretReference.identifier("a") == nil)
   }
 }
 

@@ -55,8 +55,8 @@ struct Terminal {
 
     // Read from a descriptor, because a signal handler could run between any two instructions.
     let signals = try BlockedSignals(BlockedSignals.interruptions + [SIGTSTP])
-    var count = 0
-    let line = try SecretBytes(count: Self.longestLine + 2) { block throws(SecretError) in
+    let line = try SecretBytes(capacity: Self.longestLine + 2) { block throws(SecretError) in
+      var count = 0
       // Precedes the prompt, so that no answer to it is dropped or shown.
       guard tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw Self.lost(errno) }
       defer { tcsetattr(descriptor, TCSAFLUSH, &original) }
@@ -81,21 +81,17 @@ struct Terminal {
           throw SecretError(.endOfInput, "Nothing was entered.")
         }
         count += got
-        if got == 0 { break }
-        if block[count - 1] == UInt8(ascii: "\n") {
-          count -= 1
-          break
-        }
-        if count > Self.longestLine { break }
+        if block[count - 1] == UInt8(ascii: "\n") { return count - 1 }
+        if got == 0 || count > Self.longestLine { return count }
       }
     }
     if isHidden { showLineEnd() }
-    if count > Self.longestLine {
+    if line.count > Self.longestLine {
       throw SecretError(
         .tooLarge, "The line is longer than \(Self.longestLine) bytes, so the terminal cut it off.",
         advice: "Provide the value through a pipe or with --from-file.")
     }
-    return line.prefix(count)
+    return line
   }
 
   private func show(_ text: String) throws(SecretError) {

@@ -59,16 +59,15 @@ struct ValueInput {
   /// there is no file.
   static func read(file path: String) throws -> SecretBytes {
     if path == "-" { return try readStandardInput() }
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-    if descriptor < 0 {
-      let code = errno
-      if code == ENOENT || code == ENOTDIR {
+    let file: Descriptor
+    do throws(FileSystemError) { file = try Descriptor(opening: path, O_RDONLY | O_NOCTTY) } catch {
+      if [ENOENT, ENOTDIR].contains(error.number) {
         throw Failure(.noInput, "There is no file \(path). Check the path.")
       }
-      throw SecretError.system(FileSystemError(code), "The file \(path) cannot be opened")
+      throw SecretError.system(error, "The file \(path) cannot be opened")
     }
-    defer { close(descriptor) }
-    return try read(descriptor, named: path)
+    defer { withExtendedLifetime(file) {} }
+    return try read(file.number, named: path)
   }
 
   static func readStandardInput() throws(SecretError) -> SecretBytes {

@@ -4,13 +4,9 @@ struct Progress {
   let verb: String
   private let isShown = Output.messages.isTerminal && !QuietOption.isGiven
 
-  func show(_ done: Int, of total: Int) {
-    guard isShown, total > 20, done % 10 == 0 else { return }
-    Self.write("\r\(verb) \(done) of \(total)")
-  }
-
-  func show(_ done: Int) {
-    if isShown, done > 20, done % 10 == 0 { Self.write("\r\(verb) \(done)") }
+  func show(_ done: Int, of total: Int? = nil) {
+    guard isShown, total ?? done > 20, done % 10 == 0 else { return }
+    Self.write("\r\(verb) \(done)" + (total.map { " of \($0)" } ?? ""))
   }
 
   func clear() {

@@ -141,8 +141,8 @@ struct RunCommand: ParsableCommand {
       }
     }
     for (name, value) in written.sorted(by: { $0.key < $1.key }) where named.insert(name).inserted {
-      if let reference = try SecretReference(value) {
-        chosen.append(EnvironmentAssignment(variable: name, identifier: reference.identifier))
+      if let identifier = try SecretReference.identifier(value) {
+        chosen.append(EnvironmentAssignment(variable: name, identifier: identifier))
       } else {
         environment.addPlain(value, as: name)
       }

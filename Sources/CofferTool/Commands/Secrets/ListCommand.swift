@@ -63,10 +63,6 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
     }
     let backend = try removed ? global.openVersioned() : UnreadableItems.leaveOut(of: global.open())
-    guard format.json || long || filterCount > 0 else {
-      try print(names: backend.identifiers(inService: global.serviceName).map(\.account))
-      return VaultNotes.noteCopy(backend)
-    }
     let now = Date()
     let items = try found(in: backend, expiringWithin: span, now: now).filter {
       $0.account.utf8.starts(with: prefix.utf8)
@@ -83,7 +79,6 @@ struct ListCommand: ParsableCommand {
 
   private func print(names: [String]) throws {
     let output = Output.standard
-    let names = names.filter { $0.utf8.starts(with: prefix.utf8) }
     if null { return try output.write(names.map { $0 + "\0" }.joined()) }
     let isTerminal = output.isTerminal
     try output.write(names.map { (isTerminal ? $0.printable : $0) + "\n" }.joined())
@@ -104,10 +99,9 @@ struct ListCommand: ParsableCommand {
     if let unchangedSince {
       let versioned = backend as? VaultBackend
       let change = versioned == nil ? nil : Int(unchangedSince)
-      guard let moment = change == nil ? TimeText.pastMoment(unchangedSince, now: now) : .distantPast else {
-        throw Failure.usage(
-          "“\(unchangedSince)” is not a valid time for --unchanged-since. Write \(TimeText.pastForms).")
-      }
+      let moment =
+        try change == nil
+        ? TimeText.pastMoment(unchangedSince, of: "--unchanged-since", now: now) : .distantPast
       items = try items.filter { item in
         if change == nil && item.metadata.modified ?? .distantPast <= moment { return true }
         guard let versioned else { return false }

@@ -71,10 +71,7 @@ struct RestoreCommand: ParsableCommand {
       return nil
     }
     if version != nil { throw .usage("--as-of and --version exclude each other. Use one of them.") }
-    guard let moment = TimeText.pastMoment(asOf, now: Date()) else {
-      throw .usage("“\(asOf)” is not a valid time for --as-of. Write \(TimeText.pastForms).")
-    }
-    return moment
+    return try TimeText.pastMoment(asOf, of: "--as-of")
   }
 
   /// Whether the secret existed at `moment`, and its version of that time is not among `versions`, which are

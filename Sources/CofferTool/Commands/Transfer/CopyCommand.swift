@@ -7,7 +7,7 @@ struct CopyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "copy", abstract: "Copy secrets from one backend to another.",
     discussion: """
-      A backend is one of \(BackendArgument.forms.joined(separator: ", ")). Each copied value is read back and compared. \
+      A backend is one of \(BackendRegistry.providers.forms.joined(separator: ", ")). Each copied value is read back and compared. \
       A secret that the target already holds with the same value is skipped, so that an interrupted copy can be \
       repeated. A secret that the target holds with another value, or that was removed there after its last change in the \
       source, is left as it is unless --overwrite is given, and the exit status is then 73. Of a keyring, items without a \
@@ -18,10 +18,10 @@ struct CopyCommand: ParsableCommand {
       """)
 
   @Option(help: ArgumentHelp("The backend to read.", valueName: "backend"))
-  var from: BackendArgument
+  var from: BackendSelection
 
   @Option(help: ArgumentHelp("The backend to write.", valueName: "backend"))
-  var to: BackendArgument
+  var to: BackendSelection
 
   @Argument(
     help: "Copy only these secrets: references, or names in the service of --service. Default: all secrets.")
@@ -73,8 +73,8 @@ struct CopyCommand: ParsableCommand {
     }
     var options = VaultOptions()
     options.isBackup = formerKey
-    let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from.selection, options: options))
-    let named = try names.map { try SecretReference($0)?.identifier ?? identifier($0) }
+    let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from, options: options))
+    let named = try names.map { try SecretReference.identifier($0) ?? identifier($0) }
     if formerKey {
       guard let vault = source as? VaultBackend else {
         throw Failure.usage("--former-key reads a vault. Name it with --from vault:PATH.")
@@ -85,7 +85,7 @@ struct CopyCommand: ParsableCommand {
         and time. Compare each copied value before you use it.
         """)
     }
-    let target = try BackendOptions.open(to.selection)
+    let target = try BackendOptions.open(to)
     try requireDifferent(source, target)
     let secrets = try named.map(source.existing)
     var report = Report(dryRun: dryRun)
@@ -209,9 +209,9 @@ struct CopyCommand: ParsableCommand {
   }
 
   private func requireDifferent(_ source: any SecretBackend, _ target: any SecretBackend) throws {
-    var areSame = from.selection.name == to.selection.name
+    var areSame = from.name == to.name
     // Of a keyring, two collections are different stores.
-    if let source = from.selection.place, let target = to.selection.place {
+    if let source = from.place, let target = to.place {
       areSame = areSame && source == target
     }
     if let source = source as? VaultBackend, let target = target as? VaultBackend {

@@ -50,21 +50,19 @@ enum CargoProtocol {
   /// Reads one line of standard input, without its line feed, or returns `nil` at the end. Reads no further
   /// byte, because cargo sends the next request only after the answer. Throws `.tooLarge` above 64 KiB.
   static func readLine() throws(SecretError) -> SecretBytes? {
-    var count = 0
     var isAtEnd = false
-    let line = try SecretBytes(count: longestLine) { block throws(SecretError) in
+    let line = try SecretBytes(capacity: longestLine) { block throws(SecretError) in
+      var count = 0
       while count < longestLine {
         let got = read(STDIN_FILENO, block.baseAddress.map { $0 + count }, 1)
         if got < 0 && errno == EINTR { continue }
         if got < 0 { throw SecretError(.io, "Could not read standard input: \(FileSystemError(errno)).") }
         isAtEnd = got == 0
-        if isAtEnd || block[count] == UInt8(ascii: "\n") { return }
+        if isAtEnd || block[count] == UInt8(ascii: "\n") { return count }
         count += 1
       }
-    }
-    if count == longestLine {
       throw SecretError(.tooLarge, "A line of standard input is longer than \(longestLine) bytes.")
     }
-    return isAtEnd && count == 0 ? nil : line.prefix(count)
+    return isAtEnd && line.isEmpty ? nil : line
   }
 }
