@@ -4,15 +4,18 @@ internal import Coffer
 struct EnvironmentAssignment {
   let variable: String
   let identifier: SecretIdentifier
+  /// Whether the variable gets the path of a file with the value.
+  private(set) var isFile = false
 }
 
 extension EnvironmentAssignment {
-  /// Parses the argument of `option`, which has the form `VAR=NAME`. `identifier` parses NAME.
+  /// Parses the argument of `--set` or `--file`, which has the form `VAR=NAME`. `identifier` parses NAME.
   init(
-    _ text: String, of option: String = "--set", _ identifier: (String) throws -> SecretIdentifier
+    _ text: String, isFile: Bool = false, _ identifier: (String) throws -> SecretIdentifier
   ) throws {
+    self.isFile = isFile
     guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-      throw Failure.usage("“\(text)” has no equals sign. Write \(option) VAR=NAME.")
+      throw Failure.usage("“\(text)” has no equals sign. Write \(isFile ? "--file" : "--set") VAR=NAME.")
     }
     variable = String(text[..<equals])
     let name = String(text[text.utf8.index(after: equals)...])

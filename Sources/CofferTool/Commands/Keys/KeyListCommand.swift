@@ -14,17 +14,6 @@ struct KeyListCommand: ParsableCommand {
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
-  private struct Slot: Encodable {
-    let id: String
-    let kind: String
-    let created: Date
-    let label: String
-    let memory: Int?
-    let passes: Int?
-    let recipient: String?
-    let verified: Bool
-  }
-
   func run() throws {
     let vault = try global.openVault(requirement: "Only a vault has key slots")
     let slots = try vault.description().keySlots
@@ -33,11 +22,12 @@ struct KeyListCommand: ParsableCommand {
       refusal = error
     }
     try format.print(
-      slots.map { slot in
-        Slot(
-          id: slot.id, kind: slot.kindName, created: slot.created, label: slot.label,
-          memory: slot.cost?.memory, passes: slot.cost?.passes, recipient: slot.recipient?.description,
-          verified: refusal == nil)
+      slots.map { slot -> JSONObject in
+        [
+          "id": slot.id, "kind": slot.kindName, "created": slot.created, "label": slot.label,
+          "memory": slot.cost?.memory, "passes": slot.cost?.passes,
+          "recipient": slot.recipient?.description, "verified": refusal == nil,
+        ]
       },
       or: slots.map { slot in
         let day = slot.created.formatted(.iso8601.year().month().day())

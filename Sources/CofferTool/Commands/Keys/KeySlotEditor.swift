@@ -100,20 +100,11 @@ struct KeySlotEditor {
       "The vault has a new master key. To print its pin: secret verify --vault \(vault.path.quotedForShell).")
   }
 
-  private struct NewMasterKey: Encodable {
-    /// `key change-passphrase` may leave the master key as it is.
-    let newMasterKey = true
-    let pin: String
-    let change: Int
-    /// Whether this machine refuses the former master key from now on, at every path.
-    let recorded: Bool
-    let removed: [String]
-  }
-
   /// Prints the pin after ``noteNewMasterKey()``. `removed` are the slots that were removed.
   func printNewPin(_ format: JSONOption, removed: [VaultKeySlot] = []) throws {
     let (pin, change) = (try vault.pin(), try vault.lastChange())
     let notices = try vault.lastNotices()
+    // Whether this machine refuses the former master key from now on, at every path.
     let isRecorded = notices?.isDisjoint(with: [.unrecorded, .countsOnlyHere]) ?? false
     if notices?.contains(.countsOnlyHere) == true {
       note(
@@ -130,9 +121,11 @@ struct KeySlotEditor {
         once.
         """)
     }
-    try format.print(
-      NewMasterKey(pin: pin, change: change, recorded: isRecorded, removed: removed.map(\.id)),
-      or: "pin: \(pin)\n")
+    let report: JSONObject = [
+      "newMasterKey": true, "pin": pin, "change": change, "recorded": isRecorded,
+      "removed": removed.map(\.id),
+    ]
+    try format.print(report, or: "pin: \(pin)\n")
     if !removed.isEmpty { try noteUnchanged(since: change) }
   }
 

@@ -15,12 +15,6 @@ struct AllowCommand: ParsableCommand {
   @Flag(help: "Take the permission back.")
   var revoke = false
 
-  private struct Report: Encodable {
-    let path: String
-    let digest: String
-    let declarations: [String]
-  }
-
   func run() throws {
     let output = Output.standard
     if revoke {
@@ -31,7 +25,10 @@ struct AllowCommand: ParsableCommand {
     let project = try Project.required()
     let declared = project.file.declarations
     if format.json {
-      try output.json(Report(path: project.path, digest: project.file.digest, declarations: declared))
+      let report: JSONObject = [
+        "path": project.path, "digest": project.file.digest, "declarations": declared,
+      ]
+      try output.json(report)
     } else {
       try Self.difference(from: AllowedProjects.declarations(of: project) ?? [], to: declared).forEach(
         output.line)

@@ -19,22 +19,21 @@ struct CheckCommand: ParsableCommand {
     case ok, missing, optional, expired, expiring, twice, unused
   }
 
-  private struct Entry: Encodable {
+  private struct Entry {
     let state: State
-    let variables: [String]
-    let service: String
-    let account: String
-    let expires: Date?
+    let json: JSONObject
     let line: String
-
-    private enum CodingKeys: CodingKey { case state, variables, service, account, expires }
 
     init(
       _ state: State, _ variables: [String], _ identifier: SecretIdentifier, in service: String,
       expires: Date? = nil
     ) {
-      (self.state, self.variables, self.expires) = (state, variables, expires)
-      (self.service, account) = (identifier.service, identifier.account)
+      let account = identifier.account
+      self.state = state
+      json = [
+        "state": state, "variables": variables, "service": identifier.service, "account": account,
+        "expires": expires,
+      ]
       // The name as the file writes it.
       let secret = identifier.service == service ? account : SecretReference.text(of: identifier)
       let name = variables.isEmpty ? account : "\(variables.joined(separator: ", ")) = \(secret)"
@@ -46,7 +45,7 @@ struct CheckCommand: ParsableCommand {
   func run() throws {
     guard let project = try global.project() else { throw try ProfileOption.missingProject("check") }
     let entries = try entries(for: project)
-    try format.print(entries, or: entries.map { $0.line + "\n" }.joined())
+    try format.print(entries.map(\.json), or: entries.map { $0.line + "\n" }.joined())
     let failures = entries.filter { [.missing, .expired].contains($0.state) }
     if !failures.isEmpty { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }

@@ -123,10 +123,10 @@ struct RunCommand: ParsableCommand {
   ) throws -> SecretEnvironment {
     let options = global.following(project)
     var chosen = try assignments.map { try EnvironmentAssignment($0, options.identifier) }
-    let inFiles = try files.map { try EnvironmentAssignment($0, of: "--file", options.identifier) }
-    try EnvironmentAssignment.checkDistinct(chosen + inFiles)
+    chosen += try files.map { try EnvironmentAssignment($0, isFile: true, options.identifier) }
+    try EnvironmentAssignment.checkDistinct(chosen)
     // Variables set by option override those of files, those override the project's, and those the variables of --all.
-    var named = Set((chosen + inFiles).map(\.variable))
+    var named = Set(chosen.map(\.variable))
     var environment = SecretEnvironment()
 
     var written: [String: String] = [:]
@@ -184,16 +184,16 @@ struct RunCommand: ParsableCommand {
     }
 
     // A vault in a repository chooses variables only for who has its key, even if none of them is a secret.
-    if project != nil, chosen.isEmpty, inFiles.isEmpty { try (backend as? VaultBackend)?.unlock() }
-    let identifiers = (chosen + inFiles).map(\.identifier)
-    let values = try backend.secrets(identifiers, together: all || isUnnamed ? options.serviceName : nil)
+    if project != nil, chosen.isEmpty { try (backend as? VaultBackend)?.unlock() }
+    let together = all || isUnnamed ? try options.serviceName : nil
+    let values = try backend.secrets(chosen.map(\.identifier), together: together)
     Expiry.warn(of: values.values.map(\.item))
-    for (assignment, isFile) in chosen.map({ ($0, false) }) + inFiles.map({ ($0, true) }) {
+    for assignment in chosen {
       guard let value = values[assignment.identifier]?.value else {
         if optional.contains(assignment.variable) { continue }
         throw MissingSecret.failure(assignment.identifier, in: backend)
       }
-      try environment.add(value, as: assignment, isFile: isFile)
+      try environment.add(value, as: assignment)
     }
     return environment
   }

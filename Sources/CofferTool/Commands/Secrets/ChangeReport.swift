@@ -5,12 +5,6 @@ internal import Synchronization
 /// The output of `watch`. Keeps the metadata of the last read, because a change may be reported without an
 /// identifier.
 final class ChangeReport: Sendable {
-  private struct Line: Encodable {
-    let time: Date
-    let event: String
-    let service: String
-    let account: String
-  }
   private let backend: any SecretBackend
   private let service: String
   private let only: SecretIdentifier?
@@ -51,11 +45,14 @@ final class ChangeReport: Sendable {
     let changed = Set(previous.keys).union(current.keys).filter { previous[$0] != current[$0] }.sorted()
     for identifier in named.map({ [$0] }) ?? changed {
       let event = current[identifier] == nil ? "removed" : "stored"
-      let line = Line(time: Date(), event: event, service: identifier.service, account: identifier.account)
+      let (time, account) = (Date(), identifier.account)
       if isJSON {
+        let line: JSONObject = [
+          "time": time, "event": event, "service": identifier.service, "account": account,
+        ]
         try Output.standard.jsonLine(line)
       } else {
-        try Output.standard.write("\(line.time.ISO8601Format())\t\(event)\t\(identifier.account.printable)\n")
+        try Output.standard.write("\(time.ISO8601Format())\t\(event)\t\(account.printable)\n")
       }
     }
   }

@@ -17,30 +17,25 @@ struct HistoryCommand: ParsableCommand {
   @Argument(help: "The secret's name.", completion: CompletedValue.formerNames.kind)
   var name: String
 
-  private struct Line: Encodable {
-    let version: Int
-    let kind: String
-    let time: Date
-    let label: String?
-    let expires: Date?
-    let attributes: [String: String]
-  }
-
   func run() throws {
     let identifier = try global.identifier(name)
     let backend = try global.openVersioned()
     let versions = try backend.versions(of: identifier)
     if versions.isEmpty { throw MissingSecret.failure(identifier, in: backend) }
-    let lines = versions.map { version in
-      Line(
-        version: version.number, kind: version.kind == .removal ? "removed" : "\(version.kind)",
-        time: version.date, label: version.metadata.label, expires: version.metadata.expires,
-        attributes: version.metadata.attributes)
+    func kind(_ version: SecretVersion) -> String {
+      version.kind == .removal ? "removed" : "\(version.kind)"
     }
     try format.print(
-      lines,
-      or: lines.map { line in
-        let fields = [String(line.version), line.time.ISO8601Format(), line.kind, line.label ?? ""]
+      versions.map { version -> JSONObject in
+        let metadata = version.metadata
+        return [
+          "version": version.number, "kind": kind(version), "time": version.date, "label": metadata.label,
+          "expires": metadata.expires, "attributes": metadata.attributes,
+        ]
+      },
+      or: versions.map { version in
+        let (number, time) = (String(version.number), version.date.ISO8601Format())
+        let fields = [number, time, kind(version), version.metadata.label ?? ""]
         return fields.map(\.printable).joined(separator: "\t") + "\n"
       }.joined())
   }

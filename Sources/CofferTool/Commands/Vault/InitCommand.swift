@@ -31,16 +31,6 @@ struct InitCommand: ParsableCommand {
   @Flag(help: "Accept a key file that a commit to the git work tree around it may publish.")
   var force = false
 
-  private struct Report: Encodable {
-    var backend: String
-    var vault: String?
-    var id: String?
-    var keyFile: String?
-    var madeKeyFile = false
-    var policy: String?
-    var recorded = false
-  }
-
   func run() throws {
     if [passphrase, keyFile != nil, portal].count(where: \.self) > 1 {
       throw Failure.usage("--key-file, --passphrase and --portal exclude each other. Use one of them.")
@@ -96,12 +86,17 @@ struct InitCommand: ParsableCommand {
     let (id, isChosen) = try Self.record(
       path, keyFile: credential.keyFile?.path, configuration,
       advice: "Select it with --vault and COFFER_KEY_FILE.")
-    let report = Report(
-      backend: "vault", vault: path, id: id, keyFile: credential.keyFile?.path,
-      madeKeyFile: created != nil, policy: isInRepository ? "versioned" : "strict", recorded: isChosen)
     changed("The vault \(path) was created.")
-    if format.json { try Output.standard.json(report) }
-    Self.explain(report, credential, at: path)
+    if format.json {
+      let report: JSONObject = [
+        "backend": "vault", "vault": path, "id": id, "keyFile": credential.keyFile?.path,
+        "madeKeyFile": created != nil, "policy": isInRepository ? "versioned" : "strict",
+        "recorded": isChosen,
+      ]
+      try Output.standard.json(report)
+    }
+    Self.explain(credential, at: path)
+    if isChosen { Self.noteNext() }
     if !isKnown {
       note(
         """
@@ -185,7 +180,10 @@ struct InitCommand: ParsableCommand {
     _ = try configuration.backend(selected.name, at: selected.place)
     try configuration.record(backend: selected.name, at: selected.place)
     if format.json {
-      try Output.standard.json(Report(backend: selected.description, vault: vault, id: id, recorded: true))
+      let report: JSONObject = [
+        "backend": selected.description, "vault": vault, "id": id, "madeKeyFile": false, "recorded": true,
+      ]
+      try Output.standard.json(report)
     }
     inform("The \(selected) is now the backend to use, as recorded in \(configuration.configurationFile).")
     if selected.name == .vault { Self.noteKeyring() }
@@ -201,7 +199,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private static func explain(_ report: Report, _ credential: borrowing NewCredential, at path: String) {
+  private static func explain(_ credential: borrowing NewCredential, at path: String) {
     inform("Created the vault \(path).")
     switch credential.kind {
     case .passphrase:
@@ -222,7 +220,6 @@ struct InitCommand: ParsableCommand {
         "Not protected: the secrets from programs that can read both files, such as root's and your own.")
       inform("Keep a copy of the key file elsewhere: without it, the secrets are lost.")
     }
-    if report.recorded { noteNext() }
   }
 
   private static func noteNext() {

@@ -5,19 +5,6 @@ struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     "verify", abstract: "Read and authenticate every byte of the vault.")
 
-  private struct Report: Encodable {
-    let path: String
-    let secrets: Int
-    let earlierVersions: Int
-    let versionsNotYetDropped: Int
-    let keySlots: Int
-    let fileSize: Int
-    let pin: String
-    let identityPin: String
-    let compared: String
-    let recovered: Bool
-  }
-
   @OptionGroup(title: "Global options") var global: GlobalOptions
   @OptionGroup(title: "Global options") var format: JSONOption
 
@@ -52,12 +39,13 @@ struct VerifyCommand: ParsableCommand {
     }
     let output = Output.standard
     if format.json {
-      return try output.json(
-        Report(
-          path: vault.path, secrets: report.secretCount, earlierVersions: report.earlierVersionCount,
-          versionsNotYetDropped: report.excessVersionCount, keySlots: report.keySlotCount,
-          fileSize: report.fileSize, pin: report.pin, identityPin: report.identityPin,
-          compared: report.compared.rawValue, recovered: report.isRecovered))
+      let fields: JSONObject = [
+        "path": vault.path, "secrets": report.secretCount, "earlierVersions": report.earlierVersionCount,
+        "versionsNotYetDropped": report.excessVersionCount, "keySlots": report.keySlotCount,
+        "fileSize": report.fileSize, "pin": report.pin, "identityPin": report.identityPin,
+        "compared": report.compared.rawValue, "recovered": report.isRecovered,
+      ]
+      return try output.json(fields)
     }
     try output.line("\(vault.path) is intact: every byte in use was read and authenticated.")
     let excess = report.excessVersionCount == 0 ? "" : " (and \(report.excessVersionCount) not yet dropped)"

@@ -22,32 +22,36 @@ struct CargoCredentialCommand: ParsableCommand {
     // The first message of a provider: the versions that it supports.
     try Output.standard.jsonLine(["v": [1]])
     while let line = try CargoProtocol.readLine() {
-      var answer = CargoProtocol.Answer()
+      var answer: JSONObject
       do {
-        answer = try handle(
-          ProgramJSON.decode(
-            line, as: CargoProtocol.Request.self, expected: "a request of cargo's protocol, version 1"))
+        let request = try ProgramJSON.decode(
+          line, as: CargoProtocol.Request.self, expected: "a request of cargo's protocol, version 1")
+        answer = try self.answer(to: request)
       } catch {
         guard let failure = Failure(error) else { throw error }
-        answer.failed = .init(kind: "other", message: failure.message, causes: [])
+        answer = Self.failed("other", message: failure.message, causes: [])
       }
       try Output.standard.jsonLine(answer)
     }
   }
 
-  private func handle(_ request: CargoProtocol.Request) throws -> CargoProtocol.Answer {
+  private static func failed(_ kind: String, message: String? = nil, causes: [String]? = nil) -> JSONObject {
+    ["Err": ["kind": kind, "message": message, "caused-by": causes] as JSONObject]
+  }
+
+  private func answer(to request: CargoProtocol.Request) throws -> JSONObject {
     guard request.v == 1 else {
       throw Failure.usage("cargo uses version \(request.v) of its protocol, and only version 1 is supported.")
     }
     let identifier = try SecretIdentifier(service: "cargo:" + request.registry.indexURL, account: "token")
     let backend = try backendOptions.open()
-    var done = CargoProtocol.Answer.Done(kind: request.kind)
+    var done: JSONObject = ["kind": request.kind]
     switch request.kind {
     case "get":
-      guard let value = try backend.lookUp(identifier) else { return .init(failed: .init(kind: "not-found")) }
-      done.token = try value.string()
-      done.cache = "session"
-      done.operationIndependent = true
+      guard let value = try backend.lookUp(identifier) else { return Self.failed("not-found") }
+      done = [
+        "kind": request.kind, "token": try value.string(), "cache": "session", "operation_independent": true,
+      ]
     case "login":
       if let token = request.token {
         try backend.storeIfChanged(SecretBytes(token), for: identifier)
@@ -60,9 +64,9 @@ struct CargoCredentialCommand: ParsableCommand {
         try backend.storeIfChanged(token, for: identifier)
       }
     case "logout":
-      guard try backend.remove(identifier) else { return .init(failed: .init(kind: "not-found")) }
-    default: return .init(failed: .init(kind: "operation-not-supported"))
+      guard try backend.remove(identifier) else { return Self.failed("not-found") }
+    default: return Self.failed("operation-not-supported")
     }
-    return .init(done: done)
+    return ["Ok": done]
   }
 }

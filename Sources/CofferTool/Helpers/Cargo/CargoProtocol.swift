@@ -15,35 +15,6 @@ enum CargoProtocol {
     var token: String?
   }
 
-  /// An answer has either `done` or `failed`.
-  struct Answer: Encodable {
-    enum CodingKeys: String, CodingKey {
-      case done = "Ok"
-      case failed = "Err"
-    }
-    struct Done: Encodable {
-      enum CodingKeys: String, CodingKey {
-        case kind, token, cache
-        case operationIndependent = "operation_independent"
-      }
-      var kind: String
-      var token: String?
-      var cache: String?
-      var operationIndependent: Bool?
-    }
-    struct Failed: Encodable {
-      enum CodingKeys: String, CodingKey {
-        case kind, message
-        case causes = "caused-by"
-      }
-      var kind: String
-      var message: String?
-      var causes: [String]?
-    }
-    var done: Done?
-    var failed: Failed?
-  }
-
   /// The largest line in bytes. A token is much shorter.
   private static let longestLine = 64 << 10
 
