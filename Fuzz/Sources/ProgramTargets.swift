@@ -122,7 +122,7 @@ enum ProgramTargets {
       let store = MemoryBackend()
       for identifier in template.identifiers {
         let text = SecretReference.text(of: identifier)
-        require(try SecretReference(text)?.identifier == identifier, "a reference is the same after writing")
+        require(try SecretReference.identifier(text) == identifier, "a reference is the same after writing")
         try store.store(SecretBytes("{{\(text)}}"), for: identifier)
       }
       let filled = try template.filled(from: store).array()

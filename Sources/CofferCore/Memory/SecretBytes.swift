@@ -126,4 +126,13 @@ extension Span<UInt8> {
     do { _ = try UTF8Span(validating: self) } catch { return false }
     return true
   }
+
+  /// Whether the bytes begin with those of `text`.
+  package func starts(with text: String) -> Bool {
+    text.utf8.count <= count && zip(text.utf8, indices).allSatisfy { self[$1] == $0 }
+  }
+
+  package func firstIndex(of byte: UInt8) -> Int? { indices.first { self[$0] == byte } }
+
+  package func contains(_ byte: UInt8) -> Bool { firstIndex(of: byte) != nil }
 }

@@ -55,17 +55,7 @@ struct Completion {
 
   private mutating func complete(_ current: String) {
     if let argument = pending { return complete(argument, current, isAfterDash: false) }
-    if !isTerminated, current.hasPrefix("--"), let equals = current.firstIndex(of: "=") {
-      let name = String(current[..<equals])
-      guard let option = command.option(name), option.kind == .option else { return }
-      return complete(option, String(current[equals...].dropFirst()), before: name + "=", isAfterDash: true)
-    }
-    if !isTerminated, current.utf8.starts(with: "-s".utf8), current.utf8.count > 2,
-      let option = command.option("-s")
-    {
-      return complete(option, String(current.dropFirst(2)), before: "-s", isAfterDash: true)
-    }
-    if !isTerminated, current.hasPrefix("-") { return completeOptions() }
+    if !isTerminated, current.hasPrefix("-") { return completeOption(current) }
     let subcommands = command.subcommands.filter(\.isShown)
     if !isTerminated, given == 0, !subcommands.isEmpty {
       return candidates = subcommands.map { Candidate(text: $0.name, description: $0.abstract) }
@@ -81,7 +71,15 @@ struct Completion {
     }
   }
 
-  private mutating func completeOptions() {
+  private mutating func completeOption(_ current: String) {
+    if current.hasPrefix("--"), let equals = current.firstIndex(of: "=") {
+      let name = String(current[..<equals])
+      guard let option = command.option(name), option.kind == .option else { return }
+      return complete(option, String(current[equals...].dropFirst()), before: name + "=", isAfterDash: true)
+    }
+    if current.utf8.starts(with: "-s".utf8), current.utf8.count > 2, let option = command.option("-s") {
+      return complete(option, String(current.dropFirst(2)), before: "-s", isAfterDash: true)
+    }
     candidates = command.options.flatMap { option in
       option.texts.map { Candidate(text: $0, description: option.abstract) }
     }

@@ -59,7 +59,7 @@ enum Dotenv {
   /// `value`, without an obstacle, in the quotes that it does not contain, for after the equals sign.
   static func quoted(_ value: SecretBytes) -> SecretBytes {
     value.withBytes { bytes in
-      let quote = bytes.indices.contains { bytes[$0] == UInt8(ascii: "'") } ? "\"" : "'"
+      let quote = bytes.contains(UInt8(ascii: "'")) ? "\"" : "'"
       return TemplateFilter.escaped(bytes, most: 1, in: quote) { _ in nil }
     }
   }

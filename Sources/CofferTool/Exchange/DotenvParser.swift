@@ -17,7 +17,7 @@ struct DotenvParser {
     var problems: [Dotenv.Problem] = []
     var lines: [String: Int] = [:]
     // Some editors begin a file with a byte order mark.
-    if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF { parser.index = 3 }
+    if bytes.starts(with: "\u{FEFF}") { parser.index = 3 }
     while parser.index < bytes.count {
       parser.start = (parser.line, parser.index)
       do throws(Dotenv.Problem) {

@@ -79,12 +79,12 @@ enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
   private func obstacle(to value: SecretBytes, in name: String) -> String? {
     value.withBytes { bytes in
       if self == .dotenv { return Dotenv.obstacle(to: bytes) }
-      if bytes.indices.contains(where: { bytes[$0] == 0 }) { return "a NUL" }
+      if bytes.contains(0) { return "a NUL" }
       guard self == .docker || self == .github else { return nil }
       if !bytes.isUTF8 { return "bytes that are not UTF-8" }
       if self == .github { return nil }
       // Docker drops a carriage return at the end of a line, and reads lines of up to 64 KiB with their ends.
-      if bytes.indices.contains(where: { "\n\r".utf8.contains(bytes[$0]) }) { return "a line end" }
+      if "\n\r".utf8.contains(where: { bytes.contains($0) }) { return "a line end" }
       return name.utf8.count + bytes.count + 2 > 65_536 ? "more than 64 KiB" : nil
     }
   }

@@ -104,49 +104,32 @@ struct Template: ~Copyable {
   }
 
   private static func parse(_ bytes: Span<UInt8>) throws -> [Part] {
-    let scheme = Array(SecretReference.scheme.utf8)
-    func begins(_ text: [UInt8], at index: Int) -> Bool {
-      index + text.count <= bytes.count && text.indices.allSatisfy { bytes[index + $0] == text[$0] }
-    }
+    func begins(_ text: String, at index: Int) -> Bool { bytes.extracting(index...).starts(with: text) }
     var parts: [Part] = []
-    var textStart = 0
-    var index = 0
-    func add(_ reference: Range<Int>, whole: Range<Int>) throws {
-      let text = String(decoding: reference.map { bytes[$0] }, as: UTF8.self)
-      guard let found = try Insertion(text) else { return }
-      if textStart < whole.lowerBound { parts.append(.text(textStart..<whole.lowerBound)) }
-      parts.append(.value(found))
-      textStart = whole.upperBound
-    }
+    var (textStart, index) = (0, 0)
     while index < bytes.count {
-      if bytes[index] == UInt8(ascii: "{"), begins(Array("{{".utf8), at: index) {
-        var start = index + 2
-        while start < bytes.count, " \t".utf8.contains(bytes[start]) { start += 1 }
-        if begins(scheme, at: start) {
-          var end = start
-          while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), !begins(Array("}}".utf8), at: end) {
-            end += 1
-          }
-          guard begins(Array("}}".utf8), at: end) else {
-            throw Failure.usage("A reference in double braces does not end on its line. Close it with }}.")
-          }
-          let close = end + 2
-          while end > start, " \t".utf8.contains(bytes[end - 1]) { end -= 1 }
-          try add(start..<end, whole: index..<close)
-          index = close
-          continue
-        }
-      }
-      if bytes[index] == scheme[0], begins(scheme, at: index) {
-        let end = (index + scheme.count..<bytes.count).first { place in
-          !(bytes[place].isUnreservedInURI || "/%".utf8.contains(bytes[place]))
-        }
-        let reference = index..<(end ?? bytes.count)
-        try add(reference, whole: reference)
-        index = reference.upperBound
+      let isInBraces = begins("{{", at: index)
+      var start = isInBraces ? index + 2 : index
+      while isInBraces, start < bytes.count, " \t".utf8.contains(bytes[start]) { start += 1 }
+      guard begins(SecretReference.scheme, at: start) else {
+        index += 1
         continue
       }
-      index += 1
+      var end = start + SecretReference.scheme.utf8.count
+      if isInBraces {
+        while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), !begins("}}", at: end) { end += 1 }
+        guard begins("}}", at: end) else {
+          throw Failure.usage("A reference in double braces does not end on its line. Close it with }}.")
+        }
+      } else {
+        while end < bytes.count, bytes[end].isUnreservedInURI || "/%".utf8.contains(bytes[end]) { end += 1 }
+      }
+      if textStart < index { parts.append(.text(textStart..<index)) }
+      index = isInBraces ? end + 2 : end
+      textStart = index
+      while isInBraces, " \t".utf8.contains(bytes[end - 1]) { end -= 1 }
+      let text = String(decoding: (start..<end).map { bytes[$0] }, as: UTF8.self)
+      if let insertion = try Insertion(text) { parts.append(.value(insertion)) }
     }
     if textStart < bytes.count { parts.append(.text(textStart..<bytes.count)) }
     return parts

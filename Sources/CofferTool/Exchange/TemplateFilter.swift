@@ -30,7 +30,7 @@ enum TemplateFilter: String, CaseIterable {
           }
         }
       case .shell:
-        if bytes.indices.contains(where: { bytes[$0] == 0 }) { return nil }
+        if bytes.contains(0) { return nil }
         return Self.escaped(bytes, most: 4, in: "'") { $0 == UInt8(ascii: "'") ? "'\\''" : nil }
       }
     }

@@ -12,10 +12,7 @@ struct AnswerLines {
   /// Adds the line `prefix` and then `value`. `field` is the name of the value for the message. Throws if the
   /// value contains a line feed, a carriage return or a NUL.
   mutating func add(_ field: String, prefix: String = "", _ value: SecretBytes) throws(Failure) {
-    let fits = value.withBytes { bytes in
-      bytes.indices.allSatisfy { ![0x00, 0x0A, 0x0D].contains(bytes[$0]) }
-    }
-    guard fits else {
+    if value.withBytes({ bytes in "\0\n\r".utf8.contains(where: { bytes.contains($0) }) }) {
       throw Failure(
         .damaged,
         """

@@ -9,7 +9,7 @@ struct SecretEnvironment: ~Copyable {
 
   /// Adds a variable that holds the value, or the path of a file with it. Throws if a variable would hold a NUL.
   mutating func add(_ value: SecretBytes, as assignment: EnvironmentAssignment) throws(Failure) {
-    if !assignment.isFile, value.withBytes({ bytes in bytes.indices.contains { bytes[$0] == 0 } }) {
+    if !assignment.isFile, value.withBytes({ $0.contains(0) }) {
       throw .usage(
         """
         The secret “\(assignment.identifier.account)” contains a NUL, which an environment variable cannot hold. \

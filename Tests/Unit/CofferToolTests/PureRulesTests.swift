@@ -137,7 +137,7 @@ import Testing
     ("secret://s/a", "s", "a"), ("secret://com.example/a%2Fb", "com.example", "a/b"),
     ("secret://%25/%c3%A9", "%", "é"),
   ]) func validReference(_ text: String, _ service: String, _ account: String) throws {
-    let identifier = try #require(try SecretReference(text)).identifier
+    let identifier = try #require(try SecretReference.identifier(text))
     #expect(identifier.service == service)
     #expect(identifier.account == account)
   }
@@ -147,7 +147,7 @@ import Testing
     "secret://s/%2",
     "secret://s/%zz", "secret://s/%FF", "secret://s/%00",
   ]) func invalidReference(_ text: String) {
-    #expect(throws: (any Error).self) { try SecretReference(text) }
+    #expect(throws: (any Error).self) { try SecretReference.identifier(text) }
   }
 
   @Test func otherTextIsNotAReference() throws {

@@ -51,7 +51,7 @@ struct ValueInput {
   }
 
   static func droppingOnlyLineFeed(_ secret: SecretBytes) -> SecretBytes {
-    let firstLineFeed = secret.withBytes { bytes in bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } }
+    let firstLineFeed = secret.withBytes { $0.firstIndex(of: UInt8(ascii: "\n")) }
     return firstLineFeed == secret.count - 1 ? secret.prefix(secret.count - 1) : secret
   }
 

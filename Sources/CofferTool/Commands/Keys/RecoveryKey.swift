@@ -16,11 +16,7 @@ enum RecoveryKey {
         for index in prefix.utf8.count..<bytes.count {
           writer.append(bytes[index])
           let written = index - prefix.utf8.count + 1
-          if written % (group * groupsPerLine) == 0 {
-            writer.append("\n")
-          } else if written % group == 0 {
-            writer.append(" ")
-          }
+          if written % group == 0 { writer.append(written % (group * groupsPerLine) == 0 ? "\n" : " ") }
         }
       }
     }
@@ -31,7 +27,6 @@ enum RecoveryKey {
   /// `.invalidKey` if the text is mistyped.
   static func parse(_ text: SecretBytes) throws(SecretError) -> SecretBytes {
     func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    let prefix = Array(prefix.utf8)
     let packed = text.withBytes { bytes in
       SecretWriter.bytes(capacity: bytes.count) { writer in
         for index in bytes.indices where !isSpace(bytes[index]) { writer.append(bytes[index]) }
@@ -40,10 +35,7 @@ enum RecoveryKey {
     if packed.isEmpty {
       throw SecretError(.invalidKey, "There is no key in the input.", advice: "Use a terminal or a pipe.")
     }
-    let hasPrefix = packed.withBytes { bytes in
-      bytes.count >= prefix.count && prefix.indices.allSatisfy { bytes[$0] == prefix[$0] }
-    }
-    if hasPrefix { return try VaultKey.parse(packed) }
-    return try VaultKey.parse(packed.withBytes { SecretBytes(joining: prefix.span, $0) })
+    if packed.withBytes({ $0.starts(with: prefix) }) { return try VaultKey.parse(packed) }
+    return try VaultKey.parse(SecretWriter.joined([SecretBytes(prefix), packed]))
   }
 }

@@ -27,7 +27,7 @@ struct FindCommand: ParsableCommand {
       }
     }
     try format.print(
-      found.map(ItemDescription.init),
+      found.map(\.json),
       or: found.map { SecretReference.text(of: $0.identifier) + "\n" }.joined())
     if found.isEmpty && UnreadableItems.status == nil { throw ExitCode(ExitStatus.noSuchSecret.rawValue) }
   }

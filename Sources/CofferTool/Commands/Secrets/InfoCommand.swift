@@ -28,6 +28,6 @@ struct InfoCommand: ParsableCommand {
       .map { (title: "attribute \($0.key.printable)", text: Optional($0.value)) }
     // Escapes control characters on a pipe as well, so that a label cannot forge a line.
     let lines = (fields + attributes).compactMap { title, text in text.map { "\(title): \($0.printable)\n" } }
-    try format.print(ItemDescription(item), or: lines.joined())
+    try format.print(item.json, or: lines.joined())
   }
 }

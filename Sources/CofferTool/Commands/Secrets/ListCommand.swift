@@ -63,16 +63,22 @@ struct ListCommand: ParsableCommand {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")
     }
     let backend = try removed ? global.openVersioned() : UnreadableItems.leaveOut(of: global.open())
+    let service = try global.serviceName
     let now = Date()
-    let items = try found(in: backend, expiringWithin: span, now: now).filter {
-      $0.account.utf8.starts(with: prefix.utf8)
-    }
+    let gone = try removed ? backend.removedItems(inService: service).filter { isWanted($0.identifier) } : []
+    let items = try removed ? [] : items(in: backend, expiringWithin: span, now: now)
     if format.json {
-      try output.json(items)
+      try output.json(items.map(\.json) + gone.map(\.json))
     } else if long {
-      try output.write(items.map { Self.line($0, now: now) + "\n" }.joined())
+      let lines =
+        items.map { item in
+          let metadata = item.metadata
+          let expiry = metadata.expires.map { Expiry.text($0, now: now) }
+          return Self.line(metadata.modified, expiry, item.identifier, metadata.label)
+        } + gone.map { Self.line($0.removed, nil, $0.identifier, nil) }
+      try output.write(lines.joined())
     } else {
-      try print(names: items.map(\.account))
+      try print(names: items.map(\.identifier.account) + gone.map(\.identifier.account))
     }
     VaultNotes.noteCopy(backend)
   }
@@ -87,14 +93,15 @@ struct ListCommand: ParsableCommand {
     }
   }
 
+  private func isWanted(_ identifier: SecretIdentifier) -> Bool {
+    identifier.account.utf8.starts(with: prefix.utf8)
+  }
+
   /// With `span`, a number of seconds, only what has expired or expires within it.
-  private func found(
+  private func items(
     in backend: any SecretBackend, expiringWithin span: Int?, now: Date
-  ) throws -> [ItemDescription] {
-    if removed {
-      return try backend.removedItems(inService: global.serviceName).map(ItemDescription.init)
-    }
-    var items = try backend.items(inService: global.serviceName)
+  ) throws -> [SecretItem] {
+    var items = try backend.items(inService: global.serviceName).filter { isWanted($0.identifier) }
     if let span { items.removeAll { Expiry.state(of: $0.metadata, now: now, soon: span) == .none } }
     if let unchangedSince {
       let versioned = backend as? VaultBackend
@@ -110,7 +117,7 @@ struct ListCommand: ParsableCommand {
         }
       }
     }
-    return items.map(ItemDescription.init)
+    return items
   }
 
   /// Whether the secret has the value of a version that `isFormer`: a value may be stored again, and has not changed then.
@@ -126,11 +133,10 @@ struct ListCommand: ParsableCommand {
       try backend.secret(identifier, version: $0.number)?.value.isEqual(to: value) == true
     }
   }
-
-  private static func line(_ item: ItemDescription, now: Date) -> String {
-    let expiry = item.expires.map { Expiry.text($0, now: now) }
-    let time = (item.removed ?? item.modified)?.ISO8601Format()
-    let fields = [time ?? "-", expiry ?? "-", item.account, item.label ?? ""]
-    return fields.map(\.printable).joined(separator: "\t")
+  private static func line(
+    _ time: Date?, _ expiry: String?, _ identifier: SecretIdentifier, _ label: String?
+  ) -> String {
+    let fields = [time?.ISO8601Format() ?? "-", expiry ?? "-", identifier.account, label ?? ""]
+    return fields.map(\.printable).joined(separator: "\t") + "\n"
   }
 }

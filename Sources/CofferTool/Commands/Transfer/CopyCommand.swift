@@ -62,9 +62,8 @@ struct CopyCommand: ParsableCommand {
     /// The titles of the items of the source that have no name here.
     var unlisted: [String] = []
     var dryRun: Bool
-    var isEmpty: Bool {
-      copied.isEmpty && replaced.isEmpty && same.isEmpty && different.isEmpty && removed.isEmpty
-    }
+    var hasCopies: Bool { !copied.isEmpty || !replaced.isEmpty }
+    var isEmpty: Bool { !hasCopies && same.isEmpty && different.isEmpty && removed.isEmpty }
   }
 
   func run() throws {
@@ -98,12 +97,10 @@ struct CopyCommand: ParsableCommand {
       func copyOne(_ secret: Secret) throws(SecretError) {
         progress.show(count)
         count += 1
-        if let removal = removals[secret.identifier], removal > secret.metadata.modified ?? .distantPast,
-          !overwrite
-        {
-          return report.removed.append(SecretReference.text(of: secret.identifier))
-        }
-        try copy(secret, to: target, &report, &status)
+        let list = try copy(secret, to: target, removal: removals[secret.identifier], &status)
+        let hadCopies = report.hasCopies
+        report[keyPath: list].append(SecretReference.text(of: secret.identifier))
+        if report.hasCopies && !hadCopies && !dryRun { changed("Secrets were copied.") }
       }
       for secret in secrets { try copyOne(secret) }
       if named.isEmpty { try source.forEachSecret(inService: service, copyOne) }
@@ -118,7 +115,7 @@ struct CopyCommand: ParsableCommand {
     } catch {
       progress.clear()
       if !report.isEmpty { try print(report) }
-      throw report.copied.isEmpty && report.replaced.isEmpty ? error : Self.afterCopies(error)
+      throw report.hasCopies ? Self.afterCopies(error) : error
     }
     try print(report)
     if !(report.different + report.removed).isEmpty && status == .done { status = .wouldOverwrite }
@@ -131,34 +128,35 @@ struct CopyCommand: ParsableCommand {
     )
   }
 
+  /// Copies a secret if it is to be copied, and returns the list of the report that gets its name. `removal` is when the
+  /// target has removed it.
   private func copy(
-    _ secret: Secret, to target: any SecretBackend, _ report: inout Report, _ status: inout ExitStatus
-  ) throws(SecretError) {
+    _ secret: Secret, to target: any SecretBackend, removal: Date?, _ status: inout ExitStatus
+  ) throws(SecretError) -> WritableKeyPath<Report, [String]> {
+    if let removal, removal > secret.metadata.modified ?? .distantPast, !overwrite { return \.removed }
     let (identifier, value) = (secret.identifier, secret.value)
-    let name = SecretReference.text(of: identifier)
     let existing = try target.lookUp(identifier)
-    let exists = existing != nil
-    if let existing, existing.isEqual(to: value) { return report.same.append(name) }
-    if exists && !overwrite { return report.different.append(name) }
-    if !dryRun {
-      do throws(SecretError) {
-        try target.store(value, for: identifier, metadata: .replace(secret.metadata))
-      } catch  where [SecretError.Code.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) {
-        // The target cannot hold this secret, but may be able to hold the others.
-        report.impossible.append(name)
-        if status == .done { status = ExitStatus(error.code) }
-        return note("secret: “\(name)” cannot be copied: \(error)")
-      }
-      let copy: SecretBytes?
-      do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
-      guard let copy, copy.isEqual(to: value) else {
-        throw SecretError(
-          .io, "The value read back from the copy of “\(name)” differs from the value stored there.",
-          advice: "Keep the original, and run secret verify on the copy.")
-      }
+    if existing?.isEqual(to: value) == true { return \.same }
+    if existing != nil && !overwrite { return \.different }
+    let list = existing == nil ? \Report.copied : \.replaced
+    if dryRun { return list }
+    let name = SecretReference.text(of: identifier)
+    do throws(SecretError) {
+      try target.store(value, for: identifier, metadata: .replace(secret.metadata))
+    } catch  where [SecretError.Code.tooLarge, .invalidMetadata, .invalidIdentifier].contains(error.code) {
+      // The target cannot hold this secret, but may be able to hold the others.
+      if status == .done { status = ExitStatus(error.code) }
+      note("secret: “\(name)” cannot be copied: \(error)")
+      return \.impossible
     }
-    if !dryRun && report.copied.isEmpty && report.replaced.isEmpty { changed("Secrets were copied.") }
-    if exists { report.replaced.append(name) } else { report.copied.append(name) }
+    let copy: SecretBytes?
+    do throws(SecretError) { copy = try target.lookUp(identifier) } catch { throw Self.afterCopies(error) }
+    guard let copy, copy.isEqual(to: value) else {
+      throw SecretError(
+        .io, "The value read back from the copy of “\(name)” differs from the value stored there.",
+        advice: "Keep the original, and run secret verify on the copy.")
+    }
+    return list
   }
 
   #if Keyring

@@ -111,11 +111,7 @@ struct ImportCommand: ParsableCommand {
       SecretReference.scheme,
     ]
     let names = secrets.filter { secret in
-      secret.value.withBytes { bytes in
-        beginnings.contains { text in
-          text.utf8.count <= bytes.count && zip(text.utf8, bytes.indices).allSatisfy { bytes[$1] == $0 }
-        }
-      }
+      secret.value.withBytes { bytes in beginnings.contains { bytes.starts(with: $0) } }
     }.map { "“\($0.identifier.account)”" }
     if names.isEmpty { return }
     throw .usage(
@@ -162,9 +158,7 @@ struct ImportCommand: ParsableCommand {
       progress.show(index, of: names.count)
       let identifier = try global.identifier(name)
       let contents = try source.contents(of: name)
-      let end = contents.withBytes { bytes in
-        bytes.indices.first { bytes[$0] == UInt8(ascii: "\n") } ?? bytes.count
-      }
+      let end = contents.withBytes { $0.firstIndex(of: UInt8(ascii: "\n")) ?? $0.count }
       let value = firstLine ? contents.prefix(end) : ValueInput.droppingOnlyLineFeed(contents)
       return ExchangedSecret(identifier: identifier, value: value, metadata: nil)
     }

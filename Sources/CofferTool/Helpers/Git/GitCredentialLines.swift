@@ -20,7 +20,7 @@ struct GitCredentialLines {
         let line = bytes.extracting(start..<end)
         start = end + 1
         if line.isEmpty { break }
-        guard let equals = line.indices.first(where: { line[$0] == UInt8(ascii: "=") }),
+        guard let equals = line.firstIndex(of: UInt8(ascii: "=")),
           let key = Self.text(line.extracting(..<equals)), !key.isEmpty
         else {
           throw .usage("Line \(number) of the input is not of the form key=value. Nothing was done.")
