@@ -150,12 +150,12 @@ extension Diagnosis {
     } else {
       add(.ok, "directory", "only you can write to \(directory)")
     }
-    let name = path.split(separator: "/").last.map(String.init) ?? path
+    let name = Path.name(of: path)
     var others: [String] = []
     do throws(FileSystemError) { others = try Path.names(inDirectory: directory) } catch {
       // The directory cannot be read.
     }
-    let count = others.count { NewFile.isTemporaryName($0, of: name) }
+    let count = others.count { NewFile.isTemporaryName($0, of: String(name)) }
     if count > 0 {
       add(
         .note, "directory",
@@ -172,10 +172,10 @@ extension Diagnosis {
         "If a key was removed there, put that file in the vault's place. Otherwise copy what the vault lacks: "
           + "secret copy --from vault:FILE --to vault:\(path). Then remove the file.")
     }
-    if let sentence = GitWorkTree.textSentence(path, GitWorkTree.attributes(of: path, configuration)) {
+    if let sentence = GitWorkTree.textSentence(path) {
       add(.bad, "git", sentence, status: .configuration)
     }
-    if GitWorkTree.isUnmerged(path, configuration) {
+    if GitWorkTree.isUnmerged(path) {
       add(
         .note, "directory",
         "git has not merged \(path): two sides have changed it, and the file is that of one of them",
@@ -211,7 +211,7 @@ extension Diagnosis {
     guard let file = configuration.keyFile ?? recorded, let status = FileStatus(of: file) else { return }
     if let exposure = FileExposure(of: status) {
       add(.bad, "key file", "\(file) \(exposure.predicate)", exposure.advice, status: .refused)
-    } else if GitWorkTree.tracks(file, configuration) {
+    } else if GitWorkTree.tracks(file) {
       add(
         .bad, "key file", "\(file) is tracked by git, so that every clone contains the key",
         "Add another key with secret key add, and remove the slot of this one with secret key remove.",

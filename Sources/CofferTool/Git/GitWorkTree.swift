@@ -4,11 +4,11 @@ internal import Glibc
 
 /// What git says of a file in a work tree of its own.
 enum GitWorkTree {
+  private static var configuration: BackendConfiguration { .current() }
+
   /// Throws a failure if the key file is in a work tree, and git does not ignore it or cannot be asked: a commit may publish
   /// it. `advice` is the end of the message.
-  static func requireIgnored(
-    _ path: String, _ configuration: BackendConfiguration, advice: String = "or add it to .gitignore."
-  ) throws(Failure) {
+  static func requireIgnored(_ path: String, advice: String = "or add it to .gitignore.") throws(Failure) {
     let place = place(of: path)
     guard configuration.isInWorkTree(place.directory + "/name"), answer(["check-ignore", "-q"], place) == nil
     else { return }
@@ -21,14 +21,14 @@ enum GitWorkTree {
   }
 
   /// Whether git keeps versions of the file.
-  static func tracks(_ path: String, _ configuration: BackendConfiguration) -> Bool {
+  static func tracks(_ path: String) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(place.directory + "/name")
       && answer(["ls-files", "--error-unmatch"], place) != nil
   }
 
   /// Whether git has found changes of both sides of a merge in the file, and waits for a decision.
-  static func isUnmerged(_ path: String, _ configuration: BackendConfiguration) -> Bool {
+  static func isUnmerged(_ path: String) -> Bool {
     let place = place(of: path)
     return configuration.isInWorkTree(path)
       && answer(["ls-files", "--unmerged", "--error-unmatch"], place) != nil
@@ -47,7 +47,7 @@ enum GitWorkTree {
   }
 
   /// Returns `nil` outside of a work tree, or if git cannot be asked.
-  static func attributes(of path: String, _ configuration: BackendConfiguration) -> Attributes? {
+  static func attributes(of path: String) -> Attributes? {
     guard configuration.isInWorkTree(path),
       let output = answer(["check-attr", "-z", "text", "eol", "diff", "merge"], place(of: path))
     else { return nil }
@@ -80,8 +80,8 @@ enum GitWorkTree {
 
   /// Adds the line to `.gitattributes` in the directory of the vault, unless git does the right thing already. Returns the
   /// sentence for the user, or `nil` if there is nothing to say.
-  static func addAttributes(for path: String, _ configuration: BackendConfiguration) -> String? {
-    guard let found = attributes(of: path, configuration), found != .right else { return nil }
+  static func addAttributes(for path: String) -> String? {
+    guard let found = attributes(of: path), found != .right else { return nil }
     let (file, line) = (Path.parent(of: path) + "/.gitattributes", attributesLine(for: path))
     let status = FileStatus(of: file, followingLink: false)
     do throws(SecretError) {
@@ -93,13 +93,13 @@ enum GitWorkTree {
       return
         "Added a line for the vault to \(file), so that git does not take it for text. Commit that file with the vault."
     } catch {
-      return textSentence(path, found)
+      return textSentence(path)
     }
   }
 
   /// Says that git takes the vault for text, and what to do; `nil` if it does not.
-  static func textSentence(_ path: String, _ found: Attributes?) -> String? {
-    guard found == .text else { return nil }
+  static func textSentence(_ path: String) -> String? {
+    guard attributes(of: path) == .text else { return nil }
     return "git takes the vault \(path) for text, and may destroy the committed copy. Add this line to "
       + "\(Path.parent(of: path))/.gitattributes: \(attributesLine(for: path))"
   }

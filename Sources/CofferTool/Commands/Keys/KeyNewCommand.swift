@@ -32,7 +32,7 @@ struct KeyNewCommand: ParsableCommand {
       return try OutputFile.write(text, to: output ?? "-", replacing: false)
     }
     let path = try Path.absolute(output)
-    try GitWorkTree.requireIgnored(path, .current())
+    try GitWorkTree.requireIgnored(path)
     try PrivateDirectory.create(Path.parent(of: path))
     try PrivateFile.write(text, to: path, replacing: false)
     changed("The identity \(path) was created, and has its recipient in a comment.")

@@ -34,7 +34,7 @@ struct KeyRecoverCommand: ParsableCommand {
     let source = VaultCredentialSource("the recovery key", .key(recoveryKey))
     let vault = selected.with(credentials: [source])
     VaultNotes.register(vault)
-    let editor = try KeySlotEditor(vault, configuration)
+    let editor = try KeySlotEditor(vault)
     try editor.vault.unlock()
     let added = try editor.addKeyFile(keyFile ?? configuration.defaultKeyFile, label: "")
     let isRecorded = try editor.record(keyFile: added.path)

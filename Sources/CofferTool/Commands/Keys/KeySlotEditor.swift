@@ -5,15 +5,15 @@ internal import CofferSystem
 struct KeySlotEditor {
   private(set) var vault: VaultBackend
   let description: VaultDescription
-  let configuration: BackendConfiguration
+  let configuration = BackendConfiguration.current()
 
   /// Selects the vault. It is not unlocked. If `keyFile` is the recorded key file of the vault and does not exist, the vault
   /// is opened by something else: the file may be lost, and is to be made again.
   init(_ options: GlobalOptions, making keyFile: String? = nil) throws {
-    try self.init(options.openVault(requirement: "Only a vault has key slots"), .current())
+    try self.init(options.openVault(requirement: "Only a vault has key slots"))
     guard let keyFile, let recorded = try configuration.recordedKeyFile(forVault: description.id),
       FileStatus(of: recorded) == nil,
-      keyFile.split(separator: "/").last == recorded.split(separator: "/").last,
+      Path.name(of: keyFile) == Path.name(of: recorded),
       Path.isSameFile(Path.parent(of: try Path.absolute(keyFile)), Path.parent(of: recorded))
     else { return }
     let sources = configuration.credentials(additional: BackendOptions.prompts(configuration))
@@ -23,9 +23,8 @@ struct KeySlotEditor {
   }
 
   /// Uses a vault with other credentials.
-  init(_ vault: VaultBackend, _ configuration: BackendConfiguration) throws(SecretError) {
+  init(_ vault: VaultBackend) throws(SecretError) {
     self.vault = vault
-    self.configuration = configuration
     description = try vault.description()
   }
 
@@ -194,7 +193,7 @@ struct KeySlotEditor {
       return (slots, false, file.path)
     }
     if file.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
-    try GitWorkTree.requireIgnored(file.path, configuration)
+    try GitWorkTree.requireIgnored(file.path)
     let key = VaultKey.generate()
     try file.create(key)
     do throws(SecretError) {

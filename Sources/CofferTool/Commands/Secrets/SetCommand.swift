@@ -75,11 +75,8 @@ struct SetCommand: ParsableCommand {
         value, for: identifier, history: history.map { $0 ? .kept : .none } ?? .unchanged
       ) { given.applied(to: $0 ?? existing, isNewValue: $1) }
     }
-    if let vault = backend as? VaultBackend {
-      let configuration = BackendConfiguration.current()
-      let sentence = GitWorkTree.textSentence(
-        vault.path, GitWorkTree.attributes(of: vault.path, configuration))
-      if let sentence { note("secret: \(sentence)") }
+    if let vault = backend as? VaultBackend, let sentence = GitWorkTree.textSentence(vault.path) {
+      note("secret: \(sentence)")
     }
   }
 }

@@ -31,6 +31,8 @@ struct InitCommand: ParsableCommand {
   @Flag(help: "Accept a key file that a commit to the git work tree around it may publish.")
   var force = false
 
+  private var configuration: BackendConfiguration { .current() }
+
   func run() throws {
     if [passphrase, keyFile != nil, portal].count(where: \.self) > 1 {
       throw Failure.usage("--key-file, --passphrase and --portal exclude each other. Use one of them.")
@@ -43,9 +45,8 @@ struct InitCommand: ParsableCommand {
       throw Failure.usage(
         "--portal prints the recovery key, and --json prints something else. Use one of them.")
     }
-    let configuration = BackendConfiguration.current()
     let selected = try global.selection()
-    if let selected, selected.name != .vault { return try choose(selected, configuration) }
+    if let selected, selected.name != .vault { return try choose(selected) }
 
     let path = try Path.absolute(selected?.place ?? configuration.vaultPath)
     try VaultCredential.requirePath(path, from: "The path of the vault")
@@ -53,7 +54,7 @@ struct InitCommand: ParsableCommand {
       if global.backend != nil, !passphrase, keyFile == nil, !portal, !recipients.isGiven {
         let place = path == configuration.defaultVaultPath ? nil : path
         let id = try configuration.vault(at: path, credentials: []).description().id
-        return try choose(BackendSelection(.vault, at: place), configuration, vault: path, id: id)
+        return try choose(BackendSelection(.vault, at: place), vault: path, id: id)
       }
       let existing = FileStatus(of: path)
       let isFile = existing?.isRegular == true
@@ -66,26 +67,25 @@ struct InitCommand: ParsableCommand {
             ? "To use it: secret init --backend vault:\(path). Or choose another path with --vault."
             : "It is not a regular file. Choose another path with --vault.")
     }
-    if portal { return try createPortalVault(at: path, configuration) }
+    if portal { return try createPortalVault(at: path) }
     let recipients = try recipients.read()
-    let credential = try NewCredential.chosen(by: self, recipients, configuration, vault: path)
+    let credential = try NewCredential.chosen(by: self, recipients, vault: path)
     if credential.keyFile?.path == configuration.defaultKeyFile { try configuration.makeDirectory() }
     if let file = credential.keyFile?.path, !force {
-      try GitWorkTree.requireIgnored(file, configuration, advice: "add it to .gitignore, or use --force.")
+      try GitWorkTree.requireIgnored(file, advice: "add it to .gitignore, or use --force.")
     }
     let created = try credential.createKeyFile()
     let isKnown: Bool
     do throws(SecretError) {
       try PrivateDirectory.create(Path.parent(of: path))
-      isKnown = try credential.createVault(at: path, recipients, configuration)
+      isKnown = try credential.createVault(at: path, recipients)
     } catch {
       let vault = configuration.vault(at: path, credentials: [credential.source()])
       throw created?.failure(error, of: vault) ?? Self.failure(error, of: vault)
     }
     let isInRepository = configuration.isInWorkTree(path)
-    let (id, isChosen) = try Self.record(
-      path, keyFile: credential.keyFile?.path, configuration,
-      advice: "Select it with --vault and COFFER_KEY_FILE.")
+    let (id, isChosen) = try record(
+      path, keyFile: credential.keyFile?.path, advice: "Select it with --vault and COFFER_KEY_FILE.")
     changed("The vault \(path) was created.")
     if format.json {
       let report: JSONObject = [
@@ -105,7 +105,7 @@ struct InitCommand: ParsableCommand {
         """)
     }
     VaultNotes.noteSharing(path)
-    if let said = GitWorkTree.addAttributes(for: path, configuration) { note(said) }
+    if let said = GitWorkTree.addAttributes(for: path) { note(said) }
     if isInRepository, created == nil, credential.keyFile?.path == configuration.defaultKeyFile {
       note(
         """
@@ -121,7 +121,7 @@ struct InitCommand: ParsableCommand {
     }
   }
 
-  private func createPortalVault(at path: String, _ configuration: BackendConfiguration) throws {
+  private func createPortalVault(at path: String) throws {
     let recoveryKey = try configuration.createPortalVault(at: path)
     inform("Created the vault \(path).")
     // Before everything else: nothing else has the key.
@@ -134,7 +134,7 @@ struct InitCommand: ParsableCommand {
         advice: "Add another one with secret key add --recovery.")
     }
     inform("Write the key down and keep it elsewhere. If the keyring is reset: secret key recover --portal")
-    let (_, isChosen) = try Self.record(path, keyFile: nil, configuration, advice: "Select it with --vault.")
+    let (_, isChosen) = try record(path, keyFile: nil, advice: "Select it with --vault.")
     inform(
       "The Secret portal opens it with a secret in your keyring. Programs that read the keyring can open it too."
     )
@@ -151,8 +151,8 @@ struct InitCommand: ParsableCommand {
   }
 
   /// Records the key file's path and, for a vault at the default path, the backend to use. `isChosen` tells the latter.
-  private static func record(
-    _ path: String, keyFile: String?, _ configuration: BackendConfiguration, advice: String
+  private func record(
+    _ path: String, keyFile: String?, advice: String
   ) throws(SecretError) -> (id: String, isChosen: Bool) {
     do throws(SecretError) {
       let id = try configuration.vault(at: path, credentials: []).description().id
@@ -168,10 +168,7 @@ struct InitCommand: ParsableCommand {
   }
 
   /// Records the backend to use: another one than the vault, or a vault that exists.
-  private func choose(
-    _ selected: BackendSelection, _ configuration: BackendConfiguration, vault: String? = nil,
-    id: String? = nil
-  ) throws {
+  private func choose(_ selected: BackendSelection, vault: String? = nil, id: String? = nil) throws {
     if passphrase || keyFile != nil || portal || recipients.isGiven {
       throw Failure.usage(
         "--key-file, --passphrase, --portal and --recipient require a vault. Remove them, or use --backend vault."

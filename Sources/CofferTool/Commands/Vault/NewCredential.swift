@@ -14,11 +14,11 @@ struct NewCredential: ~Copyable {
 
   /// Reads, prompts for or generates a passphrase or key, as the options of `init` request.
   static func chosen(
-    by options: InitCommand, _ recipients: [VaultRecipient], _ configuration: BackendConfiguration,
-    vault path: String
+    by options: InitCommand, _ recipients: [VaultRecipient], vault path: String
   ) throws -> NewCredential {
+    let configuration = BackendConfiguration.current()
     if options.passphrase {
-      let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, configuration, path)
+      let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, path)
       if let given { return NewCredential(kind: .passphrase, credential: given) }
       guard configuration.canPrompt else {
         throw SecretError(
@@ -31,7 +31,7 @@ struct NewCredential: ~Copyable {
       return NewCredential(kind: .recipients, credential: .recipient(recipient))
     }
     if options.keyFile == nil, configuration.keyFile == nil,
-      let given = try given(by: { $0.hasPrefix("COFFER_KEY") }, configuration, path)
+      let given = try given(by: { $0.hasPrefix("COFFER_KEY") }, path)
     {
       return NewCredential(kind: .environment, credential: given)
     }
@@ -59,23 +59,19 @@ struct NewCredential: ~Copyable {
   }
 
   /// Creates a vault that this credential and `recipients` open. Identities get slots as recipients.
-  borrowing func createVault(
-    at path: String, _ recipients: [VaultRecipient], _ configuration: BackendConfiguration
-  ) throws(SecretError) -> Bool {
-    let recipients = try credential.recipients() + recipients
-    guard credential.secret.isEmpty else {
-      return try configuration.createVault(at: path, credential: credential, recipients: recipients)
-    }
-    return try configuration.createVault(
-      at: path, credential: .recipient(recipients[0]), recipients: Array(recipients.dropFirst()))
+  borrowing func createVault(at path: String, _ recipients: [VaultRecipient]) throws(SecretError) -> Bool {
+    var (credential, recipients) = (credential, try credential.recipients() + recipients)
+    if credential.secret.isEmpty { credential = .recipient(recipients.removeFirst()) }
+    return try BackendConfiguration.current()
+      .createVault(at: path, credential: credential, recipients: recipients)
   }
 
   /// The credential of the first credential source that has one and whose name satisfies the condition.
   private static func given(
-    by isIncluded: (String) -> Bool, _ configuration: BackendConfiguration, _ path: String
+    by isIncluded: (String) -> Bool, _ path: String
   ) throws(SecretError) -> VaultCredential? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32))
-    for source in configuration.credentials() where isIncluded(source.name) {
+    for source in BackendConfiguration.current().credentials() where isIncluded(source.name) {
       if let credential = try source.credential(for: future) { return credential }
     }
     return nil
