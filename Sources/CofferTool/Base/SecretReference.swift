@@ -6,6 +6,11 @@ enum SecretReference {
   /// The service of a name that is not a reference, if neither an option, a variable nor the project's file names one.
   static let defaultService = "secret"
 
+  /// The service of names outside of a project: the `given` one, or else that of the variable.
+  static func service(_ given: String?) -> String {
+    given ?? Environment.value("COFFER_SERVICE") ?? defaultService
+  }
+
   /// The secret that `text` refers to. Returns `nil` if it does not begin with the scheme, and throws if it does and is
   /// invalid.
   static func identifier(_ text: String) throws -> SecretIdentifier? {

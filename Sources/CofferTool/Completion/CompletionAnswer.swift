@@ -39,11 +39,9 @@ struct CompletionAnswer {
   /// a terminal obeys or hides them, are left out.
   func zsh(_ words: [String]) -> [String] {
     let completion = Completion(of: words.last ?? "", after: words.dropLast(), of: root)
-    if let other = completion.other { return [other.rawValue] }
-    return ["words"]
-      + completion.candidates.filter(isShownAsItIs).flatMap { candidate in
-        [candidate.text, candidate.text + (candidate.description.map { "  -- \($0)" } ?? "")]
-      }
+    return answer(completion) { candidate in
+      [candidate.text, candidate.text + (candidate.description.map { "  -- \($0)" } ?? "")]
+    }
   }
 
   /// The candidates for fish. Each candidate is one line: the text, and after a tab its description.
@@ -53,14 +51,18 @@ struct CompletionAnswer {
     // fish quotes everything but a tilde in front, which it would expand.
     let isTildeQuoted = typed.first.map { "\"'\\".contains($0) } ?? false
     let completion = Completion(of: current, after: words.dropLast(), of: root)
-    if let other = completion.other { return [other.rawValue] }
-    return ["words"]
-      + completion.candidates.filter { isShownAsItIs($0) && (isTildeQuoted || !$0.text.hasPrefix("~")) }.map {
-        $0.text + ($0.description.map { "\t" + $0 } ?? "")
-      }
+    return answer(completion) { candidate in
+      if !isTildeQuoted && candidate.text.hasPrefix("~") { return [] }
+      return [candidate.text + (candidate.description.map { "\t" + $0 } ?? "")]
+    }
   }
 
-  private func isShownAsItIs(_ candidate: Completion.Candidate) -> Bool {
-    !candidate.text.unicodeScalars.contains(where: \.isUnsafeOnTerminal)
+  /// The records of the candidates that a shell may show as they are.
+  private func answer(
+    _ completion: Completion, _ records: (Completion.Candidate) -> [String]
+  ) -> [String] {
+    if let other = completion.other { return [other.rawValue] }
+    let shown = completion.candidates.filter { !$0.text.unicodeScalars.contains(where: \.isUnsafeOnTerminal) }
+    return ["words"] + shown.flatMap(records)
   }
 }

@@ -24,7 +24,7 @@ struct StoredTexts {
     if isUnknown { return [] }
     do {
       let options = try GlobalOptions.parse(options)
-      let service = options.service ?? Environment.value("COFFER_SERVICE") ?? SecretReference.defaultService
+      let service = SecretReference.service(options.service)
       // The Tab key must never cause a prompt or a delay.
       let backend = try BackendOptions.open(options.selected(), .current().unattended)
       UnreadableItems.leaveOut(of: backend)

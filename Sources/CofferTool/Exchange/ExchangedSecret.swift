@@ -5,7 +5,7 @@ struct ExchangedSecret {
   let identifier: SecretIdentifier
   let value: SecretBytes
   /// `nil` if the file's format has no metadata.
-  let metadata: SecretMetadata?
+  var metadata: SecretMetadata?
   /// The variable that a project's file gives it. `nil`: the name of the secret decides.
   var variable: String?
 }

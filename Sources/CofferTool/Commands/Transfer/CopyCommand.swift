@@ -73,7 +73,10 @@ struct CopyCommand: ParsableCommand {
     var options = VaultOptions()
     options.isBackup = formerKey
     let source = try UnreadableItems.leaveOut(of: BackendOptions.open(from, options: options))
-    let named = try names.map { try SecretReference.identifier($0) ?? identifier($0) }
+    let named = try names.map {
+      try SecretReference.identifier($0)
+        ?? SecretIdentifier(service: SecretReference.service(service), account: $0)
+    }
     if formerKey {
       guard let vault = source as? VaultBackend else {
         throw Failure.usage("--former-key reads a vault. Name it with --from vault:PATH.")
@@ -120,12 +123,6 @@ struct CopyCommand: ParsableCommand {
     try print(report)
     if !(report.different + report.removed).isEmpty && status == .done { status = .wouldOverwrite }
     if status != .done { throw ExitCode(status.rawValue) }
-  }
-
-  private func identifier(_ name: String) throws(SecretError) -> SecretIdentifier {
-    try SecretIdentifier(
-      service: service ?? Environment.value("COFFER_SERVICE") ?? SecretReference.defaultService, account: name
-    )
   }
 
   /// Copies a secret if it is to be copied, and returns the list of the report that gets its name. `removal` is when the

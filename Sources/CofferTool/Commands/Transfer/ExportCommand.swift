@@ -103,9 +103,8 @@ struct ExportCommand: ParsableCommand {
     let secrets = try profile.variables(of: project).compactMap { variable -> ExchangedSecret? in
       switch variable.source {
       case .plain(let text):
-        return ExchangedSecret(
-          identifier: try options.identifier(variable.name), value: SecretBytes(text),
-          metadata: nil, variable: variable.name)
+        let identifier = try options.identifier(variable.name)
+        return ExchangedSecret(identifier: identifier, value: SecretBytes(text), variable: variable.name)
       case .secret(let name, let isOptional):
         let identifier = try options.identifier(name)
         excepted.remove(identifier)
@@ -114,7 +113,7 @@ struct ExportCommand: ParsableCommand {
           if isOptional { return nil }
           throw MissingSecret.failure(identifier, in: backend)
         }
-        return ExchangedSecret(identifier: identifier, value: value, metadata: nil, variable: variable.name)
+        return ExchangedSecret(identifier: identifier, value: value, variable: variable.name)
       }
     }
     if let unknown = excepted.min() {

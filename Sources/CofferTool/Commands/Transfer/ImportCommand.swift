@@ -134,7 +134,7 @@ struct ImportCommand: ParsableCommand {
     }
     guard first == UInt8(ascii: "{") else {
       return try Dotenv.entries(in: contents, of: name).map {
-        ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value, metadata: nil)
+        ExchangedSecret(identifier: try global.identifier($0.name), value: $0.value)
       }
     }
     let secrets = try ExchangeFile.secrets(in: contents, of: name, service: global.serviceName)
@@ -160,7 +160,7 @@ struct ImportCommand: ParsableCommand {
       let contents = try source.contents(of: name)
       let end = contents.withBytes { $0.firstIndex(of: UInt8(ascii: "\n")) ?? $0.count }
       let value = firstLine ? contents.prefix(end) : ValueInput.droppingOnlyLineFeed(contents)
-      return ExchangedSecret(identifier: identifier, value: value, metadata: nil)
+      return ExchangedSecret(identifier: identifier, value: value)
     }
   }
 

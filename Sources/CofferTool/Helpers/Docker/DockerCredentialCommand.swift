@@ -74,16 +74,13 @@ struct DockerCredentialCommand: ParsableCommand {
   }
 
   private func get() throws {
-    let service = Self.prefix + (try Self.url(in: ValueInput.readStandardInput()))
+    let url = try Self.url(in: ValueInput.readStandardInput())
     let backend = try backendOptions.open()
-    guard let identifier = try backend.latestLogin(inService: service),
+    guard let identifier = try backend.latestLogin(inService: Self.prefix + url),
       let value = try backend.lookUp(identifier)
     else { throw Refusal.notFound }
     try Output.standard.jsonLine(
-      Login(
-        serverURL: String(identifier.service.dropFirst(Self.prefix.count)),
-        username: identifier.account,
-        secret: try value.string()))
+      Login(serverURL: url, username: identifier.account, secret: try value.string()))
   }
 
   private func erase() throws {

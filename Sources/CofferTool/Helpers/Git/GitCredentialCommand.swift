@@ -111,9 +111,9 @@ struct GitCredentialCommand: ParsableCommand {
     metadata.expires = expires
     metadata.attributes[GitCredential.authTypeAttribute] = type
     // git stores a password again after each successful use.
-    if existing?.metadata == metadata, try Self.isStored(value, as: identifier, in: backend) {
+    if existing?.metadata == metadata, try backend.lookUp(identifier)?.isEqual(to: value) == true {
       if let refresh {
-        if try Self.isStored(refresh, as: refreshIdentifier, in: backend) { return }
+        if try backend.lookUp(refreshIdentifier)?.isEqual(to: refresh) == true { return }
       } else if try backend.item(refreshIdentifier) == nil {
         return
       }
@@ -128,24 +128,15 @@ struct GitCredentialCommand: ParsableCommand {
     }
   }
 
-  private static func isStored(
-    _ value: SecretBytes, as identifier: SecretIdentifier, in backend: any SecretBackend
-  ) throws(SecretError) -> Bool {
-    guard let stored = try backend.lookUp(identifier) else { return false }
-    return stored.isEqual(to: value)
-  }
-
   private func erase(_ request: GitCredentialLines) throws {
     let wanted = GitCredential(request)
     try Self.checkServer(of: wanted, "nothing was erased")
     let backend = try UnreadableItems.leaveOut(of: backendOptions.open())
     for item in try Self.matches(wanted, in: backend, all: true) {
       // Keeps a password that was stored after the rejected one.
-      if let given = request.secret(
-        item.metadata.attributes[GitCredential.authTypeAttribute] == nil ? "password" : "credential"
-      ), try !Self.isStored(given, as: item.identifier, in: backend) {
-        continue
-      }
+      let type = item.metadata.attributes[GitCredential.authTypeAttribute]
+      let given = request.secret(type == nil ? "password" : "credential")
+      if let given, try backend.lookUp(item.identifier)?.isEqual(to: given) != true { continue }
       try backend.remove(item.identifier)
       try backend.remove(GitCredential.refreshIdentifier(of: item.identifier))
     }
