@@ -46,12 +46,11 @@ struct Output {
   /// Writes values verbatim. Throws a usage failure about `subject`, with `ending` at the end of its message, if a terminal
   /// would obey, reorder or hide some of their characters, unless `force` says that the user asked for exactly that.
   func reveal(_ values: SecretBytes, force: Bool = false, _ subject: String, _ ending: String) throws {
-    if isTerminal && !force && !values.isPlainText { throw Self.unsafe(subject, ending) }
+    if isTerminal && !force && !values.isPlainText {
+      throw Failure.usage(
+        "\(subject) contains control characters, invisible characters or binary data\(ending)")
+    }
     try write(values)
-  }
-
-  static func unsafe(_ subject: String, _ ending: String) -> Failure {
-    .usage("\(subject) contains control characters, invisible characters or binary data\(ending)")
   }
 
   /// Writes indented JSON with sorted keys and times in ISO 8601. Escapes what a terminal would obey, reorder

@@ -10,14 +10,14 @@ enum OutputFile {
 
   /// Writes `contents` to what `path` names: to an open descriptor of this process (`-`, `/dev/stdout`, `/dev/fd/N`), a FIFO or a
   /// character device from where it stands; otherwise a file of mode 0600 is made or, with `replacing`, replaced whole.
-  /// `onTerminal` is called if that is a terminal. Blocks signals, so that none leaves an unfinished file behind.
+  /// To a terminal, writes as ``Output/reveal(_:force:_:_:)``. Blocks signals, so that none leaves an unfinished file behind.
   static func write(
-    _ contents: SecretBytes, to path: String, replacing: Bool, onTerminal: () throws -> Void = {}
+    _ contents: SecretBytes, to path: String, replacing: Bool, force: Bool = false, _ subject: String,
+    _ ending: String
   ) throws {
     if let stream = try stream(path) {
       defer { withExtendedLifetime(stream) {} }
-      if stream.output.isTerminal { try onTerminal() }
-      return try stream.output.write(contents)
+      return try stream.output.reveal(contents, force: force, subject, ending)
     }
     let signals = try BlockedSignals(BlockedSignals.interruptions)
     defer { withExtendedLifetime(signals) {} }

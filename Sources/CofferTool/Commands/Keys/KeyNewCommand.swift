@@ -29,7 +29,7 @@ struct KeyNewCommand: ParsableCommand {
     let comments = "# created: \(Date().formatted(.iso8601))\n# public key: \(recipient)\n"
     let text = SecretWriter.joined([SecretBytes(comments), identity.text(), SecretBytes("\n")])
     guard let output, OutputFile.descriptor(output) == nil else {
-      return try OutputFile.write(text, to: output ?? "-", replacing: false)
+      return try OutputFile.write(text, to: output ?? "-", replacing: false, "The identity", ".")
     }
     let path = try Path.absolute(output)
     try GitWorkTree.requireIgnored(path)

@@ -28,10 +28,8 @@ struct InjectCommand: ParsableCommand {
   func run() throws {
     let template = try Template(try ValueInput.read(file: input))
     let filled = try template.filled(from: try global.open())
-    try OutputFile.write(filled, to: output ?? "-", replacing: true) {
-      if !force && !filled.isPlainText {
-        throw Output.unsafe("The result", ". Use --output or a pipe, or add --force.")
-      }
-    }
+    try OutputFile.write(
+      filled, to: output ?? "-", replacing: true, force: force, "The result",
+      ". Use --output or a pipe, or add --force.")
   }
 }

@@ -74,13 +74,9 @@ struct ExportCommand: ParsableCommand {
     let text = try format.text(of: secrets)
     guard let variables else {
       // JSON has escapes for what a terminal would obey or hide. The other formats have none.
-      return try OutputFile.write(text, to: output ?? "-", replacing: force) {
-        if !text.isPlainText {
-          throw Output.unsafe(
-            "A value",
-            ", which only JSON can escape for a terminal. Use --output PATH, a pipe, or --format json.")
-        }
-      }
+      return try OutputFile.write(
+        text, to: output ?? "-", replacing: force, "A value",
+        ", which only JSON can escape for a terminal. Use --output PATH, a pipe, or --format json.")
     }
     for secret in secrets {
       let masks = ExportFormat.masks(of: secret.value)
