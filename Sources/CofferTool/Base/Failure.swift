@@ -10,6 +10,11 @@ struct Failure: Error {
 
   static func usage(_ message: String) -> Failure { Failure(.usage, message) }
 
+  /// The failure if several of some options are given. `options` names them, with “and” before the last.
+  static func exclusive(_ options: String) -> Failure {
+    .usage("\(options) exclude each other. Use one of them.")
+  }
+
   /// The failure to replace a secret without `--force`.
   static func exists(_ identifier: SecretIdentifier) -> Failure {
     Failure(

@@ -36,19 +36,15 @@ extension StoreOptions {
     if vault != nil && collection != nil {
       throw .usage("--vault selects a vault, and --collection selects the keyring. Use one of them.")
     }
-    let implied: (option: String, selection: BackendSelection)
-    if let vault {
-      implied = ("--vault", BackendSelection(.vault, at: vault))
-    } else if let collection {
-      implied = ("--collection", BackendSelection(.keyring, at: collection))
-    } else {
-      return backend
+    let implied =
+      vault.map { BackendSelection(.vault, at: $0) }
+      ?? collection.map { BackendSelection(.keyring, at: $0) }
+    guard let implied, let given = backend else { return implied ?? backend }
+    if given.name != implied.name || given.place != nil {
+      let option = vault == nil ? "--collection" : "--vault"
+      throw .usage("\(option) selects \(implied), and --backend selects \(given). Use one of them.")
     }
-    if let given = backend, given.name != implied.selection.name || given.place != nil {
-      throw .usage(
-        "\(implied.option) selects \(implied.selection), and --backend selects \(given). Use one of them.")
-    }
-    return implied.selection
+    return implied
   }
 }
 

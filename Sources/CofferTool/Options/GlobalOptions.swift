@@ -91,13 +91,10 @@ struct GlobalOptions: StoreOptions {
   /// The identifier that `name` is a reference to, or else of the secret called `name` in the selected service: the account,
   /// verbatim. An argument after `--` is no reference.
   func identifier(_ name: String) throws -> SecretIdentifier {
-    if !Self.isVerbatim(name), let identifier = try SecretReference.identifier(name) { return identifier }
-    return try SecretIdentifier(service: serviceName, account: name)
-  }
-
-  private static func isVerbatim(_ name: String) -> Bool {
     let arguments = CommandLine.arguments.dropFirst()
-    return !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)
+    let isVerbatim = !arguments.contains("run") && arguments.drop { $0 != "--" }.dropFirst().contains(name)
+    if !isVerbatim, let identifier = try SecretReference.identifier(name) { return identifier }
+    return try SecretIdentifier(service: serviceName, account: name)
   }
 
   /// The same for a secret that is to be stored. Throws a usage failure for a name that would be taken for a reference.

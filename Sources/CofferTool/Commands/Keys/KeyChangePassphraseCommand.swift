@@ -22,21 +22,15 @@ struct KeyChangePassphraseCommand: ParsableCommand {
     let editor = try KeySlotEditor(global)
     let opened = try editor.vault.openKeySlots()
     let slots = editor.description.keySlots.filter { $0.kind == .passphrase }
-    let slot: VaultKeySlot
-    if let id {
-      slot = try editor.slot(id)
-      guard slots.contains(slot) else {
-        throw Failure.usage("The key slot \(slot.summary) has no passphrase. Choose another: secret key list")
-      }
-    } else {
-      guard let only = slots.first else {
-        throw Failure.usage("The vault has no passphrase. Add one: secret key add --passphrase")
-      }
-      guard slots.count == 1 else {
-        let list = slots.map(\.summary).joined(separator: ", ")
-        throw Failure.usage("The vault has several passphrases: \(list). Select one by its id.")
-      }
-      slot = only
+    guard let slot = try id.map(editor.slot) ?? slots.first else {
+      throw Failure.usage("The vault has no passphrase. Add one: secret key add --passphrase")
+    }
+    guard slots.contains(slot) else {
+      throw Failure.usage("The key slot \(slot.summary) has no passphrase. Choose another: secret key list")
+    }
+    if id == nil && slots.count > 1 {
+      let list = slots.map(\.summary).joined(separator: ", ")
+      throw Failure.usage("The vault has several passphrases: \(list). Select one by its id.")
     }
     let missing = editor.description.keySlots.filter {
       $0.id != slot.id && !opened.ids.contains($0.id) && $0.recipient == nil

@@ -20,9 +20,7 @@ struct KeyRecoverCommand: ParsableCommand {
   var portal = false
 
   func run() throws {
-    if portal && keyFile != nil {
-      throw Failure.usage("--key-file and --portal exclude each other. Use one of them.")
-    }
+    if portal && keyFile != nil { throw Failure.exclusive("--key-file and --portal") }
     let selected = try global.openVault(requirement: "Only a vault has a recovery key")
     let configuration = BackendConfiguration.current()
     let text = try ValueInput.read("recovery key") { try Terminal().readLine("Recovery key: ") }

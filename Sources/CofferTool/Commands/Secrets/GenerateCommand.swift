@@ -111,7 +111,7 @@ struct GenerateCommand: ParsableCommand {
 
   private func chosenCharacters() throws(Failure) -> [UInt8] {
     guard let characters else { return (alphabet ?? .alphanumeric).characters }
-    if alphabet != nil { throw .usage("--alphabet and --characters exclude each other. Use one of them.") }
+    if alphabet != nil { throw .exclusive("--alphabet and --characters") }
     let bytes = Array(characters.utf8)
     guard bytes.allSatisfy({ (0x20...0x7E).contains($0) }), Set(bytes).count == bytes.count, bytes.count >= 2
     else {

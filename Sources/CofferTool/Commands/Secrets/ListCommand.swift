@@ -53,11 +53,8 @@ struct ListCommand: ParsableCommand {
     if null && output.isTerminal {
       throw Failure.usage("--null is for other programs. Use a pipe or a file, or omit it.")
     }
-    if long && null { throw Failure.usage("--long and --null exclude each other. Use one of them.") }
-    if filterCount > 1 {
-      throw Failure.usage(
-        "--removed, --expired, --expiring and --unchanged-since exclude each other. Use one of them.")
-    }
+    if long && null { throw Failure.exclusive("--long and --null") }
+    if filterCount > 1 { throw Failure.exclusive("--removed, --expired, --expiring and --unchanged-since") }
     let span = expired ? 0 : expiring.flatMap(TimeText.span)
     if let expiring, span == nil {
       throw Failure.usage("“\(expiring)” is not a valid time for --expiring. Write 12h, 14d or 8w.")

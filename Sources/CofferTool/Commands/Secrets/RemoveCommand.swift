@@ -25,8 +25,9 @@ struct RemoveCommand: ParsableCommand {
   func run() throws {
     let identifiers = try global.identifiers(names)
     let backend = try global.open()
+    let outcome = identifiers.count == 1 ? "" : " Nothing was removed."
     #if Keyring
-    if let keyring = backend as? KeyringBackend { return try remove(identifiers, from: keyring) }
+    if let keyring = backend as? KeyringBackend { return try remove(identifiers, from: keyring, outcome) }
     #endif
     do {
       try backend.withTransaction { transaction in
@@ -37,7 +38,7 @@ struct RemoveCommand: ParsableCommand {
         }
       }
     } catch let error as Absent {
-      throw failure(error.identifier, in: backend, among: identifiers)
+      throw MissingSecret.failure(error.identifier, in: backend, outcome: outcome)
     }
   }
 
@@ -45,10 +46,12 @@ struct RemoveCommand: ParsableCommand {
   private struct Absent: Error { let identifier: SecretIdentifier }
 
   #if Keyring
-  private func remove(_ identifiers: [SecretIdentifier], from backend: KeyringBackend) throws {
+  private func remove(
+    _ identifiers: [SecretIdentifier], from backend: KeyringBackend, _ outcome: String
+  ) throws {
     for identifier in identifiers {
       let items = try backend.differentItems(identifier)
-      if items.isEmpty { throw failure(identifier, in: backend, among: identifiers) }
+      if items.isEmpty { throw MissingSecret.failure(identifier, in: backend, outcome: outcome) }
       // The removal of one throws an error that lists the items.
       if items.count > 1 && !all {
         try backend.remove(identifier)
@@ -60,11 +63,4 @@ struct RemoveCommand: ParsableCommand {
     }
   }
   #endif
-
-  private func failure(
-    _ missing: SecretIdentifier, in backend: any SecretBackend, among identifiers: [SecretIdentifier]
-  ) -> Failure {
-    MissingSecret.failure(
-      missing, in: backend, outcome: identifiers.count == 1 ? "" : " Nothing was removed.")
-  }
 }

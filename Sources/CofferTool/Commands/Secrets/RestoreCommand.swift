@@ -70,7 +70,7 @@ struct RestoreCommand: ParsableCommand {
       }
       return nil
     }
-    if version != nil { throw .usage("--as-of and --version exclude each other. Use one of them.") }
+    if version != nil { throw .exclusive("--as-of and --version") }
     return try TimeText.pastMoment(asOf, of: "--as-of")
   }
 

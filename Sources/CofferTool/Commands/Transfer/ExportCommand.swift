@@ -59,8 +59,7 @@ struct ExportCommand: ParsableCommand {
       )
     }
     if (allServices || !except.isEmpty) && !names.isEmpty {
-      let option = allServices ? "--all-services" : "--except"
-      throw Failure.usage("\(option) and names exclude each other. Use one of them.")
+      throw Failure.exclusive(allServices ? "--all-services and names" : "--except and names")
     }
     let isWhole = names.isEmpty && !allServices && format != .json
     if !isWhole, !profile.profiles.isEmpty {

@@ -35,7 +35,7 @@ struct InitCommand: ParsableCommand {
 
   func run() throws {
     if [passphrase, keyFile != nil, portal].count(where: \.self) > 1 {
-      throw Failure.usage("--key-file, --passphrase and --portal exclude each other. Use one of them.")
+      throw Failure.exclusive("--key-file, --passphrase and --portal")
     }
     if portal && recipients.isGiven {
       throw Failure.usage(
