@@ -18,7 +18,7 @@ struct NewCredential: ~Copyable {
   ) throws -> NewCredential {
     let configuration = BackendConfiguration.current()
     if options.passphrase {
-      let given = try given(by: { $0.hasPrefix("COFFER_PASSPHRASE") }, path)
+      let given = try given(by: "COFFER_PASSPHRASE", path)
       if let given { return NewCredential(kind: .passphrase, credential: given) }
       guard configuration.canPrompt else {
         throw SecretError(
@@ -30,9 +30,7 @@ struct NewCredential: ~Copyable {
     if options.keyFile == nil, let recipient = recipients.first {
       return NewCredential(kind: .recipients, credential: .recipient(recipient))
     }
-    if options.keyFile == nil, configuration.keyFile == nil,
-      let given = try given(by: { $0.hasPrefix("COFFER_KEY") }, path)
-    {
+    if options.keyFile == nil, configuration.keyFile == nil, let given = try given(by: "COFFER_KEY", path) {
       return NewCredential(kind: .environment, credential: given)
     }
     let file = try KeyFile(
@@ -66,12 +64,10 @@ struct NewCredential: ~Copyable {
       .createVault(at: path, credential: credential, recipients: recipients)
   }
 
-  /// The credential of the first credential source that has one and whose name satisfies the condition.
-  private static func given(
-    by isIncluded: (String) -> Bool, _ path: String
-  ) throws(SecretError) -> VaultCredential? {
+  /// The credential of the first credential source that has one and whose name begins with `prefix`.
+  private static func given(by prefix: String, _ path: String) throws(SecretError) -> VaultCredential? {
     let future = VaultDescription(path: path, id: String(repeating: "0", count: 32))
-    for source in BackendConfiguration.current().credentials() where isIncluded(source.name) {
+    for source in BackendConfiguration.current().credentials() where source.name.hasPrefix(prefix) {
       if let credential = try source.credential(for: future) { return credential }
     }
     return nil
