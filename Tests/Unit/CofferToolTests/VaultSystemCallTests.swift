@@ -20,8 +20,10 @@ import Testing
   /// A slot names only frames that are on the disk, and one slot always is: no slot is written while a write outside of
   /// the slots, or the other slot, waits for a barrier. A record of what was seen is written last.
   @Test func aChangeIsOnTheDiskBeforeASlotNamesIt() throws {
-    let lines = try tool.trace("secret set b --from-file t", of: Self.changes, from: "LOCK_EX|LOCK_NB")
-    let vault = try #require(lines.first?.split(separator: "(").last?.prefix { $0.isNumber })
+    // The name of the file is made durable before the lock is taken.
+    let lines = try tool.trace("secret set b --from-file t", of: Self.changes, from: "fsync(")
+    let lock = try #require(lines.first { $0.contains("LOCK_EX|LOCK_NB") })
+    let vault = try #require(lock.split(separator: "(").last?.prefix { $0.isNumber })
     var (unwritten, names, written) = (Unwritten(), false, 0)
     for line in lines {
       if line.hasPrefix("fdatasync(\(vault))") || line.hasPrefix("fsync(\(vault))") {
