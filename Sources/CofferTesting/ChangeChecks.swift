@@ -1,9 +1,9 @@
 internal import CofferCore
 internal import Synchronization
 
-extension ConformanceCheck {
-  static let changeChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "changes-are-reported", features: .changes) { context in
+extension Check {
+  static let changeChecks: [Check] = [
+    Check(name: "changes-are-reported", features: .changes) { context, _, _ in
       let subscribers = context.twoSubscribers()
       // Waits after each change, because a backend may coalesce changes that follow each other.
       for (identifier, change) in try context.fourChanges() {
@@ -15,26 +15,26 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "each-change-once", features: .changes, omittedBy: .exactChanges) { context in
+    Check(name: "each-change-once", features: .changes, omittedBy: .exactChanges) { context, _, _ in
       let subscribers = context.twoSubscribers()
       let changes = try context.fourChanges()
       for (_, change) in changes { try change() }
       for subscriber in subscribers { try subscriber.expectExactly(changes.map(\.identifier)) }
     },
 
-    ConformanceCheck(name: "removing-nothing-is-no-change", features: .changes) { context in
+    Check(name: "removing-nothing-is-no-change", features: .changes) { context, backend, _ in
       let subscriber = Subscriber("a subscriber", context)
       let (absent, last) = try context.identifiers("absent", "last")
       let count = subscriber.count
-      try context.backend.remove(absent)
+      try backend.remove(absent)
       try context.store("1", last)
       try subscriber.expect(last, after: count)
       try subscriber.expectNone(of: absent, "the removal of an absent secret")
     },
 
-    ConformanceCheck(name: "late-subscribers-get-later-changes", features: .changes) { context in
+    Check(name: "late-subscribers-get-later-changes", features: .changes) { context, _, a in
       let early = Subscriber("the first subscriber", context)
-      let (a, b) = try context.identifiers("a", "b")
+      let b = try context.identifier("b")
       try context.store("1", a)
       try early.expect(a, after: 0)
       let late = Subscriber("a subscriber, after another one has stopped", context)
@@ -43,10 +43,9 @@ extension ConformanceCheck {
       try late.expect(b, after: 0)
     },
 
-    ConformanceCheck(name: "changes-of-a-transaction", features: [.changes, .transactions]) { context in
-      let backend = context.backend
+    Check(name: "changes-of-a-transaction", features: [.changes, .transactions]) { context, backend, a in
       let subscriber = Subscriber("a subscriber", context)
-      let (a, b) = try context.identifiers("a", "b")
+      let b = try context.identifier("b")
       let never = try context.identifier("never")
       try context.cancelTransaction { transaction throws(SecretError) in
         try transaction.store("0", never)
@@ -61,10 +60,9 @@ extension ConformanceCheck {
       try subscriber.expectNone(of: never, "a cancelled transaction")
     },
 
-    ConformanceCheck(name: "changes-of-versions", features: [.changes, .history]) { context in
-      let backend = context.backend
+    Check(name: "changes-of-versions", features: [.changes, .history]) { context, backend, a in
       let subscriber = Subscriber("a subscriber", context)
-      let (a, b) = try context.identifiers("a", "b")
+      let b = try context.identifier("b")
       try context.store(["1", "2"], in: a)
       try backend.remove(a)
       try context.store("3", b)

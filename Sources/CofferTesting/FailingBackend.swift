@@ -41,12 +41,16 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
   private typealias Failure = (error: SecretError, remaining: Int?)
 
   private let state = Mutex<(failures: [Call: Failure], counts: [Call: Int])>(([:], [:]))
-  private var calls: CheckedAccess {
-    CheckedAccess(base) { [self] call throws(SecretError) in try admit(.init(call)) }
-  }
 
   /// Creates a backend in memory, or one that passes its calls to `base`, which a test can change as another process would.
-  public override init(_ base: any SecretBackend = MemoryBackend()) { super.init(base) }
+  public override init(_ base: any SecretBackend = MemoryBackend()) {
+    super.init(base)
+    access = checked(base)
+  }
+
+  private func checked(_ access: any SecretAccess) -> CheckedAccess {
+    CheckedAccess(access) { [unowned self] call throws(SecretError) in try admit(.init(call)) }
+  }
 
   /// Makes the next `times` calls of that kind throw `error`, or all calls if `times` is `nil`.
   public func fail(_ call: Call, with error: SecretError, times: Int? = nil) {
@@ -72,61 +76,14 @@ public final class FailingBackend: ForwardingBackend, @unchecked Sendable {  // 
     if let error { throw error }
   }
 
-  /// Returns the secret, or throws the error for ``Call/lookUp``.
-  public override func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try calls.secret(identifier)
-  }
-
-  /// Returns the secret's value, or throws the error for ``Call/lookUp``.
-  public override func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try calls.lookUp(identifier)
-  }
-
-  /// Calls `body` with each secret, or throws the error for ``Call/lookUp``.
-  public override func forEachSecret(
-    inService service: String?, _ body: (Secret) throws(SecretError) -> Void
-  ) throws(SecretError) {
-    try calls.forEachSecret(inService: service, body)
-  }
-
-  /// Stores `value`, or throws the error for ``Call/store``.
-  public override func store(
-    _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
-  ) throws(SecretError) {
-    try calls.store(value, for: identifier, metadata: metadata, history: history)
-  }
-
-  /// Removes the secret, or throws the error for ``Call/remove``.
-  @discardableResult
-  public override func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-    try calls.remove(identifier, history: history)
-  }
-
-  /// Erases the secret, or throws the error for ``Call/remove``.
-  @discardableResult
-  public override func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try calls.erase(identifier)
-  }
-
-  /// Lists secrets, or throws the error for ``Call/items``.
-  public override func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try calls.items(inService: service)
-  }
-
-  /// Returns one item, or throws the error for ``Call/items``.
-  public override func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try calls.item(identifier)
-  }
-
   /// Runs `body` in a transaction of the backend behind this one. Throws the error for ``Call/commit`` after `body`, and
   /// then nothing is changed.
   public override func transaction<R, E: Error>(
     _ body: (any SecretTransaction) throws(E) -> R
   ) throws(SecretError) -> Result<R, E> {
     let result = try base.transaction { transaction throws(Cancellation<E>) in
-      let access = CheckedAccess(transaction) { [self] call throws(SecretError) in try admit(.init(call)) }
       let result: R
-      do throws(E) { result = try body(access) } catch { throw .body(error) }
+      do throws(E) { result = try body(checked(transaction)) } catch { throw .body(error) }
       do throws(SecretError) { try admit(.commit) } catch { throw .commit(error) }
       return result
     }

@@ -1,45 +1,38 @@
 internal import CofferCore
 
-extension ConformanceCheck {
-  static let historyChecks: [ConformanceCheck] = [
-    versioned("restore-an-earlier-version") { context, backend in
-      let identifier = try context.identifier("restored")
-      try context.store("1", identifier, context.sample)
-      try context.store("2", identifier)
-      try context.store("3", identifier, SecretMetadata())
-      try context.expect(try backend.restore(identifier) != nil, toBe: true, "restore")
-      try context.expectValue("2", identifier, "after restore without a number")
-      try context.expectMetadata(context.sample, identifier, "after restore without a number")
-      try context.expectHistory(["2", "3", "2", "1"], identifier, "after restore without a number")
-      let versions = try backend.versions(of: identifier)
-      try context.expect(
-        try backend.restore(identifier, version: versions[1].number) != nil, toBe: true, "restore of a number"
-      )
-      try context.expectValue("3", identifier, "after restore of a number")
-      try context.expectMetadata(SecretMetadata(), identifier, "after restore of a number")
-      try context.expectHistory(["3", "2", "3", "2", "1"], identifier, "after restore of a number")
-      try context.expectListed(["restored"], "after restore of a number")
+extension Check {
+  static let historyChecks: [Check] = [
+    Check(name: "restore-an-earlier-version", features: .versions) { context, backend, a in
+      try context.store("1", a, context.sample)
+      try context.store("2", a)
+      try context.store("3", a, SecretMetadata())
+      try context.expectRestore(of: a, toReturn: true, "without a number")
+      try context.expectMetadata(context.sample, a, "after restore without a number")
+      try context.expectHistory(["2", "3", "2", "1"], a, "after restore without a number")
+      let versions = try backend.versions(of: a)
+      try context.expectRestore(of: a, version: versions[1].number, toReturn: true, "with a number")
+      try context.expectMetadata(SecretMetadata(), a, "after restore of a number")
+      try context.expectHistory(["3", "2", "3", "2", "1"], a, "after restore of a number")
+      try context.expectListed(["a"], "after restore of a number")
     },
 
-    versioned("restore-a-removed-secret") { context, backend in
-      let identifier = try context.identifier("restored")
-      try context.store(["1", "2"], in: identifier, metadata: context.sample)
-      let first = try backend.versions(of: identifier).last?.number
-      for (number, value, history) in [
-        (nil, "2", ["2", nil, "2", "1"]), (first, "1", ["1", nil, "2", nil, "2", "1"]),
+    Check(name: "restore-a-removed-secret", features: .versions) { context, backend, a in
+      try context.store(["1", "2"], in: a, metadata: context.sample)
+      let first = try backend.versions(of: a).last?.number
+      for (number, history) in [
+        (nil, ["2", nil, "2", "1"]), (first, ["1", nil, "2", nil, "2", "1"]),
       ] {
         let situation = "after restore of a removed secret, \(number == nil ? "without" : "with") a number"
-        try backend.remove(identifier)
-        try context.expect(try backend.restore(identifier, version: number) != nil, toBe: true, "restore")
-        try context.expectValue(value, identifier, situation)
-        try context.expectMetadata(context.sample, identifier, situation)
-        try context.expectHistory(history, identifier, situation)
-        try context.expectListed(["restored"], situation)
+        try backend.remove(a)
+        try context.expectRestore(of: a, version: number, toReturn: true, "of a removed secret")
+        try context.expectMetadata(context.sample, a, situation)
+        try context.expectHistory(history, a, situation)
+        try context.expectListed(["a"], situation)
       }
     },
 
-    versioned("restore-of-nothing-changes-nothing") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "restore-of-nothing-changes-nothing", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       try context.store(["1", "2"], in: a)
       try context.store("1", b)
       let current = try backend.versions(of: a).first?.number ?? 0
@@ -48,20 +41,18 @@ extension ConformanceCheck {
         (a, current), (a, current + 1000), (b, nil), (b, current + 1000), (never, nil), (never, current),
       ] {
         let name = number.map { $0 == current ? "the current version" : "an unknown number" } ?? "no number"
-        try context.expect(
-          try backend.restore(identifier, version: number) != nil, toBe: false,
-          "restore of “\(identifier.account)”, with \(name)")
+        try context.expectRestore(
+          of: identifier, version: number, toReturn: false, "of “\(identifier.account)”, with \(name)")
       }
       try backend.remove(b)
       let removal = try backend.versions(of: b).first?.number
-      try context.expect(
-        try backend.restore(b, version: removal) != nil, toBe: false, "restore, with the number of a removal")
+      try context.expectRestore(of: b, version: removal, toReturn: false, "with the number of a removal")
       try context.expectHistory(["2", "1"], a, "after restore of nothing")
       try context.expectHistory([nil, "1"], b, "after restore of nothing")
       try context.expectListed(["a"], "after restore of nothing")
     },
 
-    versioned("removed-secrets-are-listed") { context, backend in
+    Check(name: "removed-secrets-are-listed", features: .versions) { context, backend, _ in
       let names = ["c", "a", "kept", "e\u{301}", "z"]
       for name in names { try context.store("1", context.identifier(name)) }
       let other = try context.identifier("other", serviceSuffix: ".more")
@@ -92,7 +83,7 @@ extension ConformanceCheck {
       try context.expectRemoved([], "after the erasure of the last one")
     },
 
-    versioned("erase") { context, backend in
+    Check(name: "erase", features: .versions) { context, backend, _ in
       let (stored, removed) = try context.identifiers("stored", "removed")
       let other = try context.identifier("other")
       try context.store(["1", "2"], in: stored, removed, other)
@@ -101,10 +92,9 @@ extension ConformanceCheck {
         let numbers = try backend.versions(of: identifier).map(\.number)
         let name = "erase of a secret that was \(identifier.account)"
         try context.expect(try backend.erase(identifier), toBe: true, name)
-        try context.expectValue(nil, identifier, "after \(name)")
         try context.expectHistory([], identifier, "after \(name)")
         try context.expectNoVersions(numbers, of: identifier, "after \(name)")
-        try context.expect(try backend.restore(identifier) != nil, toBe: false, "restore, after \(name)")
+        try context.expectRestore(of: identifier, toReturn: false, "after \(name)")
         try context.expect(try backend.erase(identifier), toBe: false, "\(name), called twice")
       }
       try context.expectRemoved([], "after erase")
@@ -116,7 +106,7 @@ extension ConformanceCheck {
       try context.expectHistory(["3"], stored, "after erase and a store")
     },
 
-    versioned("history-none-hides-what-was-before") { context, backend in
+    Check(name: "history-none-hides-what-was-before", features: .versions) { context, backend, _ in
       let (stored, removed) = try context.identifiers("stored", "removed")
       func store(_ text: String, _ identifier: SecretIdentifier, _ history: History) throws {
         try backend.store(SecretBytes(text), for: identifier, metadata: .newValue, history: history)
@@ -126,8 +116,7 @@ extension ConformanceCheck {
       }
       try store("3", stored, .none)
       try context.expectHistory(["3"], stored, "after a store without history")
-      try context.expect(
-        try backend.restore(stored) != nil, toBe: false, "restore, after a store without history")
+      try context.expectRestore(of: stored, toReturn: false, "after a store without history")
       try store("4", stored, .unchanged)
       try context.expectHistory(["4"], stored, "after a store that leaves a secret without history as it is")
       try store("5", stored, .kept)
@@ -137,16 +126,16 @@ extension ConformanceCheck {
       try context.expect(try backend.remove(removed, history: .none), toBe: true, "remove, without history")
       try context.expectHistory([], removed, "after a removal without history")
       try context.expectRemoved([], "after a removal without history")
-      try context.expect(
-        try backend.restore(removed) != nil, toBe: false, "restore, after a removal without history")
+      try context.expectRestore(of: removed, toReturn: false, "after a removal without history")
       try store("7", removed, .unchanged)
       try store("8", removed, .unchanged)
       try context.expectHistory(
         ["8", "7"], removed, "after two stores that follow a removal without history")
     },
 
-    versioned("history-limit-bounds-the-versions", setsHistoryLimit: true) { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "history-limit-bounds-the-versions", features: .versions, setsHistoryLimit: true) {
+      context, backend, a in
+      let b = try context.identifier("b")
       try context.withHistoryLimit { setLimit in
         try setLimit(3)
         for text in ["1", "2", "3", "4", "5"] {
@@ -165,7 +154,8 @@ extension ConformanceCheck {
       }
     },
 
-    versioned("lower-history-limit-drops-versions", setsHistoryLimit: true) { context, backend in
+    Check(name: "lower-history-limit-drops-versions", features: .versions, setsHistoryLimit: true) {
+      context, backend, _ in
       let (stored, removed) = try context.identifiers("stored", "removed")
       try context.store(["1", "2", "3", "4"], in: stored, removed)
       try backend.remove(removed)
@@ -181,7 +171,7 @@ extension ConformanceCheck {
       }
     },
 
-    versioned("history-limit-of-none", setsHistoryLimit: true) { context, backend in
+    Check(name: "history-limit-of-none", features: .versions, setsHistoryLimit: true) { context, backend, _ in
       let (stored, removed) = try context.identifiers("stored", "removed")
       try context.store(["1", "2"], in: stored, removed)
       try backend.remove(removed)
@@ -192,11 +182,11 @@ extension ConformanceCheck {
         try context.expectRemoved([], "after the limit was lowered to none")
         try context.store("3", stored)
         try context.expectHistory(["3"], stored, "after a store with a limit of none")
-        try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, with a limit of none")
+        try context.expectRestore(of: stored, toReturn: false, "with a limit of none")
         try context.expectRemoval(of: stored, toReturn: true, "with a limit of none")
         try context.expectHistory([], stored, "after a removal with a limit of none")
         try context.expectRemoved([], "after a removal with a limit of none")
-        try context.expect(try backend.restore(stored) != nil, toBe: false, "restore, after such a removal")
+        try context.expectRestore(of: stored, toReturn: false, "after such a removal")
         try setLimit(5)
         for identifier in [stored, removed] {
           try context.expectHistory([], identifier, "after the limit was lowered to none and raised")
@@ -208,6 +198,14 @@ extension ConformanceCheck {
 }
 
 extension ConformanceContext {
+  /// Expects `restore` of a version, or of the newest earlier one, to return `expected`: whether there was one.
+  fileprivate func expectRestore(
+    of identifier: SecretIdentifier, version: Int? = nil, toReturn expected: Bool, _ situation: String
+  ) throws {
+    let isRestored = try backend.restore(identifier, version: version) != nil
+    try expect(isRestored, toBe: expected, "restore, \(situation)")
+  }
+
   /// Expects `removedItems(inService:)` to return the secrets with these accounts, in this order.
   fileprivate func expectRemoved(
     _ expected: [String], _ situation: String, serviceSuffix: String = ""

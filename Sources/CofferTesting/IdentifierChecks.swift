@@ -1,8 +1,8 @@
 internal import CofferCore
 
-extension ConformanceCheck {
-  static let identifierChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "names-are-verbatim") { context in
+extension Check {
+  static let identifierChecks: [Check] = [
+    Check(name: "names-are-verbatim") { context, backend, _ in
       let names = [
         "a/b", "/a", "a/", "a//b", "../a", ".", "..", "a%2Fb", "%", "%00", "a b", " a", "a ", "a\nb", "a\n",
         "\n", "a\tb", "a\\b", "\"a\"", "'a'", "a=b", "a;b", "a:b", "a@b.example", "*", "?", "[a]", "{a}",
@@ -23,12 +23,12 @@ extension ConformanceCheck {
       for (index, name) in names.enumerated() {
         let identifier = try context.identifier("account", serviceSuffix: "." + name)
         try context.expectValue("service \(index)", identifier, "the service number \(index)")
-        let listed = try context.backend.items(inService: identifier.service).map(\.identifier)
+        let listed = try backend.items(inService: identifier.service).map(\.identifier)
         try context.expect(listed, toBe: [identifier], "the list of the service number \(index)")
       }
     },
 
-    ConformanceCheck(name: "composed-and-decomposed-names-differ") { context in
+    Check(name: "composed-and-decomposed-names-differ") { context, backend, _ in
       let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
       try context.store("1", context.identifier(composed))
       try context.expectValue(nil, context.identifier(decomposed), "a canonically equivalent account")
@@ -40,12 +40,12 @@ extension ConformanceCheck {
       try context.store("4", context.identifier("x", serviceSuffix: decomposed))
       try context.expectValue("3", context.identifier("x", serviceSuffix: composed), "the composed service")
       try context.expectListed(["x"], "one of two canonically equivalent services", serviceSuffix: composed)
-      try context.backend.remove(context.identifier(decomposed))
+      try backend.remove(context.identifier(decomposed))
       try context.expectValue(
         "1", context.identifier(composed), "after the removal of a canonically equivalent account")
     },
 
-    ConformanceCheck(name: "service-and-account-are-separate") { context in
+    Check(name: "service-and-account-are-separate") { context, _, _ in
       let identifiers = try [
         ("/b", "c"), ("", "b/c"), ("/b/c", "d"), (".b", "c"), ("", "b.c"), ("b", "c"), ("bc", "c"),
       ].map { try context.identifier($1, serviceSuffix: $0) }
@@ -56,7 +56,7 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "longest-names") { context in
+    Check(name: "longest-names") { context, backend, _ in
       let limit = context.options.maximumNameLength
       let suffix = String(repeating: "s", count: max(0, limit - context.service.utf8.count))
       // Two accounts that differ in the last byte only, and one of multi-byte characters.
@@ -70,7 +70,7 @@ extension ConformanceCheck {
         try context.expectValue(account, identifier, "the account number \(index) of \(limit) bytes")
       }
       try context.expect(
-        try context.backend.items(inService: context.service + suffix).count, toBe: accounts.count,
+        try backend.items(inService: context.service + suffix).count, toBe: accounts.count,
         "the size of the list of accounts of \(limit) bytes")
     },
   ]

@@ -1,24 +1,22 @@
 internal import CofferCore
 
-extension ConformanceCheck {
-  static let overwriteChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "overwrite-replaces") { context in
-      let identifier = try context.identifier("overwritten")
+extension Check {
+  static let overwriteChecks: [Check] = [
+    Check(name: "overwrite-replaces") { context, _, a in
       for text in ["first", "a second, longer one", "3", "", "last"] {
-        try context.store(text, identifier)
-        try context.expectValue(text, identifier, "after an overwrite with \(text.utf8.count) bytes")
+        try context.store(text, a)
+        try context.expectValue(text, a, "after an overwrite with \(text.utf8.count) bytes")
       }
     },
 
-    ConformanceCheck(name: "overwrite-leaves-one") { context in
-      let identifier = try context.identifier("overwritten")
-      try context.store(["first", "second", "third"], in: identifier)
-      try context.expectListed(["overwritten"], "after two overwrites")
-      try context.expectRemoval(of: identifier, toReturn: true, "after two overwrites")
-      try context.expectValue(nil, identifier, "after the removal of an overwritten secret")
+    Check(name: "overwrite-leaves-one") { context, _, a in
+      try context.store(["first", "second", "third"], in: a)
+      try context.expectListed(["a"], "after two overwrites")
+      try context.expectRemoval(of: a, toReturn: true, "after two overwrites")
+      try context.expectValue(nil, a, "after the removal of an overwritten secret")
     },
 
-    ConformanceCheck(name: "remove-twice") { context in
+    Check(name: "remove-twice") { context, _, _ in
       let (identifier, other) = try context.identifiers("removed", "other")
       try context.store("1", identifier)
       try context.store("2", other)
@@ -31,13 +29,12 @@ extension ConformanceCheck {
         of: context.identifier("never"), toReturn: false, "of a secret that was never stored")
     },
 
-    ConformanceCheck(name: "store-after-remove") { context in
-      let identifier = try context.identifier("again")
-      try context.store("1", identifier)
-      try context.backend.remove(identifier)
-      try context.store("2", identifier)
-      try context.expectValue("2", identifier, "after a removal and a store")
-      try context.expectListed(["again"], "after a removal and a store")
+    Check(name: "store-after-remove") { context, backend, a in
+      try context.store("1", a)
+      try backend.remove(a)
+      try context.store("2", a)
+      try context.expectValue("2", a, "after a removal and a store")
+      try context.expectListed(["a"], "after a removal and a store")
     },
   ]
 }

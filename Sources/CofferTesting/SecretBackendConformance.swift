@@ -24,7 +24,7 @@ public struct SecretBackendConformance: Sendable {
   }
 
   /// The names of all checks, in the order in which they run.
-  public static var checkNames: [String] { ConformanceCheck.all.map(\.name) }
+  public static var checkNames: [String] { Check.all.map(\.name) }
 
   /// Runs the checks with these names, or all checks if `names` is `nil`, one after the other.
   ///
@@ -35,7 +35,7 @@ public struct SecretBackendConformance: Sendable {
       ConformanceFailures.Failure(check: $0, message: "No check has this name.")
     }
     var report = ConformanceReport()
-    for check in ConformanceCheck.all where names?.contains(check.name) ?? true {
+    for check in Check.all where names?.contains(check.name) ?? true {
       do {
         let backend = try await make()
         if !options.omissions.isDisjoint(with: check.omittedBy)
@@ -65,7 +65,7 @@ public struct SecretBackendConformance: Sendable {
   }
 
   /// Runs one check on a thread that may block. Throws at the timeout, even if the check still runs.
-  private func run(_ check: ConformanceCheck, on backend: any SecretBackend) async throws {
+  private func run(_ check: Check, on backend: any SecretBackend) async throws {
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     let context = ConformanceContext(
       backend: backend, options: options, service: "conformance.\(check.name).\(random)")
@@ -74,7 +74,7 @@ public struct SecretBackendConformance: Sendable {
     let isFirst = { @Sendable in !isOver.exchange(true, ordering: .acquiringAndReleasing) }
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue(label: check.name).async {
-        let result = Result { try check.body(context) }
+        let result = Result { try check.body(context, backend, context.identifier("a")) }
         if isFirst() { continuation.resume(with: result) }
       }
       DispatchQueue.global().asyncAfter(deadline: .now() + options.checkTimeout / .seconds(1)) {

@@ -1,19 +1,10 @@
 internal import CofferCore
 internal import Synchronization
 
-extension ConformanceCheck {
-  private static func transactional(
-    _ name: String, alsoOmittedBy omissions: SecretBackendConformance.Omissions = [],
-    _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
-  ) -> ConformanceCheck {
-    ConformanceCheck(name: name, features: .transactions, omittedBy: omissions) { context in
-      try body(context, context.backend)
-    }
-  }
-
-  static let transactionChecks: [ConformanceCheck] = [
-    transactional("transaction-commits-all") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+extension Check {
+  static let transactionChecks: [Check] = [
+    Check(name: "transaction-commits-all", features: .transactions) { context, backend, a in
+      let b = try context.identifier("b")
       let removed = try context.identifier("removed")
       try context.store("before", a)
       try context.store("before", removed)
@@ -30,8 +21,8 @@ extension ConformanceCheck {
       try context.expectValue(nil, removed, "after a removal in a transaction")
     },
 
-    transactional("transaction-sees-its-own-changes") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "transaction-sees-its-own-changes", features: .transactions) { context, backend, a in
+      let b = try context.identifier("b")
       try context.store("before", a)
       var values: [[UInt8]?] = []
       let (hasA, hasB, isRemoved) = try backend.withTransaction { transaction throws(SecretError) in
@@ -52,7 +43,7 @@ extension ConformanceCheck {
       try context.expect(isRemoved, toBe: false, "remove, called twice in a transaction")
     },
 
-    transactional("transaction-lists-its-own-changes") { context, backend in
+    Check(name: "transaction-lists-its-own-changes", features: .transactions) { context, backend, _ in
       let (kept, removed) = try context.identifiers("kept", "removed")
       let (added, gone) = try context.identifiers("added", "gone")
       for identifier in [kept, removed] { try context.store("before", identifier) }
@@ -76,8 +67,8 @@ extension ConformanceCheck {
       try context.expectListed(["added", "kept"], "after a transaction that listed its changes")
     },
 
-    transactional("transaction-that-throws-changes-nothing") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "transaction-that-throws-changes-nothing", features: .transactions) { context, _, a in
+      let b = try context.identifier("b")
       let c = try context.identifier("c")
       try context.store("a", a, context.sample)
       try context.store("b", b)
@@ -96,9 +87,8 @@ extension ConformanceCheck {
       try context.expectValue("later", a, "after a store that follows a transaction whose closure threw")
     },
 
-    transactional("finished-transaction-is-a-conflict") { context, backend in
-      let identifier = try context.identifier("late")
-      try context.store("before", identifier)
+    Check(name: "finished-transaction-is-a-conflict", features: .transactions) { context, backend, a in
+      try context.store("before", a)
       for throwing in [false, true] {
         var finished: (any SecretTransaction)?
         let keep = { (transaction: any SecretTransaction) throws(SecretError) in finished = transaction }
@@ -111,33 +101,33 @@ extension ConformanceCheck {
           throw Expectation("a transaction", expected: "a call of its closure", found: "none")
         }
         for (name, call) in [
-          ("lookUp", { _ = try finished.lookUp(identifier) }),
-          ("item", { _ = try finished.item(identifier) }),
+          ("lookUp", { _ = try finished.lookUp(a) }),
+          ("item", { _ = try finished.item(a) }),
           ("items", { _ = try finished.items(inService: nil) }),
-          ("store", { try finished.store("late", identifier) }),
-          ("remove", { try finished.remove(identifier) }),
-          ("erase", { try finished.erase(identifier) }),
+          ("store", { try finished.store("late", a) }),
+          ("remove", { try finished.remove(a) }),
+          ("erase", { try finished.erase(a) }),
         ] as [(String, () throws -> Void)] {
           try context.expectError([.conflict], "\(name), on a transaction that has ended", call)
         }
       }
-      try context.expectValue("before", identifier, "after calls on a transaction that has ended")
+      try context.expectValue("before", a, "after calls on a transaction that has ended")
     },
 
-    transactional("backend-inside-its-own-transaction-is-a-conflict") { context, backend in
-      let identifier = try context.identifier("a")
-      try context.store("before", identifier)
+    Check(name: "backend-inside-its-own-transaction-is-a-conflict", features: .transactions) {
+      context, backend, a in
+      try context.store("before", a)
       try context.expectConflicts([
-        ("lookUp", { _ = try backend.lookUp(identifier) }),
-        ("store", { try context.store("x", identifier) }),
-        ("remove", { try backend.remove(identifier) }),
+        ("lookUp", { _ = try backend.lookUp(a) }),
+        ("store", { try context.store("x", a) }),
+        ("remove", { try backend.remove(a) }),
         ("items(inService:)", { _ = try backend.items(inService: context.service) }),
         ("transaction", { try backend.withTransaction { _ throws(SecretError) in } }),
       ])
-      try context.expectValue("before", identifier, "after calls inside the backend's own transaction")
+      try context.expectValue("before", a, "after calls inside the backend's own transaction")
     },
 
-    transactional("transaction-of-many") { context, backend in
+    Check(name: "transaction-of-many", features: .transactions) { context, backend, _ in
       let identifiers = try (0..<200).map { try context.identifier("secret \(1000 + $0)") }
       try backend.withTransaction { transaction throws(SecretError) in
         for identifier in identifiers { try transaction.store(identifier.account, identifier) }
@@ -148,14 +138,16 @@ extension ConformanceCheck {
       try context.expectListed(identifiers.map(\.account), "after a transaction of 200 stores")
     },
 
-    transactional("transactions-are-atomic-for-readers", alsoOmittedBy: .concurrency) { context, backend in
+    Check(
+      name: "transactions-are-atomic-for-readers", features: .transactions, omittedBy: .concurrency
+    ) { context, backend, _ in
       let rounds = context.options.roundCount
       let identifiers = try (0..<5).map { try context.identifier("\($0)") }
       let isDone = Atomic(false)
       try context.onThreads(2) { thread in
         if thread == 1 {
           repeat {
-            let count = try context.backend.items(inService: context.service).count
+            let count = try backend.items(inService: context.service).count
             try context.expect(
               count == 0 || count == 5, "a list during transactions of 5 stores or removals",
               expected: "none or all of the 5 secrets", found: "\(count)")
@@ -177,7 +169,8 @@ extension ConformanceCheck {
       }
     },
 
-    transactional("transactions-lose-no-update", alsoOmittedBy: .concurrency) { context, backend in
+    Check(name: "transactions-lose-no-update", features: .transactions, omittedBy: .concurrency) {
+      context, backend, _ in
       let (threads, rounds) = (context.options.threadCount, context.options.roundCount)
       let counter = try context.identifier("counter")
       try context.onThreads(threads) { _ in

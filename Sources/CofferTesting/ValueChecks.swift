@@ -1,12 +1,12 @@
 internal import CofferCore
 
-extension ConformanceCheck {
-  static let valueChecks: [ConformanceCheck] = [
-    ConformanceCheck(name: "missing-is-nil") { context in
+extension Check {
+  static let valueChecks: [Check] = [
+    Check(name: "missing-is-nil") { context, _, _ in
       try context.expectValue(nil, context.identifier("missing"), "before any store")
     },
 
-    ConformanceCheck(name: "empty-is-a-value") { context in
+    Check(name: "empty-is-a-value") { context, _, _ in
       let empty = try context.identifier("empty")
       try context.store([], empty)
       try context.expectValue([], empty, "after a store of an empty secret")
@@ -18,7 +18,7 @@ extension ConformanceCheck {
       try context.expectValue(nil, empty, "after the removal of an empty secret")
     },
 
-    ConformanceCheck(name: "bytes-are-exact") { context in
+    Check(name: "bytes-are-exact") { context, _, _ in
       let allBytes = Array(UInt8.min...UInt8.max)
       let values: [(String, [UInt8])] = [
         ("NUL", [0]), ("NULs", [0, 0, 0]), ("NUL inside", [65, 0, 66]), ("NUL at the end", [65, 66, 0]),
@@ -39,7 +39,7 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "text-is-not-normalised") { context in
+    Check(name: "text-is-not-normalised") { context, _, _ in
       // Canonically equivalent texts with different bytes.
       for (name, text) in [("composed", "caf\u{E9}"), ("decomposed", "cafe\u{301}")] {
         let identifier = try context.identifier(name)
@@ -48,21 +48,20 @@ extension ConformanceCheck {
       }
     },
 
-    ConformanceCheck(name: "every-size-up-to-the-cap") { context in
+    Check(name: "every-size-up-to-the-cap") { context, _, a in
       let cap = min(context.options.maximumSecretSize ?? .max, context.options.largestTriedSize)
       var sizes = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025]
       for size in [4096, 16_384, 65_536, 262_144, 1 << 20] { sizes += [size - 1, size, size + 1] }
       sizes = sizes.filter { $0 < cap } + [cap - 1, cap]
-      let identifier = try context.identifier("sized")
       let largest = pattern(cap)
       for size in sizes {
         let bytes = Array(largest.prefix(size))
-        try context.store(bytes, identifier)
-        try context.expectValue(bytes, identifier, "after a store of \(size) bytes")
+        try context.store(bytes, a)
+        try context.expectValue(bytes, a, "after a store of \(size) bytes")
       }
     },
 
-    ConformanceCheck(name: "over-the-cap-is-too-large") { context in
+    Check(name: "over-the-cap-is-too-large") { context, _, _ in
       guard let cap = context.options.maximumSecretSize else { return }
       let (new, existing) = try context.identifiers("new", "existing")
       let tooLarge = pattern(cap + 1)

@@ -1,19 +1,10 @@
 internal import CofferCore
 internal import FoundationEssentials
 
-extension ConformanceCheck {
-  static func versioned(
-    _ name: String, setsHistoryLimit: Bool = false,
-    _ body: @escaping @Sendable (ConformanceContext, any SecretBackend) throws -> Void
-  ) -> ConformanceCheck {
-    ConformanceCheck(
-      name: name, features: [.history, .transactions], setsHistoryLimit: setsHistoryLimit
-    ) { context in try body(context, context.backend) }
-  }
-
-  static let versionChecks: [ConformanceCheck] = [
-    versioned("versions-are-listed-newest-first") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+extension Check {
+  static let versionChecks: [Check] = [
+    Check(name: "versions-are-listed-newest-first", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       try context.expectHistory([], a, "before any store")
       try context.store("1", a)
       try context.expectHistory(["1"], a, "after one store")
@@ -27,8 +18,8 @@ extension ConformanceCheck {
       try context.expectHistory(["4", nil, "3", "2", "2", "1"], a, "after a removal and a store")
     },
 
-    versioned("version-numbers-are-stable") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "version-numbers-are-stable", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       var known: [Int] = []
       let changes: [(String, () throws -> Void)] = [
         ("a store", { try context.store("1", a) }),
@@ -53,12 +44,11 @@ extension ConformanceCheck {
         expected: "a number above those before the purge", found: "\(number) after \(known)")
     },
 
-    versioned("version-dates-are-those-of-the-changes") { context, backend in
-      let identifier = try context.identifier("dated")
+    Check(name: "version-dates-are-those-of-the-changes", features: .versions) { context, backend, a in
       var known: [Date] = []
       for change in [1, 2, nil, 3] {
-        if let change { try context.store("\(change)", identifier) } else { try backend.remove(identifier) }
-        let versions = try backend.versions(of: identifier)
+        if let change { try context.store("\(change)", a) } else { try backend.remove(a) }
+        let versions = try backend.versions(of: a)
         let situation = change == nil ? "after a removal" : "after a store"
         let (now, dates) = (Date().addingTimeInterval(1), versions.map(\.date))
         try context.expect(
@@ -80,18 +70,17 @@ extension ConformanceCheck {
       }
     },
 
-    versioned("versions-keep-their-metadata") { context, backend in
-      let identifier = try context.identifier("described")
+    Check(name: "versions-keep-their-metadata", features: .versions) { context, backend, a in
       let other = context.other
-      try context.store("1", identifier, context.sample)
-      let created = try context.metadata(identifier).created
-      try context.store("2", identifier, other)
-      let item = try context.metadata(identifier)
+      try context.store("1", a, context.sample)
+      let created = try context.metadata(a).created
+      try context.store("2", a, other)
+      let item = try context.metadata(a)
       try context.expect(
-        try backend.versions(of: identifier).first?.metadata == item, "the metadata of the current version",
+        try backend.versions(of: a).first?.metadata == item, "the metadata of the current version",
         expected: "the same as item returns", found: "other metadata")
-      try backend.remove(identifier)
-      let metadata = try backend.versions(of: identifier).map(\.metadata)
+      try backend.remove(a)
+      let metadata = try backend.versions(of: a).map(\.metadata)
       try context.expect(metadata.count, toBe: 3, "the number of versions, after a removal")
       try context.expect(
         metadata[0] == SecretMetadata(), "the metadata of a removal", expected: "none", found: "some")
@@ -101,8 +90,8 @@ extension ConformanceCheck {
       try context.expectSecond(created, metadata[2].created, "“created” of an earlier version")
     },
 
-    versioned("lookup-of-a-version") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "lookup-of-a-version", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       // Sizes, so that a value cannot be mistaken for another.
       let values = [pattern(5000), [], pattern(1)]
       for value in values { try context.store(value, a) }
@@ -129,7 +118,7 @@ extension ConformanceCheck {
         "lookUp of the version that was current before a removal")
     },
 
-    versioned("history-is-not-among-the-secrets") { context, backend in
+    Check(name: "history-is-not-among-the-secrets", features: .versions) { context, backend, _ in
       let (kept, removed) = try context.identifiers("kept", "removed")
       try context.store(["1", "2", "3"], in: kept, removed)
       try backend.remove(removed)
@@ -144,8 +133,8 @@ extension ConformanceCheck {
         [nil, "3", "2", "1"], removed, "after the removal of a secret that was removed before")
     },
 
-    versioned("transaction-makes-versions") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "transaction-makes-versions", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       try context.store("0", a)
       try context.store("0", b)
       try context.cancelTransaction { transaction throws(SecretError) in
@@ -168,8 +157,8 @@ extension ConformanceCheck {
         [nil, "1", "0"], b, "after a transaction that overwrote and removed the secret")
     },
 
-    versioned("erase-in-a-transaction") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "erase-in-a-transaction", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       let removed = try context.identifier("removed")
       try context.store(["1", "2"], in: a, b, removed)
       try backend.remove(removed)
@@ -202,8 +191,8 @@ extension ConformanceCheck {
       try context.expectHistory([], removed, "after the erasure of a removed secret")
     },
 
-    versioned("versions-in-a-transaction") { context, backend in
-      let (a, b) = try context.identifiers("a", "b")
+    Check(name: "versions-in-a-transaction", features: .versions) { context, backend, a in
+      let b = try context.identifier("b")
       try context.store(["1", "2"], in: a, b)
       try backend.remove(b)
       let (kinds, values, removed) = try backend.withTransaction { transaction throws(SecretError) in
@@ -225,25 +214,26 @@ extension ConformanceCheck {
       try context.expectHistory(["2", nil, "2", "1"], b, "after restore in a transaction")
     },
 
-    versioned("versions-inside-a-transaction-are-a-conflict") { context, backend in
-      let identifier = try context.identifier("a")
-      try context.store(["1", "2"], in: identifier)
-      let number = try backend.versions(of: identifier).last?.number ?? 0
+    Check(name: "versions-inside-a-transaction-are-a-conflict", features: .versions) { context, backend, a in
+      try context.store(["1", "2"], in: a)
+      let number = try backend.versions(of: a).last?.number ?? 0
       try context.expectConflicts([
-        ("versions", { _ = try backend.versions(of: identifier) }),
-        ("secret(_:version:)", { _ = try backend.secret(identifier, version: number) }),
+        ("versions", { _ = try backend.versions(of: a) }),
+        ("secret(_:version:)", { _ = try backend.secret(a, version: number) }),
         ("removedItems", { _ = try backend.removedItems(inService: context.service) }),
-        ("erase", { try backend.erase(identifier) }),
-        ("restore", { try backend.restore(identifier) }),
+        ("erase", { try backend.erase(a) }),
+        ("restore", { try backend.restore(a) }),
       ])
-      try context.expectHistory(["2", "1"], identifier, "after calls inside the backend's own transaction")
+      try context.expectHistory(["2", "1"], a, "after calls inside the backend's own transaction")
     },
   ]
 }
 
 extension ConformanceContext {
-  /// Expects the backend to have these versions of a secret, newest first. `nil` stands for a removal.
+  /// Expects the backend to have these versions of a secret, newest first, and the value of the newest one as that of the
+  /// secret. `nil` stands for a removal.
   func expectHistory(_ expected: [String?], _ identifier: SecretIdentifier, _ situation: String) throws {
+    try expectValue((expected.first ?? nil).map { Array($0.utf8) }, identifier, situation)
     let situation = "the versions, \(situation)"
     let versions = try backend.versions(of: identifier)
     let kinds = expected.enumerated().map { index, value -> SecretVersion.Kind in

@@ -15,74 +15,76 @@
 /// overrides them too. Calls inside of a transaction reach the transaction of the other backend, and a value that is observed
 /// reads through ``withoutPrompts``: a subclass that must see every read overrides ``transaction(_:)`` and
 /// ``withoutPrompts``. Each method throws what the same method of ``base`` throws.
-open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // `base` is not changed
+open class ForwardingBackend: SecretBackend, @unchecked Sendable {  // not changed after init
   /// The backend that gets the calls.
   public let base: any SecretBackend
+  /// What gets the calls on secrets: ``base``, with a check in front of it if a subclass sets one in its init.
+  package final var access: any SecretAccess
 
   /// Creates a backend that passes its calls to `base`.
-  public init(_ base: any SecretBackend) { self.base = base }
+  public init(_ base: any SecretBackend) { (self.base, access) = (base, base) }
 
   /// The features of ``base``.
   open var features: SecretFeatures { base.features }
 
   /// Calls ``base``.
   open func secret(_ identifier: SecretIdentifier) throws(SecretError) -> Secret? {
-    try base.secret(identifier)
+    try access.secret(identifier)
   }
 
   /// Calls ``base``.
   open func items(inService service: String?) throws(SecretError) -> [SecretItem] {
-    try base.items(inService: service)
+    try access.items(inService: service)
   }
 
   /// Calls ``base``.
   open func store(
     _ value: SecretBytes, for identifier: SecretIdentifier, metadata: MetadataChange, history: History
   ) throws(SecretError) {
-    try base.store(value, for: identifier, metadata: metadata, history: history)
+    try access.store(value, for: identifier, metadata: metadata, history: history)
   }
 
   /// Calls ``base``.
   @discardableResult
   open func remove(_ identifier: SecretIdentifier, history: History) throws(SecretError) -> Bool {
-    try base.remove(identifier, history: history)
+    try access.remove(identifier, history: history)
   }
 
   /// Calls ``base``.
   open func item(_ identifier: SecretIdentifier) throws(SecretError) -> SecretItem? {
-    try base.item(identifier)
+    try access.item(identifier)
   }
 
   /// Calls ``base``.
   open func lookUp(_ identifier: SecretIdentifier) throws(SecretError) -> SecretBytes? {
-    try base.lookUp(identifier)
+    try access.lookUp(identifier)
   }
 
   /// Calls ``base``.
   open func forEachSecret(
     inService service: String?, _ body: (Secret) throws(SecretError) -> Void
   ) throws(SecretError) {
-    try base.forEachSecret(inService: service, body)
+    try access.forEachSecret(inService: service, body)
   }
 
   /// Calls ``base``.
   open func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try base.versions(of: identifier)
+    try access.versions(of: identifier)
   }
 
   /// Calls ``base``.
   open func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
-    try base.secret(identifier, version: version)
+    try access.secret(identifier, version: version)
   }
 
   /// Calls ``base``.
   open func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
-    try base.removedItems(inService: service)
+    try access.removedItems(inService: service)
   }
 
   /// Calls ``base``.
   @discardableResult
-  open func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try base.erase(identifier) }
+  open func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool { try access.erase(identifier) }
 
   /// Calls ``base``.
   open func transaction<R, E: Error>(

@@ -171,6 +171,19 @@ import Testing
     #expect(failures.failures.first?.message.contains("unavailable") == true)
   }
 
+  @Test func aFailingBackendFailsEachCallOfAKind() throws {
+    let backend = FailingBackend()
+    let identifier = try SecretIdentifier(service: "tests", account: "a")
+    backend.fail(.items, with: SecretError(.locked, "The keyring is locked."))
+    for call in [
+      { _ = try backend.items() }, { _ = try backend.item(identifier) },
+      { _ = try backend.versions(of: identifier) }, { _ = try backend.removedItems(inService: nil) },
+    ] as [() throws -> Void] {
+      #expect(throws: SecretError.self) { try call() }
+    }
+    #expect(backend.count(of: .items) == 4)
+  }
+
   @Test func checkNamesAreUniqueAndStable() {
     let names = SecretBackendConformance.checkNames
     #expect(Set(names).count == names.count)

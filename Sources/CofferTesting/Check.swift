@@ -1,17 +1,18 @@
 internal import CofferCore
 
 /// One requirement of the protocols, and the code that checks it.
-struct ConformanceCheck: Sendable {
+struct Check: Sendable {
   let name: String
   /// The features of the backends that it is for.
   var features: SecretFeatures = []
   var omittedBy: SecretBackendConformance.Omissions = []
   /// Whether it needs ``SecretBackendConformance/Options/setHistoryVersions``.
   var setsHistoryLimit = false
-  /// The code. It runs on a thread that may block, and calls the synchronous methods of the backend.
-  let body: @Sendable (ConformanceContext) throws -> Void
+  /// The code, which gets the backend, and the identifier of a secret of the check: account `a`. It runs on a thread that may
+  /// block, and calls the synchronous methods of the backend.
+  let body: @Sendable (ConformanceContext, any SecretBackend, _ a: SecretIdentifier) throws -> Void
 
-  static let all: [ConformanceCheck] =
+  static let all: [Check] =
     valueChecks + identifierChecks + overwriteChecks + metadataChecks + listChecks + errorChecks
     + concurrencyChecks + changeChecks + transactionChecks + versionChecks + historyChecks + asyncChecks
 
@@ -28,6 +29,11 @@ struct ConformanceCheck: Sendable {
       initialized = count
     }
   }
+}
+
+extension SecretFeatures {
+  /// What the checks of earlier versions need.
+  static let versions: SecretFeatures = [.history, .transactions]
 }
 
 /// The failure of a check: the situation, what the protocol requires in it, and what happened. Values of
