@@ -58,12 +58,12 @@ public struct DataMigrator<Value: Codable & Sendable>: Sendable {
   public func value(
     from bytes: SecretBytes, version: Int, coder: any SecretCoder = StandardSecretCoder()
   ) throws(SecretError) -> Value? {
-    try value(of: StoredSecret(secret: bytes, version: version), coder)
+    try value(of: EncodedValue(secret: bytes, version: version), coder)
   }
 
   /// Returns the value, converted by the steps from its version on. Throws `.decodingFailed` if the bytes are no value of
   /// their version, `.migrationFailed` and `.unsupportedVersion`, and `.invalidMigration` even if nothing is stored.
-  func value(of stored: StoredSecret?, _ coder: any SecretCoder) throws(SecretError) -> Value? {
+  func value(of stored: EncodedValue?, _ coder: any SecretCoder) throws(SecretError) -> Value? {
     let steps = try chain.get()
     guard let stored else { return nil }
     let version = stored.version ?? 1
@@ -91,7 +91,7 @@ private struct MigrationStep: Sendable {
   let from: any Sendable.Type
   let to: any Sendable.Type
   /// Decodes a stored value of the type that the step begins with. `nil` if it is an encoded `nil`.
-  let decode: @Sendable (StoredSecret, any SecretCoder) throws(SecretError) -> (any Sendable)?
+  let decode: @Sendable (EncodedValue, any SecretCoder) throws(SecretError) -> (any Sendable)?
   let convert: @Sendable (any Sendable) throws(SecretError) -> any Sendable
 
   init<From: Decodable & Sendable, To: Decodable & Sendable>(

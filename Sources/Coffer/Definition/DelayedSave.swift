@@ -5,7 +5,7 @@ internal import Synchronization
 final class DelayedSave: Sendable {
   struct Waiting: Sendable {
     /// The value in guarded memory, or `nil` for a removal.
-    let value: StoredSecret?
+    let value: EncodedValue?
     fileprivate let number: Int
   }
 
@@ -22,7 +22,7 @@ final class DelayedSave: Sendable {
   /// Why the change could not be stored when it was last tried.
   var failure: SecretError? { state.withLock { $0.failure } }
 
-  func put(_ value: StoredSecret?) {
+  func put(_ value: EncodedValue?) {
     state.withLock { state in
       state.last += 1
       state.waiting = Waiting(value: value, number: state.last)
@@ -30,7 +30,7 @@ final class DelayedSave: Sendable {
   }
 
   /// Stores the change by `save` if there is one. It keeps waiting if `save` throws.
-  func flush(_ save: (StoredSecret?) throws(SecretError) -> Void) throws(SecretError) {
+  func flush(_ save: (EncodedValue?) throws(SecretError) -> Void) throws(SecretError) {
     try saving.withLock(timeout: ValueHub.timeout) { () throws(SecretError) in
       guard let waiting else { return }
       do throws(SecretError) {

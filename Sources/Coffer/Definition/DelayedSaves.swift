@@ -31,7 +31,7 @@ final class DelayedSaveQueue: Sendable {
   func add(_ hub: ValueHub, _ delayed: DelayedSave) {
     EndOfProcess.run { DelayedSaveQueue.shared.finish() }
     WaitingChanges.storeBeforeClose { backend throws(SecretError) in
-      if let error = DelayedSaveQueue.shared.flush({ $0.store.source.backend === backend }).first {
+      if let error = DelayedSaveQueue.shared.flush({ $0.source.backend === backend }).first {
         throw error
       }
     }
@@ -51,7 +51,7 @@ final class DelayedSaveQueue: Sendable {
         }
         // Another timer if the hub still has a change: a newer one, or one that could not be stored.
         self.entries.withLock { entries in
-          guard let delay = hub.store.delayed?.delay else { return }
+          guard let delay = hub.delayed?.delay else { return }
           entries[ObjectIdentifier(hub)]?.timer = self.timer(hub, after: max(delay, .seconds(1)))
         }
       }
@@ -63,7 +63,7 @@ final class DelayedSaveQueue: Sendable {
     try hub.flush()
     let ended = entries.withLock { entries in
       // A change that was made during the save waits on.
-      hub.store.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil
+      hub.delayed?.waiting == nil ? entries.removeValue(forKey: ObjectIdentifier(hub)) : nil
     }
     ended?.timer.cancel()
   }

@@ -27,7 +27,7 @@ extension StoredValue {
     let coder = StandardSecretCoder(encoder: definition.encoder, decoder: definition.decoder)
     self.init(
       key, definition.defaultValue,
-      StoredContent(
+      TypedValue(
         key, scope.service, scope.backend, .init(coder, versions), definition.label, definition.history,
         definition: .init(version: versions.current, delay: definition.saveDelay, isSame: { $0 == $1 })))
   }

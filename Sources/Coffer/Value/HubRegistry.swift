@@ -10,14 +10,14 @@ final class HubRegistry: Sendable {
     /// The backend, or the source that will choose it. The hub keeps the object, so its id is not reused.
     let store: ObjectIdentifier
     let identifier: SecretIdentifier
-    let form: SecretForm
+    let form: ValueHub.Form
   }
   struct Entry { weak var hub: ValueHub? }
   let entries = Mutex<[Key: Entry]>([:])
 
   /// Returns the hub of a secret in the backend of `source`. Backends are distinguished by object identity.
   func hub(
-    for identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()
+    for identifier: SecretIdentifier, source: BackendSource, form: ValueHub.Form = ValueHub.Form()
   ) -> ValueHub {
     var source = source
     // The backend that the process uses by default may also be given: it is one backend with one hub.
@@ -28,8 +28,7 @@ final class HubRegistry: Sendable {
     let key = Key(store: store, identifier: identifier, form: form)
     return entries.withLock { entries in
       if let hub = entries[key]?.hub { return hub }
-      let store = SecretValueStore(identifier, source: source, form: form)
-      let hub = ValueHub(store, retryPause: source.retryPause) { [weak self] in
+      let hub = ValueHub(identifier, source, form) { [weak self] in
         // A new hub may have replaced the released one.
         self?.entries.withLock { if $0[key]?.hub == nil { $0[key] = nil } }
       }

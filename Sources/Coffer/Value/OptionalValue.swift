@@ -61,7 +61,7 @@ extension SecretCoder {
 
   /// Decodes a stored value as ``decodeFlattened(_:from:)`` does. Throws `.decodingFailed` without the coder's error, which
   /// quotes the value.
-  func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: StoredSecret) throws(SecretError)
+  func decodeStored<Value: Decodable>(_ type: Value.Type, from stored: EncodedValue) throws(SecretError)
     -> Value?
   {
     do {

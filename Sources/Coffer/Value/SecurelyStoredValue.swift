@@ -32,7 +32,7 @@ public import Observation
 /// storing `nil` removes the value.
 @propertyWrapper
 public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, EditableValue {
-  let content: StoredContent<Value>
+  let content: TypedValue<Value>
 
   /// Creates the value for `key`. Reads nothing; the backend is chosen and opened at the first use.
   ///
@@ -55,7 +55,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
     coder: any SecretCoder = StandardSecretCoder(),
     label: String? = nil, history: History = .none
   ) where Value: Codable {
-    content = StoredContent(key, service, backend, .init(coder), label, history)
+    content = TypedValue(key, service, backend, .init(coder), label, history)
   }
 
   /// Creates the value for `key` as the bytes of the secret, which stay in guarded memory. The parameters are those of
@@ -64,7 +64,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
     key: String, service: String? = nil, backend: (any SecretBackend)? = nil, label: String? = nil,
     history: History = .none
   ) where Value == SecretBytes {
-    content = StoredContent(
+    content = TypedValue(
       key, service, backend, .init(encode: { $0 }, decode: { $0?.secret }), label, history)
   }
 
@@ -73,7 +73,7 @@ public final class SecurelyStoredValue<Value: Sendable>: Sendable, Observable, E
   public convenience init(key: String, service: String? = nil, backend: Any? = nil) { fatalError() }
 
   package init(key: String, service: String?, source: BackendSource) where Value: Codable {
-    content = StoredContent(key, service, nil, .init(StandardSecretCoder()), nil, .none, source: source)
+    content = TypedValue(key, service, nil, .init(StandardSecretCoder()), nil, .none, source: source)
   }
 
   /// The value, or `nil` if there is no value or if reading fails. After a failure, ``lastError`` is set.

@@ -18,7 +18,7 @@ public import Observation
 /// Observation, and has `async` overloads of its methods.
 @propertyWrapper
 public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
-  let content: StoredContent<Value>
+  let content: TypedValue<Value>
   /// The secret's account.
   package let key: String
   /// The value that a read returns if nothing is stored.
@@ -30,10 +30,10 @@ public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable,
     key: String, default defaultValue: Value, service: String? = nil, backend: (any SecretBackend)? = nil,
     coder: any SecretCoder = StandardSecretCoder(), label: String? = nil, history: History = .none
   ) {
-    self.init(key, defaultValue, StoredContent(key, service, backend, .init(coder), label, history))
+    self.init(key, defaultValue, TypedValue(key, service, backend, .init(coder), label, history))
   }
 
-  init(_ key: String, _ defaultValue: Value, _ content: StoredContent<Value>) {
+  init(_ key: String, _ defaultValue: Value, _ content: TypedValue<Value>) {
     (self.key, self.defaultValue, self.content) = (key, defaultValue, content)
   }
 

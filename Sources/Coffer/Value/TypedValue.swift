@@ -3,11 +3,11 @@ internal import FoundationEssentials
 internal import Synchronization
 
 /// The stored value behind each wrapper of the family: one secret, decoded and encoded. Thread-safe.
-final class StoredContent<Value: Sendable>: Sendable {
+final class TypedValue<Value: Sendable>: Sendable {
   /// How a value becomes a secret and back. `nil` is an absent secret.
   struct Coding: Sendable {
     let encode: @Sendable (Value) throws -> SecretBytes?
-    let decode: @Sendable (StoredSecret?) throws(SecretError) -> Value?
+    let decode: @Sendable (EncodedValue?) throws(SecretError) -> Value?
   }
   /// What a ``VaultStorable`` adds to a value.
   struct Definition: Sendable {
@@ -21,7 +21,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   private let coding: Coding
   private let label: String?
   private let definition: Definition?
-  private let form: SecretForm
+  private let form: ValueHub.Form
   /// The source of a value with a backend of its own. `nil`: the default backend, asked for at each use.
   private let fixedSource: BackendSource?
   private let failure = Mutex<SecretError?>(nil)
@@ -33,7 +33,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   ) {
     (self.coding, self.label, self.definition) = (coding, label, definition)
     let delay = definition.map(\.delay) ?? .zero
-    form = SecretForm(hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
+    form = ValueHub.Form(hasVersions: definition != nil, delay: delay > .zero ? delay : nil, history: history)
     fixedSource = source ?? backend.map { BackendSource(given: $0) }
     identifier = Result { () throws(SecretError) in
       try SecretIdentifier(service: service ?? Executable.name, account: key)
@@ -41,7 +41,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   }
 
   var lastError: SecretError? {
-    failure.withLock { $0 } ?? latest.withLock { $0?.hub.store.delayed?.failure }
+    failure.withLock { $0 } ?? latest.withLock { $0?.hub.delayed?.failure }
   }
 
   private func hub() throws(SecretError) -> ValueHub {
@@ -70,7 +70,7 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   /// What was read, and its value.
   private struct Current {
-    let stored: StoredSecret?
+    let stored: EncodedValue?
     let value: Value?
     /// Why the current form of a value of an earlier version could not be stored.
     var writeFailure: SecretError?
@@ -232,7 +232,7 @@ final class StoredContent<Value: Sendable>: Sendable {
       advice: "Try again.")
   }
 
-  private func isSame(_ one: StoredSecret?, _ other: StoredSecret?) -> Bool {
+  private func isSame(_ one: EncodedValue?, _ other: EncodedValue?) -> Bool {
     guard let one, let other else { return one == nil && other == nil }
     return one.version == other.version && one.secret.isEqual(to: other.secret)
   }
@@ -241,8 +241,8 @@ final class StoredContent<Value: Sendable>: Sendable {
 
   /// The backend and the identifier of the secret.
   func place() throws(SecretError) -> (backend: any SecretBackend, identifier: SecretIdentifier) {
-    let store = try hub().store
-    return (try store.source.resolve(), store.identifier)
+    let hub = try hub()
+    return (try hub.source.resolve(), hub.identifier)
   }
 
   /// The error for a value that must be there and is not.
@@ -257,12 +257,12 @@ final class StoredContent<Value: Sendable>: Sendable {
   // MARK: Coding
 
   /// What to store, or `nil` if there is no value.
-  private func encode(_ value: Value?, expires: Date? = nil) throws(SecretError) -> StoredSecret? {
+  private func encode(_ value: Value?, expires: Date? = nil) throws(SecretError) -> EncodedValue? {
     let version = try definition?.version()
     guard let value else { return nil }
     do {
       guard let secret = try coding.encode(value) else { return nil }
-      return StoredSecret(secret: secret, version: version, label: label, expires: expires)
+      return EncodedValue(secret: secret, version: version, label: label, expires: expires)
     } catch {
       // Without the coder's error, which quotes the value.
       throw SecretError(
@@ -275,7 +275,7 @@ final class StoredContent<Value: Sendable>: Sendable {
     do throws(SecretError) {
       let hub = try hub()
       let result = try body(hub)
-      if let delayed = hub.store.delayed, delayed.waiting != nil { DelayedSaveQueue.shared.add(hub, delayed) }
+      if let delayed = hub.delayed, delayed.waiting != nil { DelayedSaveQueue.shared.add(hub, delayed) }
       failure.withLock { $0 = nil }
       return result
     } catch {
@@ -286,7 +286,7 @@ final class StoredContent<Value: Sendable>: Sendable {
   }
 }
 
-extension StoredContent.Coding where Value: Codable {
+extension TypedValue.Coding where Value: Codable {
   /// The coding by `coder`, with steps from earlier versions.
   init(_ coder: any SecretCoder, _ versions: DataMigrator<Value> = DataMigrator { _ in }) {
     encode = { value in try coder.encodeFlattened(value) }

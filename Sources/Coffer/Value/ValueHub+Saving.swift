@@ -2,7 +2,7 @@ internal import CofferCore
 internal import FoundationEssentials
 
 /// The bytes of a secret, and the version of their form if the value has versions.
-struct StoredSecret: Sendable {
+struct EncodedValue: Sendable {
   let secret: SecretBytes
   /// `nil` for a value without versions.
   let version: Int?
@@ -11,20 +11,11 @@ struct StoredSecret: Sendable {
   var expires: Date?
 }
 
-/// What is kept of a secret besides its bytes. Values of different forms have different hubs.
-struct SecretForm: Hashable, Sendable {
-  /// Whether the version is kept in the metadata.
-  var hasVersions = false
-  /// How long a change waits before it is stored. `nil`: not at all.
-  var delay: Duration?
-  var history = History.none
-}
-
 /// What the backend must contain for a value to be saved.
 enum SaveExpectation: Sendable {
   case anything
   /// The value with that summary, or none if it is `nil`.
-  case only(SecretValueStore.Summary?)
+  case only(ValueHub.Summary?)
 }
 
 enum SaveResult: Sendable {
@@ -35,8 +26,7 @@ enum SaveResult: Sendable {
   case isDifferent
 }
 
-/// One secret of a backend, as bytes. Thread-safe.
-struct SecretValueStore: Sendable {
+extension ValueHub {
   /// What is remembered of a value to detect changes. It reveals nothing of the value.
   struct Summary: Hashable, Sendable {
     let fingerprint: SecretFingerprint
@@ -44,37 +34,23 @@ struct SecretValueStore: Sendable {
   }
 
   /// The attribute of the secret's metadata that is the version of the bytes, as a decimal number.
-  static let versionAttribute = "coffer.version"
-
-  let identifier: SecretIdentifier
-  let source: BackendSource
-  let form: SecretForm
-  /// The change that is not stored yet, for a form with a delay.
-  let delayed: DelayedSave?
-  private let fingerprintKey = SecretBytes.random(count: 32)
-
-  init(_ identifier: SecretIdentifier, source: BackendSource, form: SecretForm = SecretForm()) {
-    self.identifier = identifier
-    self.source = source
-    self.form = form
-    delayed = form.delay.map { DelayedSave(delay: $0) }
-  }
+  static var versionAttribute: String { "coffer.version" }
 
   /// Returns the value, or `nil` if there is none. Without `mayPrompt`, a backend that would need a prompt throws
   /// `.locked`.
-  func load(mayPrompt: Bool) throws(SecretError) -> StoredSecret? {
+  func load(mayPrompt: Bool) throws(SecretError) -> EncodedValue? {
     if let waiting = delayed?.waiting { return waiting.value }
     let backend = try source.resolve()
     return try read(mayPrompt ? backend : backend.withoutPrompts)
   }
 
   /// Reads the value in the backend or in a transaction of it.
-  private func read(_ access: any SecretAccess) throws(SecretError) -> StoredSecret? {
+  private func read(_ access: any SecretAccess) throws(SecretError) -> EncodedValue? {
     if !form.hasVersions {
-      return try access.lookUp(identifier).map { StoredSecret(secret: $0, version: nil) }
+      return try access.lookUp(identifier).map { EncodedValue(secret: $0, version: nil) }
     }
     return try access.secret(identifier).map { secret throws(SecretError) in
-      StoredSecret(secret: secret.value, version: try version(of: secret.metadata))
+      EncodedValue(secret: secret.value, version: try version(of: secret.metadata))
     }
   }
 
@@ -89,15 +65,15 @@ struct SecretValueStore: Sendable {
     return version
   }
 
-  /// Stores the value in one durable step, or removes it if it is `nil`.
+  /// Stores the value, or removes it if it is `nil`: in one durable step now, or later if the form has a delay.
   ///
   /// With an expectation, the comparison and the change are one step for the threads of this process, and for other
   /// processes if the backend has transactions.
-  func save(_ value: StoredSecret?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
+  func store(_ value: EncodedValue?, over expectation: SaveExpectation) throws(SecretError) -> SaveResult {
     guard let delayed, !isMigration(to: value, over: expectation) else {
-      return try saveNow(value, over: expectation)
+      return try storeNow(value, over: expectation)
     }
-    var current: StoredSecret?
+    var current: EncodedValue?
     do throws(SecretError) {
       // A store that cannot be reached is reported now, and not only when the change is stored.
       current = try load(mayPrompt: true)
@@ -112,24 +88,13 @@ struct SecretValueStore: Sendable {
 
   /// Whether the change replaces a value of an earlier version, which is compared with the stored one and therefore does
   /// not wait.
-  private func isMigration(to value: StoredSecret?, over expectation: SaveExpectation) -> Bool {
+  private func isMigration(to value: EncodedValue?, over expectation: SaveExpectation) -> Bool {
     guard case .only(let expected?) = expectation else { return false }
     return expected.version != value?.version && delayed?.waiting == nil
   }
 
-  /// Removes the value with its earlier versions. A change that waits is stored first.
-  func erase() throws(SecretError) -> Bool {
-    try flush()
-    return try source.resolve().erase(identifier)
-  }
-
-  /// Stores the change that waits, if there is one.
-  func flush() throws(SecretError) {
-    try delayed?.flush { value throws(SecretError) in _ = try saveNow(value, over: .anything) }
-  }
-
-  private func saveNow(
-    _ value: StoredSecret?, over expectation: SaveExpectation
+  func storeNow(
+    _ value: EncodedValue?, over expectation: SaveExpectation
   ) throws(SecretError) -> SaveResult {
     do throws(SecretError) {
       let backend = try source.resolve()
@@ -150,7 +115,7 @@ struct SecretValueStore: Sendable {
         guard let value else {
           return try transaction.remove(identifier, history: form.history) ? .saved : .wasAbsent
         }
-        try store(value, transaction, in: backend)
+        try put(value, transaction, in: backend)
         return .saved
       }
     } catch {
@@ -160,8 +125,8 @@ struct SecretValueStore: Sendable {
 
   /// Stores the value with its version. Throws `.unsupported` if the backend does not keep the version, because the value
   /// would be read as one of the first version. Without a transaction, what was there is put back.
-  private func store(
-    _ value: StoredSecret, _ transaction: any SecretTransaction, in backend: any SecretBackend
+  private func put(
+    _ value: EncodedValue, _ transaction: any SecretTransaction, in backend: any SecretBackend
   ) throws(SecretError) {
     let isChecked = value.version ?? 1 > 1
     let isAtomic = backend.features.contains(.transactions)
@@ -184,7 +149,7 @@ struct SecretValueStore: Sendable {
   }
 
   /// The metadata of the secret with the value. Its expiry is that of this value.
-  private func metadata(for value: StoredSecret, _ existing: SecretMetadata?) -> SecretMetadata {
+  private func metadata(for value: EncodedValue, _ existing: SecretMetadata?) -> SecretMetadata {
     var metadata = existing ?? SecretMetadata()
     // A person may have changed the label.
     metadata.label = metadata.label ?? value.label
@@ -199,7 +164,7 @@ struct SecretValueStore: Sendable {
     return backend.features.contains(.changes) ? backend.changes() : nil
   }
 
-  func summary(of value: StoredSecret) -> Summary {
+  func summary(of value: EncodedValue) -> Summary {
     Summary(fingerprint: value.secret.fingerprint(under: fingerprintKey), version: value.version)
   }
 }

@@ -9,7 +9,7 @@ extension ValueHub {
       return try watchStart.withLock(timeout: .seconds(10)) { () throws(SecretError) in
         guard state.withLock({ $0.watch == nil }) else { return nil }
         do throws(SecretError) {
-          if let changes = try store.changes() { follow(changes) }
+          if let changes = try self.changes() { follow(changes) }
           return nil
         } catch {
           follow(nil)
@@ -26,7 +26,7 @@ extension ValueHub {
   /// Reads the value again after each change that the hub has not made. Without a stream of changes, asks the store for
   /// one after each pause. The task does not keep the hub.
   private func follow(_ changes: AsyncStream<SecretChange>?) {
-    let (pause, identifier, own) = (retryPause, store.identifier, ObjectIdentifier(self))
+    let (pause, identifier, own) = (source.retryPause, identifier, ObjectIdentifier(self))
     let task = Task { [weak self] in
       var stream = changes
       while stream == nil {
@@ -49,14 +49,14 @@ extension ValueHub {
 
   /// Asks the store for its changes again. If it has become reachable, its value is published.
   private func retry() -> Result<AsyncStream<SecretChange>?, SecretError> {
-    let changes = Result { () throws(SecretError) in try store.changes() }
+    let changes = Result { () throws(SecretError) in try self.changes() }
     if case .success = changes { readAgain() }
     return changes
   }
 
   private func readAgain() {
     do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      try inOrder { () throws(SecretError) in
         let reading = readNow(mayPrompt: false)
         // Locking changes no value. The backend reports a change of everything when it is unlocked.
         if case .failure(let error) = reading, error.code == .locked { return }
@@ -65,6 +65,5 @@ extension ValueHub {
     } catch {
       // A write in this process has taken longer than the timeout. It is published when it ends.
     }
-    drain()
   }
 }

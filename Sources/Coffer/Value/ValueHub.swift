@@ -10,14 +10,23 @@ internal import Synchronization
 /// the clients' code. Thread-safe.
 final class ValueHub: Sendable, Observable {
   /// The result of reading the store. `nil` is an absent value.
-  typealias Reading = Result<StoredSecret?, SecretError>
+  typealias Reading = Result<EncodedValue?, SecretError>
+
+  /// What is kept of a secret besides its bytes. Values of different forms have different hubs.
+  struct Form: Hashable, Sendable {
+    /// Whether the version is kept in the metadata.
+    var hasVersions = false
+    /// How long a change waits before it is stored. `nil`: not at all.
+    var delay: Duration?
+    var history = History.none
+  }
 
   /// A reading, and the subscribers at the time of its publication. Later ones have begun with a newer reading.
   typealias Publication = (reading: Reading, subscribers: [StreamBuffer<Reading>])
 
   struct State {
     /// The reading that was published last, with a summary in place of the value.
-    var lastPublished: Result<SecretValueStore.Summary?, SecretError>?
+    var lastPublished: Result<Summary?, SecretError>?
     /// Whether a client has read the value, or is about to, without holding `order`.
     var hasReaders = false
     /// Whether a client's read failed without a publication. The next successful read must be published even if
@@ -37,8 +46,12 @@ final class ValueHub: Sendable, Observable {
     var isObserved: Bool { isTracked || newSubscribers > 0 || !subscribers.isEmpty }
   }
 
-  let store: SecretValueStore
-  let retryPause: Duration
+  let identifier: SecretIdentifier
+  let source: BackendSource
+  let form: Form
+  /// The change that is not stored yet, for a form with a delay.
+  let delayed: DelayedSave?
+  let fingerprintKey = SecretBytes.random(count: 32)
   let order = DeadlineLock()
   let state = Mutex(State())
   /// Held while the watch starts.
@@ -51,10 +64,13 @@ final class ValueHub: Sendable, Observable {
   /// The bytes of values that a stream keeps if nobody reads it.
   private static var bufferLimit: Int { 1 << 20 }
 
-  /// Creates the hub of a store. A store that cannot be reached is tried again after each `retryPause` while it is
-  /// observed. `onRelease` is called by `deinit`.
-  init(_ store: SecretValueStore, retryPause: Duration, onRelease: @escaping @Sendable () -> Void) {
-    (self.store, self.retryPause, self.onRelease) = (store, retryPause, onRelease)
+  /// Creates the hub of a secret. `onRelease` is called by `deinit`.
+  init(
+    _ identifier: SecretIdentifier, _ source: BackendSource, _ form: Form,
+    onRelease: @escaping @Sendable () -> Void
+  ) {
+    (self.identifier, self.source, self.form, self.onRelease) = (identifier, source, form, onRelease)
+    delayed = form.delay.map { DelayedSave(delay: $0) }
   }
 
   deinit {
@@ -68,18 +84,18 @@ final class ValueHub: Sendable, Observable {
   // MARK: Reading
 
   /// Reads the value, and registers the access with Observation. Starts the watch if Observation records it.
-  func read() throws(SecretError) -> StoredSecret? {
+  func read() throws(SecretError) -> EncodedValue? {
     registrar.access(self, keyPath: \.value)
     let isTracked = isReadTracked
     state.withLock { state in
       state.hasReaders = true
       if isTracked { state.isTracked = true }
     }
-    let value: StoredSecret?
+    let value: EncodedValue?
     do throws(SecretError) {
       // Before the read, so that every change after the read is published.
       if isTracked, let failure = watch() { throw failure }
-      value = try store.load(mayPrompt: true)
+      value = try load(mayPrompt: true)
     } catch {
       state.withLock { $0.hasFailed = true }
       throw error
@@ -111,7 +127,7 @@ final class ValueHub: Sendable, Observable {
     let stream = buffer.stream { [weak self] in self?.unsubscribe(key) }
     let failure = watch()
     do throws(SecretError) {
-      try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+      try inOrder { () throws(SecretError) in
         let reading = failure.map { .failure($0) } ?? readNow()
         publishIfChanged(to: reading)
         yield(reading, to: buffer)
@@ -121,7 +137,6 @@ final class ValueHub: Sendable, Observable {
       buffer.yield(.failure(error))
       state.withLock { $0.subscribers[key] = buffer }
     }
-    drain()
     return stream
   }
 
@@ -135,7 +150,7 @@ final class ValueHub: Sendable, Observable {
 
   /// `mayPrompt` is `false` for a read that no person asked for, such as one that follows a change.
   func readNow(mayPrompt: Bool = true) -> Reading {
-    Reading { () throws(SecretError) in try store.load(mayPrompt: mayPrompt) }
+    Reading { () throws(SecretError) in try load(mayPrompt: mayPrompt) }
   }
 
   private func yield(_ reading: Reading, to buffer: StreamBuffer<Reading>) {
@@ -148,25 +163,27 @@ final class ValueHub: Sendable, Observable {
   // MARK: Writing
 
   /// Stores `new` if the value is still `old`, and returns whether it was.
-  func replace(_ old: StoredSecret?, with new: StoredSecret?) throws(SecretError) -> Bool {
-    try save(new, over: .only(old.map(store.summary))) != .isDifferent
+  func replace(_ old: EncodedValue?, with new: EncodedValue?) throws(SecretError) -> Bool {
+    try save(new, over: .only(old.map(summary))) != .isDifferent
   }
 
   /// Stores the delayed change, if there is one. It was published when it was made.
   func flush() throws(SecretError) {
-    try SecretChange.making(for: self) { () throws(SecretError) in try store.flush() }
+    try SecretChange.making(for: self) { () throws(SecretError) in
+      try delayed?.flush { value throws(SecretError) in _ = try storeNow(value, over: .anything) }
+    }
   }
 
   /// Stores the value and publishes it. `nil` removes the value, and publishes that it is absent unless that was
   /// published last.
   @discardableResult
   func save(
-    _ value: StoredSecret?, over expectation: SaveExpectation = .anything
+    _ value: EncodedValue?, over expectation: SaveExpectation = .anything
   ) throws(SecretError) -> SaveResult {
-    let result = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
+    try inOrder { () throws(SecretError) in
       // The hub does not read the value again when the backend reports the change: see `follow`.
       let result = try SecretChange.making(for: self) { () throws(SecretError) in
-        try store.save(value, over: expectation)
+        try store(value, over: expectation)
       }
       switch result {
       case .saved: publish(.success(value))
@@ -175,28 +192,35 @@ final class ValueHub: Sendable, Observable {
       }
       return result
     }
-    drain()
-    return result
   }
 
-  /// Removes the value with its earlier versions, and publishes that it is absent. Returns whether there was something.
+  /// Removes the value with its earlier versions, and publishes that it is absent. A change that waits is stored first.
+  /// Returns whether there was something.
   func erase() throws(SecretError) -> Bool {
-    let isErased = try order.withLock(timeout: Self.timeout) { () throws(SecretError) in
-      let isErased = try SecretChange.making(for: self) { () throws(SecretError) in try store.erase() }
+    try inOrder { () throws(SecretError) in
+      try flush()
+      let isErased = try SecretChange.making(for: self) { () throws(SecretError) in
+        try source.resolve().erase(identifier)
+      }
       publishIfChanged(to: .success(nil))
       return isErased
     }
-    drain()
-    return isErased
   }
 
   // MARK: Publishing
 
-  private func summary(of reading: Reading) -> Result<SecretValueStore.Summary?, SecretError> {
-    reading.map { $0.map(store.summary) }
+  private func summary(of reading: Reading) -> Result<Summary?, SecretError> {
+    reading.map { $0.map(summary) }
   }
 
-  /// Puts the reading into the outbox. Call it with `order` held, and ``drain()`` after `order` is released.
+  /// Runs `body` with `order` held, and then delivers what it has published.
+  func inOrder<R>(_ body: () throws(SecretError) -> R) throws(SecretError) -> R {
+    let result = try order.withLock(timeout: Self.timeout, body)
+    drain()
+    return result
+  }
+
+  /// Puts the reading into the outbox. Call it in ``inOrder(_:)``.
   private func publish(_ reading: Reading) {
     let summary = summary(of: reading)
     state.withLock { state in
@@ -223,7 +247,7 @@ final class ValueHub: Sendable, Observable {
 
   /// Delivers the outbox in order. One thread at a time delivers. Other threads, and observers that write during
   /// the delivery, leave their publications to that thread.
-  func drain() {
+  private func drain() {
     while true {
       let next: Publication? = state.withLock { state in
         if state.isDelivering || state.outbox.isEmpty { return nil }

@@ -112,8 +112,8 @@ SHARED_USE = [
       "TemporaryFileTests", "a rewrite of another process loses its file"),
     M("abandoned files stay", "NewFile.removeAbandoned", body(""), "TemporaryFileTests",
       "each killed process leaves a copy of the vault"),
-    M("lost version not noticed", "SecretValueStore.store", always(2), "MigrationTests", "a current value is converted once more"),
-    M("old value not put back", "SecretValueStore.store", omit("transaction.store", 2), "MigrationTests",
+    M("lost version not noticed", "ValueHub.put", always(2), "MigrationTests", "a current value is converted once more"),
+    M("old value not put back", "ValueHub.put", omit("transaction.store", 2), "MigrationTests",
       "a refused change replaces the value"),
 ]
 
