@@ -98,9 +98,11 @@ extension BackendConfiguration {
     additionalCredentials: [VaultCredentialSource] = [],
     options: VaultOptions = VaultOptions()
   ) async throws(SecretError) -> any SecretBackend {
-    try await CallThreads.shared.call { () throws(SecretError) in
-      try backend(name, at: place, additionalCredentials: additionalCredentials, options: options)
-    }
+    try await CallThreads.shared.run {
+      Result { () throws(SecretError) in
+        try backend(name, at: place, additionalCredentials: additionalCredentials, options: options)
+      }
+    }.get()
   }
 
   /// The memory of this process that ``BackendName/memory`` names.

@@ -209,19 +209,37 @@ extension SecretAccess {
     }
   }
 
-  /// Returns no version. Throws nothing.
-  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] { [] }
+  // The defaults for a backend without `.history`. One that reports it and does not implement them throws `.unsupported`.
 
-  /// Returns `nil`. Throws nothing.
-  public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? { nil }
+  /// Returns no version. Throws `.unsupported` if the backend reports `.history`.
+  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
+    try requireNoHistory()
+    return []
+  }
 
-  /// Returns no secret. Throws nothing.
-  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] { [] }
+  /// Returns `nil`. Throws `.unsupported` if the backend reports `.history`.
+  public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
+    try requireNoHistory()
+    return nil
+  }
 
-  /// Removes the secret. Throws what ``remove(_:history:)`` throws.
+  /// Returns no secret. Throws `.unsupported` if the backend reports `.history`.
+  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
+    try requireNoHistory()
+    return []
+  }
+
+  /// Removes the secret. Throws what ``remove(_:history:)`` throws, and `.unsupported` if the backend reports `.history`.
   @discardableResult
   public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try remove(identifier, history: .none)
+    try requireNoHistory()
+    return try remove(identifier, history: .none)
+  }
+
+  private func requireNoHistory() throws(SecretError) {
+    if let backend = self as? any SecretBackend, backend.features.contains(.history) {
+      throw .missingFeature("earlier versions")
+    }
   }
 }
 

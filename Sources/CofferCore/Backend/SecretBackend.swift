@@ -162,39 +162,10 @@ extension SecretBackend {
 
   /// The backend itself.
   public var withoutPrompts: any SecretBackend { self }
-
-  /// Returns no version. Throws `.unsupported` if the backend reports `.history` and does not implement this.
-  public func versions(of identifier: SecretIdentifier) throws(SecretError) -> [SecretVersion] {
-    try requireNoHistory()
-    return []
-  }
-
-  /// Returns `nil`. Throws `.unsupported` if the backend reports `.history` and does not implement this.
-  public func secret(_ identifier: SecretIdentifier, version: Int) throws(SecretError) -> Secret? {
-    try requireNoHistory()
-    return nil
-  }
-
-  /// Returns no secret. Throws `.unsupported` if the backend reports `.history` and does not implement this.
-  public func removedItems(inService service: String?) throws(SecretError) -> [RemovedSecret] {
-    try requireNoHistory()
-    return []
-  }
-
-  /// Removes the secret. Throws `.unsupported` if the backend reports `.history` and does not implement this.
-  @discardableResult
-  public func erase(_ identifier: SecretIdentifier) throws(SecretError) -> Bool {
-    try requireNoHistory()
-    return try remove(identifier, history: .none)
-  }
-
-  private func requireNoHistory() throws(SecretError) {
-    if features.contains(.history) { throw .missingFeature("earlier versions") }
-  }
 }
 
 extension SecretError {
-  fileprivate static func missingFeature(_ name: String) -> SecretError {
+  static func missingFeature(_ name: String) -> SecretError {
     SecretError(.unsupported, "This backend says that it has \(name), and does not implement them.")
   }
 }

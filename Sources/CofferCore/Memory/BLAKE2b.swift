@@ -2,29 +2,18 @@ internal import CSodium
 
 /// The hash function BLAKE2b (RFC 7693) of libsodium. Hashes have 16…64 bytes, and keys 16…64. Thread-safe.
 package enum BLAKE2b {
-  /// Returns the hash of `message` with `count` bytes.
-  package static func hash(_ message: Span<UInt8>, count: Int) -> [UInt8] {
-    var output = [UInt8](repeating: 0, count: count)
-    output.withUnsafeMutableBytes { hash(message, into: $0) }
-    return output
-  }
-
-  /// Returns the hash of `message` under `key` with `count` bytes.
-  package static func hash(_ message: Span<UInt8>, key: SecretBytes, count: Int) -> [UInt8] {
+  /// Returns the hash of `message` with `count` bytes, under `key` if there is one.
+  package static func hash(_ message: Span<UInt8>, key: SecretBytes? = nil, count: Int) -> [UInt8] {
     var output = [UInt8](repeating: 0, count: count)
     output.withUnsafeMutableBytes { hash(message, key: key, into: $0) }
     return output
   }
 
-  /// Fills `output` with the hash of `message`.
-  package static func hash(_ message: Span<UInt8>, into output: UnsafeMutableRawBufferPointer) {
-    hash(message, UnsafeBufferPointer(start: nil, count: 0), output)
-  }
-
-  /// Fills `output` with the hash of `message` under `key`.
+  /// Fills `output` with the hash of `message`, under `key` if there is one.
   package static func hash(
-    _ message: Span<UInt8>, key: SecretBytes, into output: UnsafeMutableRawBufferPointer
+    _ message: Span<UInt8>, key: SecretBytes? = nil, into output: UnsafeMutableRawBufferPointer
   ) {
+    guard let key else { return hash(message, UnsafeBufferPointer(start: nil, count: 0), output) }
     key.withBytes { $0.withUnsafeBufferPointer { hash(message, $0, output) } }
   }
 

@@ -23,6 +23,6 @@ extension SecretIdentifier {
   package var hashText: String {
     // Neither part contains NUL.
     let bytes = Array(service.utf8) + [0] + Array(account.utf8)
-    return BLAKE2b.hash(bytes.span, count: 16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    return BLAKE2b.hash(bytes.span, count: 16).map(\.hexadecimal).joined().lowercased()
   }
 }

@@ -70,13 +70,6 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     }
   }
 
-  /// Runs `body` as ``run(_:)`` does, and throws what `body` throws.
-  package func call<R: Sendable>(
-    _ body: @escaping @Sendable () throws(SecretError) -> R
-  ) async throws(SecretError) -> R {
-    try await run { Result(catching: body) }.get()
-  }
-
   private func work() {
     while let job = nextJob() { job() }
   }

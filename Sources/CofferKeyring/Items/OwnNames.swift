@@ -1,4 +1,6 @@
 #if Keyring
+internal import CofferCore
+
 /// The names of the attributes that this module gave an item as metadata, as the text of one attribute: sorted,
 /// separated by spaces, and with `%` and white space percent-encoded.
 ///
@@ -20,7 +22,7 @@ struct OwnNames {
   private static func encoded(_ name: [UInt8]) -> String {
     let bytes = name.flatMap { byte in
       if byte > 0x20 && byte != UInt8(ascii: "%") && byte != 0x7F { return [byte] }
-      return Array(((byte < 16 ? "%0" : "%") + String(byte, radix: 16, uppercase: true)).utf8)
+      return Array("%\(byte.hexadecimal)".utf8)
     }
     return String(decoding: bytes, as: UTF8.self)
   }
