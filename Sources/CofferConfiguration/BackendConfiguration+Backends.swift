@@ -5,7 +5,6 @@ public import CofferVault
 extension BackendConfiguration {
   /// A backend and the reason for its choice.
   package struct Choice: Hashable, Sendable {
-    /// The name of the backend.
     package let backend: BackendName
     /// The store within the backend: the path of a vault, or the alias or label of a keyring's collection. `nil` if only
     /// the backend is chosen.
@@ -228,6 +227,5 @@ extension BackendConfiguration {
 }
 
 extension [String] {
-  /// The clauses as one sentence.
   fileprivate var sentence: String { joined(separator: ", and ") + "." }
 }

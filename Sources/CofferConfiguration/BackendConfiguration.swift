@@ -65,7 +65,6 @@ public struct BackendConfiguration: Sendable {
   public static func current() -> BackendConfiguration { process }
   private static let process = BackendConfiguration(process: coffer_environment())
 
-  /// Whether `COFFER_BACKEND` is set.
   package var namesBackend: Bool { environment.nonEmpty("COFFER_BACKEND") != nil }
 
   /// Copies the process's environment. The key goes straight to guarded memory, because a dictionary of all
@@ -115,7 +114,6 @@ public struct BackendConfiguration: Sendable {
       key: key, environment: variables, providers: providers, flatpakInfo: flatpakInfo)
   }
 
-  /// Whether a person may be asked: unless `COFFER_NO_PROMPT` is set.
   package var mayPrompt: Bool { environment.nonEmpty("COFFER_NO_PROMPT") == nil }
 
   /// The environment for code of other projects, which must not see what opens the vault.

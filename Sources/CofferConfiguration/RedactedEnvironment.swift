@@ -6,7 +6,6 @@ final class RedactedEnvironment: Sendable, CustomStringConvertible, CustomReflec
 
   subscript(name: String) -> String? { variables[name] }
 
-  /// The value of a variable, or `nil` if it is unset or empty.
   func nonEmpty(_ name: String) -> String? {
     guard let value = variables[name], !value.isEmpty else { return nil }
     return value

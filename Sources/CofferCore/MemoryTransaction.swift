@@ -23,7 +23,6 @@ struct MemoryState {
 
   init(limit: HistoryLimit) { self.limit = limit }
 
-  /// Returns the current version of a secret, or `nil` if there is no such secret.
   func current(_ identifier: SecretIdentifier) -> Secret? {
     records[identifier]?.last?.content
   }
@@ -38,7 +37,6 @@ struct MemoryState {
     records.keys.filter { service == nil || $0.service.utf8.elementsEqual((service ?? "").utf8) }.sorted()
   }
 
-  /// Returns the secrets, sorted by identifier, in `service` or in all services.
   func secrets(inService service: String?) -> [Secret] {
     identifiers(inService: service).compactMap { current($0) }
   }
@@ -51,7 +49,6 @@ struct MemoryState {
     }
   }
 
-  /// Returns a version within the limit.
   func secret(_ identifier: SecretIdentifier, version: Int, now: Date) -> Secret? {
     history(identifier, now: now).first { $0.number == version }?.content
   }

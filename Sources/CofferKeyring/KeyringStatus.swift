@@ -6,11 +6,8 @@ package import CofferCore
 package struct KeyringStatus: Sendable {
   /// The D-Bus address of the session bus, or `nil` if none was found.
   package internal(set) var busAddress: String?
-  /// Whether the bus answered.
   package internal(set) var isBusReachable = false
-  /// Whether a Secret Service runs on the bus.
   package internal(set) var isServiceRunning = false
-  /// Whether the bus can start a Secret Service.
   package internal(set) var isServiceActivatable = false
   /// The label of the collection that the probe was about, or `nil` if there is none or the service does not run.
   package internal(set) var collection: String?

@@ -82,7 +82,6 @@ struct ConformanceContext: Sendable {
     try backend.lookUp(identifier)?.array()
   }
 
-  /// Whether the secret belongs to this check.
   func isOwn(_ identifier: SecretIdentifier) -> Bool { identifier.service.utf8.starts(with: service.utf8) }
 
   /// Removes every secret that the check stored, with its earlier versions.

@@ -13,7 +13,6 @@ internal import Synchronization
 ///
 /// The checks of `.history` need a backend that keeps at least 5 earlier versions.
 public struct SecretBackendConformance: Sendable {
-  /// The limits of the backend and of the checks.
   package var options: Options
   private let make: @Sendable () async throws -> any SecretBackend
 

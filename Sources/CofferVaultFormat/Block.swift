@@ -101,7 +101,6 @@ package struct BlockWriter {
     if entry.record.kind == .put { items += encode(entry.valueOffset) }
   }
 
-  /// The plaintext of the block.
   package var bytes: [UInt8] {
     var bytes: [UInt8] = []
     let length = count * Layout.directoryEntryLength

@@ -10,7 +10,6 @@ package struct CommitState: Hashable, Sendable {
   package var tailTag: Bytes16
   /// The end of the base and the start of the tail.
   package var baseEnd: Int
-  /// The length of the sealed root.
   package var rootLength: Int
   package var rootTag: Bytes16
 

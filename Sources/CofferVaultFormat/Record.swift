@@ -205,13 +205,11 @@ package struct Record: Sendable {
     try SecretIdentifier(service: bytes.text(in: service), account: bytes.text(in: account))
   }
 
-  /// Whether the record is about the secret `identifier`.
   package func isAbout(_ identifier: SecretIdentifier) -> Bool {
     bytes[service].elementsEqual(identifier.service.utf8)
       && bytes[account].elementsEqual(identifier.account.utf8)
   }
 
-  /// Whether both records are about one secret.
   package func hasName(of other: Record) -> Bool {
     bytes[service] == other.bytes[other.service] && bytes[account] == other.bytes[other.account]
   }

@@ -24,7 +24,6 @@ package enum BasePart: String, Sendable {
   case recent
   case root
 
-  /// The part, for messages.
   var description: String {
     switch self {
     case .block: "a block"

@@ -16,7 +16,6 @@ final class DelayedSave: Sendable {
 
   init(delay: Duration) { self.delay = delay }
 
-  /// The change that is not stored yet.
   var waiting: Waiting? { state.withLock { $0.waiting } }
 
   /// Why the change could not be stored when it was last tried.

@@ -58,7 +58,6 @@ final class DelayedSaveQueue: Sendable {
     }
   }
 
-  /// Stores the hub's change now.
   func flush(_ hub: ValueHub) throws(SecretError) {
     try hub.flush()
     let ended = entries.withLock { entries in

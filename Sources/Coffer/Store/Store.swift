@@ -30,7 +30,6 @@ public final class Store<Item: Codable & Sendable & Equatable>: Sendable, Observ
   }
   struct OfTask { weak var store: Store? }
 
-  /// The service and the backend of the items.
   package let storage: SecretScope
   /// The source of the items. `nil`: there is a store for each default backend.
   let source: BackendSource?

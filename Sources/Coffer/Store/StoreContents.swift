@@ -39,7 +39,6 @@ struct StoreContents<Item: Sendable & Equatable> {
 
   func entry(_ identifier: SecretIdentifier) -> Entry? { index(identifier).map { entries[$0] } }
 
-  /// The entry of one secret.
   func only(_ identifier: SecretIdentifier) -> StoreContents {
     StoreContents([entry(identifier)].compactMap(\.self))
   }

@@ -3,7 +3,6 @@ internal import FoundationEssentials
 
 /// The types that are stored as text without quotation marks, so that shells and other programs can read and write them.
 enum PlainText {
-  /// Whether values of `type` are stored as text.
   static func isText(_ type: any Any.Type) -> Bool {
     if type == String.self || type == URL.self || type == UUID.self || type == Date.self { return true }
     // The first cast is cheap, and refuses nearly every type.

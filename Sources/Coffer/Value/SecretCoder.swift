@@ -40,7 +40,6 @@ public struct StandardSecretCoder: SecretCoder {
   /// Creates a coder that writes and reads JSON by other rules.
   init(encoder: JSONEncoder, decoder: JSONDecoder) { (self.encoder, self.decoder) = (encoder, decoder) }
 
-  /// An encoder by the rules of this coder.
   static var jsonEncoder: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

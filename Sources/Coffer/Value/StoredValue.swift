@@ -19,7 +19,6 @@ public import Observation
 @propertyWrapper
 public final class StoredValue<Value: Codable & Sendable>: Sendable, Observable, EditableValue {
   let content: TypedValue<Value>
-  /// The secret's account.
   package let key: String
   /// The value that a read returns if nothing is stored.
   public let defaultValue: Value

@@ -111,7 +111,6 @@ final class TypedValue<Value: Sendable>: Sendable {
     }
   }
 
-  /// A new stream of the current value and each change after it.
   func values<Element: Sendable>(
     _ transform: @escaping @Sendable (Value?) -> Element
   ) -> AsyncStream<Element> {
@@ -159,12 +158,10 @@ final class TypedValue<Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes the value and its earlier versions.
   func erase() throws(SecretError) -> Bool {
     try recordingError { hub throws(SecretError) in try hub.erase() }
   }
 
-  /// Stores the change that waits, if there is one.
   func flush() throws(SecretError) {
     try recordingError { hub throws(SecretError) in try DelayedSaveQueue.shared.flush(hub) }
   }
@@ -239,7 +236,6 @@ final class TypedValue<Value: Sendable>: Sendable {
 
   // MARK: Leases
 
-  /// The backend and the identifier of the secret.
   func place() throws(SecretError) -> (backend: any SecretBackend, identifier: SecretIdentifier) {
     let hub = try hub()
     return (try hub.source.resolve(), hub.identifier)

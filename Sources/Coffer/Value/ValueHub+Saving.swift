@@ -44,7 +44,6 @@ extension ValueHub {
     return try read(mayPrompt ? backend : backend.withoutPrompts)
   }
 
-  /// Reads the value in the backend or in a transaction of it.
   private func read(_ access: any SecretAccess) throws(SecretError) -> EncodedValue? {
     if !form.hasVersions {
       return try access.lookUp(identifier).map { EncodedValue(secret: $0, version: nil) }

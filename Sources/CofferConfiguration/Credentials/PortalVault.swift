@@ -68,7 +68,6 @@ extension BackendConfiguration {
     try vault(at: path, credentials: [source]).addKeySlot(.key(key), label: Self.portalLabel)
   }
 
-  /// The label of the slot that the portal opens.
   private static let portalLabel = "Secret portal"
 
   /// The source of the portal's key, or `nil` outside of a Flatpak, or if no prompt may be shown.

@@ -62,12 +62,10 @@ struct ConfigurationFile {
   /// The file's text, with one LF at the end of each line.
   var text: String { lines.map { $0 + "\n" }.joined() }
 
-  /// Sets the entry `backend`.
   mutating func set(backend: BackendSelection) {
     put("backend", backend.description, at: root.entries.first { $0.name == "backend" }?.line, orAfter: 0)
   }
 
-  /// Sets the key file of the vault `id`.
   mutating func set(keyFile: String, forVault id: String) {
     guard let table = root.entries.first(where: { $0.name == "key-files" }),
       case .table(let keyFiles) = table.value

@@ -4,14 +4,12 @@ internal import Synchronization
 ///
 /// A stream keeps up to ``capacity`` changes that were not read. The next one replaces them by one change of all secrets.
 package final class ChangeBroadcast: Sendable {
-  /// The number of changes that a stream keeps.
   package static let capacity = 1024
 
   private let buffers = Mutex<[ObjectIdentifier: StreamBuffer<SecretChange>]>([:])
 
   package init() {}
 
-  /// Whether there are no streams.
   package var isEmpty: Bool { buffers.withLock { $0.isEmpty } }
 
   /// Returns a stream of the changes from now on. `onEnd` is called once, when the stream is released.

@@ -1,6 +1,5 @@
 /// The calls of a transaction, made one by one on a backend or on another transaction, each after a check.
 package struct CheckedAccess: SecretTransaction {
-  /// What is called.
   package enum Call { case lookUp, items, store, remove }
 
   private let base: any SecretAccess

@@ -71,7 +71,6 @@ public struct Secret: Sendable {
     (self.identifier, self.value, self.metadata) = (identifier, value, metadata)
   }
 
-  /// The secret without its value.
   package var item: SecretItem { SecretItem(identifier: identifier, metadata: metadata) }
 }
 

@@ -107,7 +107,6 @@ enum GuardedMemory {
     return true
   }()
 
-  /// Whether all memory that was allocated so far is locked.
   static var isLocked: Bool { shared.withLock { $0.isLocked } }
 
   /// Returns a block of at least `count` bytes with undefined contents.

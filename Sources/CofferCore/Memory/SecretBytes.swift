@@ -121,7 +121,6 @@ extension SecretBytes: CustomStringConvertible, CustomReflectable {
 }
 
 extension Span<UInt8> {
-  /// Whether the bytes are UTF-8.
   package var isUTF8: Bool {
     do { _ = try UTF8Span(validating: self) } catch { return false }
     return true

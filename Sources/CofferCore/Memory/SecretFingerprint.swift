@@ -5,7 +5,6 @@ package struct SecretFingerprint: Hashable, Sendable {
 }
 
 extension SecretBytes {
-  /// `count` random bytes.
   package static func random(count: Int) -> SecretBytes {
     SecretBytes(count: count) { SecureRandom.fill($0) }
   }

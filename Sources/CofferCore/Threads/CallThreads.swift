@@ -38,7 +38,6 @@ package final class CallThreads: @unchecked Sendable {  // the state is used onl
     mutex.deallocate()
   }
 
-  /// The number of threads that exist.
   package var threadCount: Int {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }

@@ -21,7 +21,6 @@ final class Deadline: Sendable {
   /// The deadline of a part that has at most `timeout`: this deadline if it is earlier.
   func limited(to timeout: Duration) -> Deadline { timeLeft < timeout ? self : Deadline(after: timeout) }
 
-  /// When the time has passed.
   var end: ContinuousClock.Instant { state.withLock { $0.end } }
 
   private var timeLeft: Duration { end - .now }

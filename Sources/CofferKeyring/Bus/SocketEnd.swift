@@ -104,7 +104,6 @@ final class Message {
     return answer
   }
 
-  /// Returns a D-Bus error reply to this call, named `name`.
   func error(_ name: String) -> Message {
     Message(owning: g_dbus_message_new_method_error_literal(raw, name, name))
   }

@@ -67,17 +67,14 @@ final class Variant {
   /// The type in the notation of D-Bus, such as `a{ss}`.
   var signature: String { g_variant_get_type_string(raw).map { String(cString: $0) } ?? "" }
 
-  /// The number of elements of a container.
   var count: Int { g_variant_is_container(raw) == 0 ? 0 : Int(g_variant_n_children(raw)) }
 
   private var type: Character {
     Character(Unicode.Scalar(UInt8(truncatingIfNeeded: g_variant_classify(raw).rawValue)))
   }
 
-  /// The content of an `s`.
   var string: String? { type == "s" ? text : nil }
 
-  /// The content of an `o`.
   var path: String? { type == "o" ? text : nil }
 
   private var text: String? {
@@ -91,7 +88,6 @@ final class Variant {
 
   var unsigned: UInt64? { type == "t" ? UInt64(g_variant_get_uint64(raw)) : nil }
 
-  /// The content of a `u`.
   var unsigned32: UInt32? { type == "u" ? g_variant_get_uint32(raw) : nil }
 
   /// The elements of an array, a tuple or a dictionary entry.
@@ -99,7 +95,6 @@ final class Variant {
     (0..<count).map { Variant(owning: g_variant_get_child_value(raw, gsize($0))) }
   }
 
-  /// The element at `index` of a container.
   subscript(index: Int) -> Variant? {
     index < count ? Variant(owning: g_variant_get_child_value(raw, gsize(index))) : nil
   }
@@ -128,13 +123,10 @@ final class Variant {
     }
   }
 
-  /// The content of a `v`.
   var unboxed: Variant? { type == "v" ? Variant(owning: g_variant_get_variant(raw)) : nil }
 
-  /// The elements of an `as`.
   var strings: [String]? { elements("as", \.string) }
 
-  /// The elements of an `ao`.
   var paths: [String]? { elements("ao", \.path) }
 
   private func elements(_ signature: String, _ type: (Variant) -> String?) -> [String]? {

@@ -14,7 +14,6 @@ internal import CofferSystem
 /// calls, or by another program that overwrites only the value. A value that begins with the marker, but that
 /// ``encoded(_:by:)`` would not have produced, is not decoded: another program wrote it.
 enum ValueEncoding {
-  /// The prefix of an encoded value.
   private static let marker = "coffer:base64:"
 
   /// Returns the encoded form of `secret`, or `nil` if it needs none.

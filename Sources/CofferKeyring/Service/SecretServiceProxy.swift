@@ -29,7 +29,6 @@ struct SecretServiceProxy: Sendable {
   let timeout: Duration
   var deadline: Deadline?
 
-  /// The deadline of the next call.
   func next() -> Deadline { deadline?.limited(to: timeout) ?? Deadline(after: timeout) }
 
   func call(

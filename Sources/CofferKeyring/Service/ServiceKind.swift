@@ -10,7 +10,6 @@ enum ServiceKind {
   /// Any other program, and one whose name cannot be read, as in another container.
   case other
 
-  /// The program that runs as the process `id`.
   init(process id: UInt32?) {
     let bytes = id.flatMap { beginning(ofFile: "/proc/\($0)/comm", count: 16) } ?? []
     self.init(name: String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))

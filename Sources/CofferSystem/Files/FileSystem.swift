@@ -79,7 +79,6 @@ package protocol File: AnyObject, Sendable {
   /// Writes some of `bytes` at `offset`. Returns how many.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(FileSystemError) -> Int
   func truncate(to size: Int) throws(FileSystemError)
-  /// Sets the permission bits.
   func setMode(_ mode: UInt32) throws(FileSystemError)
   /// Waits until the file's data and the metadata needed to read it are on the disk.
   func synchronizeData() throws(FileSystemError)
@@ -108,7 +107,6 @@ extension File {
 
 /// A watch that is in force until it is released.
 package protocol DirectoryWatch: AnyObject, Sendable {
-  /// Whether the directory still exists.
   var isAlive: Bool { get }
 }
 

@@ -13,7 +13,6 @@ package struct FileSystemError: Error, Hashable, Sendable, CustomStringConvertib
     (self.number, self.refusedLink) = (number, refusedLink)
   }
 
-  /// The system's text for the `errno`.
   package var description: String { String(cString: strerror(number)) }
 }
 

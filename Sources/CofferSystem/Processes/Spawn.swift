@@ -38,7 +38,6 @@ package struct Spawn {
     sigemptyset(&blockedSignals)
   }
 
-  /// Every signal, for ``defaultSignals``.
   package static let allSignals: [Int32] = Array(1...64)
 
   /// Starts a program and returns its process id. The first argument names the program, which is searched for
@@ -102,7 +101,6 @@ package struct Spawn {
   }
 }
 
-/// How a process ended.
 package enum ProcessEnd: Hashable, Sendable {
   case status(Int32)
   case signal(Int32)

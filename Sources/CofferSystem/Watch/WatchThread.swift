@@ -11,7 +11,6 @@ internal import Synchronization
 package final class WatchThread: Sendable {
   package typealias Handler = @Sendable () -> Void
 
-  /// The thread of the process.
   package static let shared = WatchThread()
 
   private struct Directory {
@@ -50,7 +49,6 @@ package final class WatchThread: Sendable {
   /// Whether only periods run, because there was no inotify instance left.
   package var lacksEvents: Bool { state.withLock { $0.descriptors.map { $0.events == nil } ?? false } }
 
-  /// The number of watches.
   package var watchCount: Int { state.withLock { $0.directories.count + $0.periods.count } }
 
   /// Calls `handler` after each change of the file `name` in the open `directory`, until the result is released.
@@ -86,7 +84,6 @@ package final class WatchThread: Sendable {
     return Watch(thread: self, key: key)
   }
 
-  /// A watch that is in force until it is released.
   private final class Watch: DirectoryWatch {
     let thread: WatchThread
     let key: Int
