@@ -185,7 +185,7 @@ struct SealedVault {
     let rest = body.dropFirst(4)
     let bytes = encode(
       body[body.startIndex], body[body.startIndex + 1], UInt16(clamping: 4 + zeros + rest.count), Array(rest),
-      Zeros(zeros))
+      [UInt8](repeating: 0, count: zeros))
     do throws(SecretError) { return try KeySlot(parsing: bytes, from: 0, to: nil) } catch { return nil }
   }
 
@@ -196,7 +196,7 @@ struct SealedVault {
     let start = Layout.rootPrefixLength
     let length = Int(index[start]) | Int(index[start + 1]) << 8
     guard length + 4 + count <= 65_535 else { return }
-    index.insert(contentsOf: encode(type, UInt16(count), Zeros(count)), at: start + 2 + length)
+    index.insert(contentsOf: encode(type, UInt16(count), zeros(count)), at: start + 2 + length)
     index.replaceSubrange(start..<start + 2, with: encode(UInt16(length + 4 + count)))
   }
 

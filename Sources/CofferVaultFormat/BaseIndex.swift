@@ -171,7 +171,7 @@ package struct BaseIndex: Sendable {
     }
     let prefix = encode(
       sequence, itemCount, settings.lookupKey, recent.floor, recent.tag, UInt32(recent.length),
-      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), Zeros(3), TaggedFields(fields + settings.others))
+      UInt32(entries.count), UInt8(hasNodes ? 1 : 0), zeros(3), sized(fields + settings.others))
     return prefix + Self.bytes(of: entries)
   }
 

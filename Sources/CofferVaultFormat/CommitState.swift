@@ -46,8 +46,8 @@ package struct CommitState: Hashable, Sendable {
 
   package var bytes: [UInt8] {
     encode(
-      sequence, end, tailTag, baseEnd, UInt32(rootLength), Zeros(4), rootTag,
-      Zeros(Self.length - Self.fieldsLength))
+      sequence, end, tailTag, baseEnd, UInt32(rootLength), zeros(4), rootTag,
+      zeros(Self.length - Self.fieldsLength))
   }
 
   package var checkpoint: Checkpoint { Checkpoint(sequence: sequence, tailTag: tailTag) }

@@ -38,25 +38,13 @@ extension String: Field {
 }
 
 /// Reserved bytes.
-package struct Zeros: Field {
-  private let count: Int
-
-  package init(_ count: Int) { self.count = count }
-
-  package func append(to bytes: inout [UInt8]) { bytes.append(contentsOf: repeatElement(0, count: count)) }
-}
+package func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 
 /// A text with its `u16` length.
-package struct Text: Field {
-  private let text: String
-
-  package init(_ text: String) { self.text = text }
-
-  package func append(to bytes: inout [UInt8]) { bytes += encode(UInt16(text.utf8.count), text) }
-}
+package func sized(_ text: String) -> [UInt8] { encode(UInt16(text.utf8.count), text) }
 
 /// An optional field of a record or of the root, with a type and a length, so that later versions can add fields.
-package struct TaggedField: Field, Sendable {
+package struct TaggedField: Sendable {
   /// The first critical type. A reader refuses a record or a root with a critical field that it does not know.
   package static let firstCritical: UInt16 = 0x8000
 
@@ -64,22 +52,12 @@ package struct TaggedField: Field, Sendable {
   package let content: [UInt8]
 
   package init(_ type: UInt16, _ content: [UInt8]) { (self.type, self.content) = (type, content) }
-
-  package func append(to bytes: inout [UInt8]) {
-    bytes += encode(type, UInt16(clamping: content.count), content)
-  }
 }
 
 /// A list of tagged fields with its `u16` length. The types must ascend.
 ///
 /// A list that is too long is encoded with a wrong length, so that a reader refuses it, the writer's own check included.
-package struct TaggedFields: Field {
-  private let fields: [TaggedField]
-
-  package init(_ fields: [TaggedField]) { self.fields = fields }
-
-  package func append(to bytes: inout [UInt8]) {
-    let content = fields.reduce(into: []) { $1.append(to: &$0) }
-    bytes += encode(UInt16(clamping: content.count), content)
-  }
+package func sized(_ fields: [TaggedField]) -> [UInt8] {
+  let content = fields.flatMap { encode($0.type, UInt16(clamping: $0.content.count), $0.content) }
+  return encode(UInt16(clamping: content.count), content)
 }

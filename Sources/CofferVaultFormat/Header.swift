@@ -84,7 +84,7 @@ package struct Header: Sendable {
       Layout.headerPrefixLength + Layout.headerSuffixLength + slots.reduce(0) { $0 + $1.bytes.count }
     var bytes = encode(
       Layout.magic, Layout.majorVersion, minorVersion, 0 as UInt32, readOnlyCompatible, compatible,
-      UInt32(length), vaultID, fileID, UInt8(slots.count), Zeros(3))
+      UInt32(length), vaultID, fileID, UInt8(slots.count), zeros(3))
     // 240 slots may have half a megabyte.
     bytes.reserveCapacity(length)
     for slot in slots { bytes += slot.bytes }
@@ -95,6 +95,6 @@ package struct Header: Sendable {
   /// The header with its MAC and its padding.
   package var bytes: [UInt8] {
     let bytes = authenticatedBytes + mac
-    return encode(bytes, Zeros(Self.paddedLength(bytes.count) - bytes.count))
+    return encode(bytes, zeros(Self.paddedLength(bytes.count) - bytes.count))
   }
 }

@@ -46,14 +46,14 @@ package struct KnownVaultRecord: Hashable, Sendable {
   /// The bytes that the MAC covers, in addition to the path.
   package var fields: [UInt8] {
     encode(
-      policy.rawValue, UInt8(isDetached ? 1 : 0), Zeros(6), vault, masterCommitment, checkpoint.sequence,
+      policy.rawValue, UInt8(isDetached ? 1 : 0), zeros(6), vault, masterCommitment, checkpoint.sequence,
       checkpoint.tailTag)
   }
 
   /// The part of a slot that the hash covers.
   package func hashedBytes(mac: [UInt8]) -> [UInt8] {
     let bytes = Self.magic + fields + mac
-    return encode(bytes, Zeros(Self.hashedLength - bytes.count))
+    return encode(bytes, zeros(Self.hashedLength - bytes.count))
   }
 
   /// Parses the part of a slot that the hash covers. The caller must check the hash and the MAC. Throws

@@ -3,7 +3,7 @@ package enum Padding {
   package static let mark: UInt8 = 0x80
 
   package static func pad(_ bytes: [UInt8]) -> [UInt8] {
-    encode(bytes, mark, Zeros(Layout.padded(bytes.count) - bytes.count - 1))
+    encode(bytes, mark, zeros(Layout.padded(bytes.count) - bytes.count - 1))
   }
 
   /// Returns the length of a padded plaintext without its padding, or `nil` if the padding is malformed.

@@ -118,7 +118,7 @@ package struct Record: Sendable {
     if !metadata.attributes.isEmpty {
       let sorted = metadata.attributes.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
       fields.append(
-        TaggedField(FieldType.attributes, sorted.flatMap { encode(Text($0.key), Text($0.value)) }))
+        TaggedField(FieldType.attributes, sorted.flatMap { encode(sized($0.key), sized($0.value)) }))
     }
     if keepsNothing { fields.append(TaggedField(FieldType.keepsNothing, [])) }
     let names = item.identifier
@@ -127,8 +127,8 @@ package struct Record: Sendable {
       parsing: encode(
         Kind.put.rawValue, Timestamp.milliseconds(metadata.modified),
         Timestamp.milliseconds(metadata.created),
-        UInt32(sealedValue.count), Bytes16(tagOf: sealedValue), Text(names.service), Text(names.account),
-        TaggedFields(fields)))
+        UInt32(sealedValue.count), Bytes16(tagOf: sealedValue), sized(names.service), sized(names.account),
+        sized(fields)))
   }
 
   /// Makes the record of a remove. Throws `.tampered` at a limit of the format.
@@ -138,9 +138,9 @@ package struct Record: Sendable {
     try self.init(
       id: id, sequence: sequence,
       parsing: encode(
-        Kind.remove.rawValue, Timestamp.milliseconds(time), Text(identifier.service),
-        Text(identifier.account),
-        TaggedFields(keepsNothing ? [TaggedField(FieldType.keepsNothing, [])] : [])))
+        Kind.remove.rawValue, Timestamp.milliseconds(time), sized(identifier.service),
+        sized(identifier.account),
+        sized(keepsNothing ? [TaggedField(FieldType.keepsNothing, [])] : [])))
   }
 
   /// Parses a record that is all of `bytes`.

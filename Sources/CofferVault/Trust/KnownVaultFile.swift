@@ -160,7 +160,7 @@ struct KnownVaultFile {
     }
     let ending = String(decoding: bytes.dropFirst(2 * length + 2), as: UTF8.self)
     let rest = ending.utf8.dropFirst(subject.text.utf8.count)
-    guard bytes.dropFirst(2 * length).elementsEqual(encode(Text(ending))),
+    guard bytes.dropFirst(2 * length).elementsEqual(sized(ending)),
       ending.utf8.starts(with: subject.text.utf8), subject.isVault || rest.isEmpty,
       let slots = Slots(
         content(Array(bytes[..<length]), ending), content(Array(bytes[length..<2 * length]), ending),
@@ -201,7 +201,7 @@ struct KnownVaultFile {
     let new = try location.createNew(environment.randomness)
     do throws(SecretError) {
       let slot = slot(form(of: record), keys)
-      try StorageFile(new.file, path: path).write(slot + slot + encode(Text(ending)), at: 0)
+      try StorageFile(new.file, path: path).write(slot + slot + sized(ending), at: 0)
       try location.put(new, replacing: replacing)
     } catch {
       new.abandon()

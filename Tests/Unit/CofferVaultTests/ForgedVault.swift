@@ -71,7 +71,7 @@ struct ForgedVault: Sendable {
     ).withUnsafeBytes { Bytes16($0) }
     func sealed(_ record: Record, _ value: [UInt8]) -> Sealed {
       let body =
-        change.fields.isEmpty ? record.bytes : record.bytes.dropLast(2) + encode(TaggedFields(change.fields))
+        change.fields.isEmpty ? record.bytes : record.bytes.dropLast(2) + sized(change.fields)
       return Sealed(position: VersionPosition(record), body: body, value: value)
     }
     guard let value = change.value else {
@@ -206,7 +206,7 @@ struct ForgedVault: Sendable {
   /// A slot of a kind that no version knows, of `count` bytes.
   static func unknownSlot(_ count: Int) throws -> KeySlot {
     try KeySlot(
-      parsing: encode(200 as UInt8, 1 as UInt8, UInt16(count), Zeros(count - 4)), from: 0, to: nil)
+      parsing: encode(200 as UInt8, 1 as UInt8, UInt16(count), zeros(count - 4)), from: 0, to: nil)
   }
 
   /// A simulated disk with the file as `vault`.

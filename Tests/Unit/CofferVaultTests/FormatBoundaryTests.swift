@@ -55,7 +55,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
 
   @Test func aTextHasALengthWithinItsBoundsAndNoNUL() throws {
     for (text, isRead) in [("", false), ("a", true), ("abc", true), ("abcd", false), ("a\0", false)] {
-      var bytes = reader(encode(Text(text)))
+      var bytes = reader(sized(text))
       #expect(reads { () throws(SecretError) in try bytes.text(1...3) } == isRead, "\(text)")
     }
     #expect(!reads { () throws(SecretError) in try [0xFF, 0xFE].text(in: 0..<2) })
@@ -63,7 +63,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
 
   @Test func fieldsAscendAndCriticalOnesAreKnown() throws {
     func fields(_ types: [UInt16]) throws(SecretError) -> [UInt16] {
-      var bytes = reader(encode(TaggedFields(types.map { TaggedField($0, [7]) })))
+      var bytes = reader(sized(types.map { TaggedField($0, [7]) }))
       var known: [UInt16] = []
       let others = try bytes.taggedFields(2...3) { type, content throws(SecretError) in
         known.append(type)
@@ -79,14 +79,14 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     #expect(critical?.code == .unsupportedVersion)
     // Where no field is known, as in a remove.
     for (type, isRead) in [(1, true), (0x7FFF, true), (0x8000, false)] as [(UInt16, Bool)] {
-      var bytes = reader(encode(TaggedFields([TaggedField(type, [7])])))
+      var bytes = reader(sized([TaggedField(type, [7])]))
       var found: [UInt16]?
       let error = thrown { () throws(SecretError) in found = try bytes.taggedFields(nil).map(\.type) }
       #expect(found == (isRead ? [type] : nil))
       #expect(error?.code == (isRead ? nil : .unsupportedVersion))
     }
     // A known field is read to its end.
-    var rest = reader(encode(TaggedFields([TaggedField(2, [7, 7])])))
+    var rest = reader(sized([TaggedField(2, [7, 7])]))
     #expect(
       !reads { () throws(SecretError) in
         try rest.taggedFields(2...3) { _, content throws(SecretError) in _ = try content.u8() }
@@ -98,7 +98,7 @@ func reads<R>(_ body: () throws(SecretError) -> R) -> Bool {
     let remove = try Record(removing: identifier("a"), id: .zero, sequence: 2, time: .distantPast)
     #expect(remove.bytes.suffix(2) == [0, 0])
     func parsed(_ field: TaggedField) throws -> Record {
-      let bytes = remove.bytes.dropLast(2) + encode(TaggedFields([field]))
+      let bytes = remove.bytes.dropLast(2) + sized([field])
       var parsed = reader(Array(bytes))
       let record = try Record(id: .zero, sequence: 2, parsing: &parsed)
       #expect(record.bytes == Array(bytes))

@@ -273,8 +273,8 @@ import Testing
 
     var isRead: Bool {
       let bytes = encode(
-        kind, 0 as Int64, 0 as Int64, UInt32(valueLength), Bytes16.zero, Text(service), Text(account),
-        TaggedFields(fields))
+        kind, 0 as Int64, 0 as Int64, UInt32(valueLength), Bytes16.zero, sized(service), sized(account),
+        sized(fields))
       var reader = ByteReader(bytes, part: "a record")
       return reads { () throws(SecretError) in
         _ = try Record(id: FormatStructureTests.id(1), sequence: 1, parsing: &reader)
@@ -306,7 +306,7 @@ import Testing
       isRead(4, encode(1)) && !isRead(4, encode(Layout.numberLimit)) && !isRead(4, encode(1, 0 as UInt8)))
     #expect(isRead(5, []) && !isRead(5, [0]))
     func attributes(_ pairs: [(String, String)]) -> Bool {
-      isRead(3, pairs.flatMap { encode(Text($0), Text($1)) })
+      isRead(3, pairs.flatMap { encode(sized($0), sized($1)) })
     }
     #expect(!attributes([]) && attributes([("n", "")]) && !attributes([("", "v")]))
     #expect(attributes([(text(128), text(1024))]))

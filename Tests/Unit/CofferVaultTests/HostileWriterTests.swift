@@ -275,7 +275,7 @@ import Testing
       var vault = Self.ordinary
       vault.root = { root in
         // The fields follow the first 84 bytes: the history limit, in 2 + 4 + 4 bytes.
-        let fields = encode(UInt16(4 + unknown), 0x1000 as UInt16, UInt16(unknown), Zeros(unknown))
+        let fields = encode(UInt16(4 + unknown), 0x1000 as UInt16, UInt16(unknown), zeros(unknown))
         root.replaceSubrange(84..<94, with: fields)
       }
       #expect(try open(vault.disk()).verify().secretCount == 2)
