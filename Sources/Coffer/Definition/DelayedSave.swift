@@ -3,14 +3,14 @@ internal import Synchronization
 
 /// A change of a value that is stored later. Thread-safe.
 final class DelayedSave: Sendable {
-  struct Waiting: Sendable {
+  final class Waiting: Sendable {
     /// The value in guarded memory, or `nil` for a removal.
     let value: EncodedValue?
-    fileprivate let number: Int
+    fileprivate init(_ value: EncodedValue?) { self.value = value }
   }
 
   let delay: Duration
-  private let state = Mutex<(waiting: Waiting?, last: Int, failure: SecretError?)>((nil, 0, nil))
+  private let state = Mutex<(waiting: Waiting?, failure: SecretError?)>((nil, nil))
   /// Held while a change is stored, so that an earlier one does not replace a later one.
   private let saving = DeadlineLock()
 
@@ -21,12 +21,7 @@ final class DelayedSave: Sendable {
   /// Why the change could not be stored when it was last tried.
   var failure: SecretError? { state.withLock { $0.failure } }
 
-  func put(_ value: EncodedValue?) {
-    state.withLock { state in
-      state.last += 1
-      state.waiting = Waiting(value: value, number: state.last)
-    }
-  }
+  func put(_ value: EncodedValue?) { state.withLock { $0.waiting = Waiting(value) } }
 
   /// Stores the change by `save` if there is one. It keeps waiting if `save` throws.
   func flush(_ save: (EncodedValue?) throws(SecretError) -> Void) throws(SecretError) {
@@ -40,7 +35,7 @@ final class DelayedSave: Sendable {
       }
       state.withLock { state in
         state.failure = nil
-        if state.waiting?.number == waiting.number { state.waiting = nil }
+        if state.waiting === waiting { state.waiting = nil }
       }
     }
   }

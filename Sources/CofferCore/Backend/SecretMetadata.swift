@@ -15,13 +15,10 @@ public struct SecretMetadata: Hashable, Sendable {
   /// canonically equivalent spellings of a name are one name, unlike in ``SecretIdentifier``.
   public var attributes: [String: String]
 
-  /// The maximum length of a label in UTF-8 bytes.
+  // Lengths in UTF-8 bytes.
   package static let maximumLabelLength = 1024
-  /// The maximum number of attributes.
   package static let maximumAttributeCount = 32
-  /// The maximum length of an attribute's name in UTF-8 bytes.
   package static let maximumAttributeNameLength = 128
-  /// The maximum length of an attribute's value in UTF-8 bytes.
   package static let maximumAttributeValueLength = 1024
 
   /// Creates metadata. ``validate()`` checks the bounds.

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// An `AsyncStream` keeps all elements or a number of them, whatever their size.
 package final class StreamBuffer<Element: Sendable>: Sendable {
-  private let state = Mutex((elements: Fifo<(element: Element, size: Int)>(), size: 0, isFinished: false))
+  private let state = Mutex((elements: Fifo<(element: Element, size: Int)>(), size: 0))
   private let limit: Int
   private let replacement: Element?
   private let signals: AsyncStream<Void>
@@ -18,10 +18,9 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
     (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
   }
 
-  /// Adds an element of `size`, in the unit of the limit. Does nothing after ``finish()``.
+  /// Adds an element of `size`, in the unit of the limit.
   package func yield(_ element: Element, size: Int = 1) {
     state.withLock { state in
-      if state.isFinished { return }
       state.elements.append((element, size))
       state.size += size
       if state.size <= limit { return }
@@ -38,22 +37,15 @@ package final class StreamBuffer<Element: Sendable>: Sendable {
     signal.yield()
   }
 
-  /// Ends the stream after the elements that are in the buffer.
-  package func finish() {
-    state.withLock { $0.isFinished = true }
-    signal.finish()
-  }
-
   private func next() async -> Element? {
     while true {
-      let (element, isFinished) = state.withLock { state -> (Element?, Bool) in
-        guard let next = state.elements.popFirst() else { return (nil, state.isFinished) }
-        state.size -= next.size
-        return (next.element, false)
+      let next = state.withLock { state in
+        let next = state.elements.popFirst()
+        state.size -= next?.size ?? 0
+        return next
       }
-      if element != nil || isFinished { return element }
+      if let next { return next.element }
       var iterator = signals.makeAsyncIterator()
-      // `nil` if the task is cancelled, or if the stream was finished during the wait.
       if await iterator.next() == nil, Task.isCancelled { return nil }
     }
   }

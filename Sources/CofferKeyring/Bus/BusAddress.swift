@@ -1,4 +1,5 @@
 #if Keyring
+internal import CLibsecret
 internal import CofferCore
 internal import CofferSystem
 internal import Glibc
@@ -35,7 +36,7 @@ enum BusAddress {
       throw missing("DBUS_SESSION_BUS_ADDRESS contains only autolaunch addresses")
     }
     let address = addresses.joined(separator: ";")
-    guard !address.utf8.contains(0), BusConnection.supports(address) else {
+    guard !address.utf8.contains(0), g_dbus_is_supported_address(address, nil) != 0 else {
       throw .error(
         .configuration, "DBUS_SESSION_BUS_ADDRESS is not a valid D-Bus address.",
         advice: "Correct the variable, or unset it.")

@@ -42,8 +42,6 @@ final class BusConnection: @unchecked Sendable {  // a GDBusConnection has a loc
 
   var isClosed: Bool { g_dbus_connection_is_closed(raw) != 0 }
 
-  static func supports(_ address: String) -> Bool { g_dbus_is_supported_address(address, nil) != 0 }
-
   /// Returns the D-Bus address of the socket at `path`.
   static func address(ofSocket path: String) -> String {
     guard let escaped = g_dbus_address_escape_value(path) else { return "" }

@@ -42,8 +42,7 @@ private final class SignalThread: Sendable {
   private let broadcast: ChangeBroadcast
   private let context = EventContext()
   private let isStopped = Atomic(false)
-  private let ready = DispatchGroup()
-  private let isReady = Atomic(false)
+  private let ready = DispatchSemaphore(value: 0)
 
   /// The time in which the signals for one item become one change. An update causes up to three.
   private static let coalescingInterval = Duration.milliseconds(20)
@@ -52,11 +51,10 @@ private final class SignalThread: Sendable {
 
   init(environment: [String: String], options: KeyringOptions, broadcast: ChangeBroadcast) {
     (self.environment, self.options, self.broadcast) = (environment, options, broadcast)
-    ready.enter()
     // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
     if startThread({ self.run() }) != 0 {
       // No change can be observed, and subscribers must not conclude that nothing changes.
-      markReady()
+      ready.signal()
       broadcast.send(SecretChange(nil))
     }
   }
@@ -67,16 +65,14 @@ private final class SignalThread: Sendable {
   }
 
   /// Waits until the thread has subscribed to signals, or its first attempt has failed.
-  func waitUntilReady(timeout: Duration) { _ = ready.wait(timeout: .now() + timeout / .seconds(1)) }
-
-  private func markReady() {
-    if !isReady.exchange(true, ordering: .acquiringAndReleasing) { ready.leave() }
+  func waitUntilReady(timeout: Duration) {
+    if ready.wait(timeout: .now() + timeout / .seconds(1)) == .success { ready.signal() }  // for the next subscriber
   }
 
   private func run() {
     var isFirst = true
     var pause = Self.backoff.first
-    defer { markReady() }
+    defer { ready.signal() }
     while !isStopped.load(ordering: .acquiring) {
       do throws(ServiceFailure) {
         let bus = try BusConnection.to(
@@ -90,7 +86,7 @@ private final class SignalThread: Sendable {
       } catch {
         // The bus cannot be reached. Subscribers get a change of everything after the next connection.
       }
-      markReady()
+      ready.signal()
       isFirst = false
       deliver(for: pause)
       pause = min(pause * 2, Self.backoff.last)
@@ -117,7 +113,7 @@ private final class SignalThread: Sendable {
       _ = try bus.callBus("GetId", by: Deadline(after: options.callTimeout))
       var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: options.callTimeout))
       translator.learn()
-      markReady()
+      ready.signal()
       if !isFirst { broadcast.send(SecretChange(nil)) }
       while !isStopped.load(ordering: .acquiring), !bus.isClosed {
         context.iterate(timeout: nil)

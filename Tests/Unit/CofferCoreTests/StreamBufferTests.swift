@@ -3,9 +3,13 @@ import CofferTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct StreamBufferTests {
-  private func collect<Element>(_ stream: AsyncStream<Element>) async -> [Element] {
-    var elements: [Element] = []
-    for await element in stream { elements.append(element) }
+  /// The elements of the stream up to `last`, or up to its end.
+  private func collect(_ stream: AsyncStream<Int>, upTo last: Int) async -> [Int] {
+    var elements: [Int] = []
+    for await element in stream {
+      elements.append(element)
+      if element == last { break }
+    }
     return elements
   }
 
@@ -13,19 +17,17 @@ import Testing
     let buffer = StreamBuffer<Int>(limit: 10_000)
     let stream = buffer.stream {}
     for number in 0..<5000 { buffer.yield(number) }
-    buffer.finish()
-    #expect(await collect(stream) == Array(0..<5000))
+    #expect(await collect(stream, upTo: 4999) == Array(0..<5000))
   }
 
   @Test func aWaitingConsumerGetsALaterElement() async {
     let buffer = StreamBuffer<Int>(limit: 10)
     let stream = buffer.stream {}
-    let consumer = Task { await collect(stream) }
+    let consumer = Task { await collect(stream, upTo: 4) }
     for number in 0..<5 {
       await Task.yield()
       buffer.yield(number)
     }
-    buffer.finish()
     #expect(await consumer.value == [0, 1, 2, 3, 4])
   }
 
@@ -33,8 +35,7 @@ import Testing
     let buffer = StreamBuffer<Int>(limit: 10)
     let stream = buffer.stream {}
     for number in 0..<100 { buffer.yield(number, size: 3) }
-    buffer.finish()
-    #expect(await collect(stream) == [97, 98, 99])
+    #expect(await collect(stream, upTo: 99) == [97, 98, 99])
   }
 
   @Test func theNewestElementIsKeptAlthoughItIsTooLarge() async {
@@ -42,16 +43,14 @@ import Testing
     let stream = buffer.stream {}
     buffer.yield(1, size: 5)
     buffer.yield(2, size: 50)
-    buffer.finish()
-    #expect(await collect(stream) == [2])
+    #expect(await collect(stream, upTo: 2) == [2])
   }
 
   @Test func oldElementsAreReplacedByOne() async {
     let buffer = StreamBuffer<Int>(limit: 10, replacingOldBy: -1)
     let stream = buffer.stream {}
     for number in 0..<12 { buffer.yield(number) }
-    buffer.finish()
-    #expect(await collect(stream) == [-1, 11])
+    #expect(await collect(stream, upTo: 11) == [-1, 11])
   }
 
   @Test func anUnreadStreamOfChangesEndsInAChangeOfEverything() async throws {
@@ -77,7 +76,7 @@ import Testing
     }
     let buffer = StreamBuffer<Int>(limit: 10)
     let stream = buffer.stream { ends.add() }
-    let reader = Task { await collect(stream) }
+    let reader = Task { await collect(stream, upTo: 1) }
     await Task.yield()
     reader.cancel()
     #expect(await reader.value == [])
