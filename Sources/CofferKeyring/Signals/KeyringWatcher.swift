@@ -7,9 +7,9 @@ internal import Synchronization
 ///
 /// A ``SignalThread`` runs while there is a subscriber. A stream retains the watcher, and so outlives the backend.
 final class KeyringWatcher: Sendable {
-  private let environment: [String: String]
-  private let options: KeyringOptions
-  private let broadcast = ChangeBroadcast()
+  fileprivate let environment: [String: String]
+  fileprivate let options: KeyringOptions
+  fileprivate let broadcast = ChangeBroadcast()
   private let running = Mutex<SignalThread?>(nil)
 
   init(environment: [String: String], options: KeyringOptions) {
@@ -22,7 +22,7 @@ final class KeyringWatcher: Sendable {
       running.withLock { if broadcast.isEmpty { $0.take()?.stop() } }
     }
     let thread = running.withLock { running in
-      let thread = running ?? SignalThread(environment: environment, options: options, broadcast: broadcast)
+      let thread = running ?? SignalThread(of: self)
       running = thread
       return thread
     }
@@ -37,9 +37,7 @@ final class KeyringWatcher: Sendable {
 /// After the bus went away, the thread connects again and broadcasts a change of everything. The thread does so too when
 /// another process becomes the service.
 private final class SignalThread: Sendable {
-  private let environment: [String: String]
-  private let options: KeyringOptions
-  private let broadcast: ChangeBroadcast
+  private let watcher: KeyringWatcher
   private let context = EventContext()
   private let isStopped = Atomic(false)
   private let ready = DispatchSemaphore(value: 0)
@@ -49,13 +47,13 @@ private final class SignalThread: Sendable {
   /// The first and the longest time between two attempts to connect to the bus.
   private static let backoff = (first: Duration.milliseconds(250), last: Duration.seconds(30))
 
-  init(environment: [String: String], options: KeyringOptions, broadcast: ChangeBroadcast) {
-    (self.environment, self.options, self.broadcast) = (environment, options, broadcast)
+  init(of watcher: KeyringWatcher) {
+    self.watcher = watcher
     // The thread blocks as long as there are subscribers, which a thread of a Dispatch queue must not.
     if startThread({ self.run() }) != 0 {
       // No change can be observed, and subscribers must not conclude that nothing changes.
       ready.signal()
-      broadcast.send(SecretChange(nil))
+      watcher.broadcast.send(SecretChange(nil))
     }
   }
 
@@ -66,7 +64,8 @@ private final class SignalThread: Sendable {
 
   /// Waits until the thread has subscribed to signals, or its first attempt has failed.
   func waitUntilReady(timeout: Duration) {
-    if ready.wait(timeout: .now() + timeout / .seconds(1)) == .success { ready.signal() }  // for the next subscriber
+    // The signal is for the next subscriber.
+    if ready.wait(timeout: .now() + timeout / .seconds(1)) == .success { ready.signal() }
   }
 
   private func run() {
@@ -76,7 +75,7 @@ private final class SignalThread: Sendable {
     while !isStopped.load(ordering: .acquiring) {
       do throws(ServiceFailure) {
         let bus = try BusConnection.to(
-          BusAddress.find(in: environment), by: Deadline(after: options.connectTimeout),
+          BusAddress.find(in: watcher.environment), by: Deadline(after: watcher.options.connectTimeout),
           closingOn: context)
         pause = Self.backoff.first
         try context.asCurrent { () throws(ServiceFailure) in
@@ -110,16 +109,16 @@ private final class SignalThread: Sendable {
     let closed = CloseSubscription(bus, waking: context)
     try withExtendedLifetime((subscriptions, closed)) { () throws(ServiceFailure) in
       // The bus handles messages in order: its answer means that the subscriptions are in force.
-      _ = try bus.callBus("GetId", by: Deadline(after: options.callTimeout))
-      var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: options.callTimeout))
+      _ = try bus.callBus("GetId", by: Deadline(after: watcher.options.callTimeout))
+      var translator = SignalTranslator(SecretServiceProxy(bus: bus, timeout: watcher.options.callTimeout))
       translator.learn()
       ready.signal()
-      if !isFirst { broadcast.send(SecretChange(nil)) }
+      if !isFirst { watcher.broadcast.send(SecretChange(nil)) }
       while !isStopped.load(ordering: .acquiring), !bus.isClosed {
         context.iterate(timeout: nil)
         if queue.isEmpty { continue }
         deliver(for: Self.coalescingInterval)
-        for change in translator.changes(queue.drain()) { broadcast.send(change) }
+        for change in translator.changes(queue.drain()) { watcher.broadcast.send(change) }
       }
     }
   }
