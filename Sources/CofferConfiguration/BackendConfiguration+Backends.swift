@@ -5,17 +5,9 @@ public import CofferVault
 extension BackendConfiguration {
   /// A backend and the reason for its choice.
   package struct Choice: Hashable, Sendable {
-    package let backend: BackendName
-    /// The store within the backend: the path of a vault, or the alias or label of a keyring's collection. `nil` if only
-    /// the backend is chosen.
-    package let place: String?
+    package let selection: BackendSelection
     /// Why it is chosen, as one or two sentences.
     package let reason: String
-
-    init(_ selection: BackendSelection, reason: String) {
-      (backend, place) = (selection.name, selection.place)
-      self.reason = reason
-    }
   }
 
   /// Returns the backend to use.
@@ -35,18 +27,19 @@ extension BackendConfiguration {
           .configuration, "COFFER_BACKEND is not the name of a backend.",
           advice: "Set it to \(all.dropLast().joined(separator: ", ")) or \(all.last ?? ""), or unset it.")
       }
-      return (Choice(selection, reason: "COFFER_BACKEND is \(selection)."), nil)
+      return (Choice(selection: selection, reason: "COFFER_BACKEND is \(selection)."), nil)
     }
     if let selection = try recorded().backend {
       let unused = unusedVariables(with: selection).map { " \($0) has no effect." }.joined()
       let reason = "The file \(configurationFile) names \(selection).\(unused)"
-      return (Choice(selection, reason: reason), nil)
+      return (Choice(selection: selection, reason: reason), nil)
     }
     var absences: [String] = []
     for provider in providers {
       if let found = try provider.availability(in: self) {
         let clauses = [found.reason] + absences.map { "there is \($0)" }
-        return (Choice(BackendSelection(provider.name), reason: clauses.sentence), found.backend)
+        let choice = Choice(selection: BackendSelection(provider.name), reason: clauses.sentence)
+        return (choice, found.backend)
       }
       absences.append(provider.absence(in: self))
     }
@@ -83,7 +76,7 @@ extension BackendConfiguration {
     } else {
       let (choice, backend) = try choose()
       if let backend, place == nil { return backend }
-      chosen = BackendSelection(choice.backend, at: place ?? choice.place)
+      chosen = BackendSelection(choice.selection.name, at: place ?? choice.selection.place)
     }
     if chosen.name == .memory { return Self.memory }
     return try provider(of: chosen.name).backend(

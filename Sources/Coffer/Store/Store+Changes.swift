@@ -55,11 +55,8 @@ extension Store {
 
   private typealias Write = (identifier: SecretIdentifier, item: Item, secret: SecretBytes)
 
-  private struct Change {
-    let identifier: SecretIdentifier
-    /// `nil` for a removal.
-    var entry: StoreContents<Item>.Entry?
-  }
+  /// Without an entry, it is a removal.
+  private typealias Change = (identifier: SecretIdentifier, entry: StoreContents<Item>.Entry?)
 
   private func performNow(_ steps: [StoreOperation<Item>.Step]) throws(SecretError) {
     let encoded = try steps.map { step throws(SecretError) -> [Write] in
@@ -74,19 +71,19 @@ extension Store {
           switch step {
           case .insert:
             for write in writes {
-              changes.append(Change(identifier: write.identifier, entry: try store(write, in: transaction)))
+              changes.append((write.identifier, try store(write, in: transaction)))
             }
             events.append(StoreEvent(operation: .insert, items: writes.map(\.item)))
           case .remove(let items):
             for item in items {
               let identifier = try identifier(of: item)
               try transaction.remove(identifier, history: history)
-              changes.append(Change(identifier: identifier))
+              changes.append((identifier, nil))
             }
             events.append(StoreEvent(operation: .remove, items: items))
           case .removeAll:
             let removed = try removeAll(in: transaction, after: changes)
-            changes += removed.map { Change(identifier: $0.identifier) }
+            changes += removed.map { ($0.identifier, nil) }
             events.append(StoreEvent(operation: .remove, items: removed.compactMap(\.item)))
           }
         }

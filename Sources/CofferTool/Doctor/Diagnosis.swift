@@ -39,9 +39,9 @@ struct Diagnosis {
       return selected
     }
     let choice = try configuration.choice()
-    _ = try configuration.provider(of: choice.backend)
-    add(.ok, "backend", "\(choice.backend). \(choice.reason)")
-    return BackendSelection(choice.backend, at: choice.place)
+    _ = try configuration.provider(of: choice.selection.name)
+    add(.ok, "backend", "\(choice.selection.name). \(choice.reason)")
+    return choice.selection
   }
 
   private mutating func examine(_ selection: BackendSelection) {

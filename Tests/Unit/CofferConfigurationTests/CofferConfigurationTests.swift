@@ -80,14 +80,14 @@ import Testing
   @Test func theVariableDecides() throws {
     try configuration().record(backend: .vault)
     let choice = try configuration(["COFFER_BACKEND": "keyring"]).choice()
-    #expect(choice.backend == .keyring)
+    #expect(choice.selection.name == .keyring)
     #expect(choice.reason == "COFFER_BACKEND is keyring.")
-    #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().backend == .vault)
+    #expect(try configuration(["COFFER_BACKEND": "vault"], keyring: true).choice().selection.name == .vault)
   }
 
   @Test func theVariableNamesAStoreToo() throws {
     let vault = configuration(["COFFER_BACKEND": "vault:/a:b", "COFFER_VAULT": "/x"])
-    #expect(try vault.choice().backend == .vault && vault.choice().place == "/a:b")
+    #expect(try vault.choice().selection.name == .vault && vault.choice().selection.place == "/a:b")
     #expect(try vault.choice().reason == "COFFER_BACKEND is vault:/a:b.")
     #expect(try (vault.backend() as? VaultBackend)?.path == "/a:b")
     #expect(try (vault.backend(at: "/c") as? VaultBackend)?.path == "/c")
@@ -125,23 +125,23 @@ import Testing
     try home.write("", to: ".local/share/coffer/default.vault")
     try configuration().record(backend: .keyring)
     let choice = try configuration().choice()
-    #expect(choice.backend == .keyring)
+    #expect(choice.selection.name == .keyring)
     #expect(choice.reason.contains(home.path + "/.config/coffer/config.toml"))
     #expect(try configuration(["COFFER_VAULT": "/x"]).choice().reason.contains("has no effect"))
     try configuration().record(backend: .vault)
-    #expect(try configuration(keyring: true).choice().backend == .vault)
+    #expect(try configuration(keyring: true).choice().selection.name == .vault)
   }
 
   @Test func theRecordedChoiceNamesAStoreToo() throws {
     try configuration().record(backend: .keyring, at: "My work")
-    #expect(try configuration().choice().place == "My work")
+    #expect(try configuration().choice().selection.place == "My work")
     #expect(try places(of: [:]) { try $0.backend() } == ["My work"])
     try configuration().record(backend: .vault, at: "/a:b")
     let other = configuration(["COFFER_VAULT": "/x"])
     #expect(try (other.backend() as? VaultBackend)?.path == "/a:b")
     #expect(try other.choice().reason.hasSuffix(" names vault:/a:b. COFFER_VAULT has no effect."))
     try configuration().record(backend: .vault)
-    #expect(try configuration().choice().place == nil)
+    #expect(try configuration().choice().selection.place == nil)
   }
 
   @Test(arguments: [
@@ -156,17 +156,17 @@ import Testing
   @Test func anExistingVaultIsThird() throws {
     try home.write("", to: ".local/share/coffer/default.vault")
     let choice = try configuration(keyring: true).choice()
-    #expect(choice.backend == .vault)
+    #expect(choice.selection.name == .vault)
     #expect(choice.reason == "There is a vault at \(home.path)/.local/share/coffer/default.vault.")
   }
 
   @Test func aNamedVaultIsChosenEvenIfItIsMissing() throws {
     let choice = try configuration(["COFFER_VAULT": home.path + "/missing"], keyring: true).choice()
-    #expect(choice.backend == .vault)
+    #expect(choice.selection.name == .vault)
   }
 
   @Test func anAvailableKeyringIsLast() throws {
-    #expect(try configuration(keyring: true).choice().backend == .keyring)
+    #expect(try configuration(keyring: true).choice().selection.name == .keyring)
   }
 
   @Test func withoutABackendTheErrorNamesWhatIsMissing() throws {
@@ -213,7 +213,7 @@ import Testing
         }
       ]
     )
-    #expect(try configuration.choice().backend == .keyring)
+    #expect(try configuration.choice().selection.name == .keyring)
   }
 
   // MARK: Backends
@@ -239,7 +239,7 @@ import Testing
     try configuration().record(keyFile: "/keys/3", forVault: other)
     #expect(try configuration().recordedKeyFile(forVault: id) == "/keys/a key = \"#1\"")
     #expect(try configuration().recordedKeyFile(forVault: other) == "/keys/3")
-    #expect(try configuration().choice().backend == .vault)
+    #expect(try configuration().choice().selection.name == .vault)
     #expect(
       try home.text(of: ".config/coffer/config.toml")
         == """

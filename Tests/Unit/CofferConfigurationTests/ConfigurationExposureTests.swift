@@ -17,7 +17,7 @@ import Testing
 
   @Test(arguments: [0o600, 0o644]) func aFileThatNobodyElseCanWriteDecides(mode: Int) throws {
     try home.write("backend = \"vault\"\n", to: ".config/coffer/config.toml", mode: mode)
-    #expect(try configuration.choice().backend == .vault)
+    #expect(try configuration.choice().selection.name == .vault)
   }
 
   @Test(arguments: [0o660, 0o606, 0o622]) func aFileThatOthersCanWriteIsDenied(mode: Int) throws {

@@ -135,7 +135,7 @@ import Testing
     let backend = try configuration.backend()
     #expect(backend is MemoryBackend)
     #expect(try configuration.backend() === backend)
-    #expect(try configuration.choice().backend == .memory)
+    #expect(try configuration.choice().selection.name == .memory)
     let error = thrown { () throws(SecretError) in try configuration.record(backend: .memory) }
     #expect(error?.code == .configuration)
   }

@@ -53,7 +53,7 @@ import Testing
     let portal = try await startPortal(mode, secret)
     defer { portal.kill() }
     try createVault()
-    #expect(try configuration().choice().backend == .vault)
+    #expect(try configuration().choice().selection.name == .vault)
     try await configuration().backend().store("value", identifier)
     #expect(try await configuration().backend().text(identifier) == "value")
     #expect(try tokens().first == "no token")
